@@ -1,0 +1,43 @@
+"""The only place that reads the system's clock. Rules take ``now`` instead (a ruff rule keeps it)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall-clock seconds since the epoch (UTC), and waiting. Tests replace it by virtual time."""
+
+    def now(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """Real time, guarded against steps: it follows the monotonic clock from its first reading.
+
+    A pause promised to a site must not shrink because NTP set the wall clock forward.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def iso(epoch_s: float) -> str:
+    """``2026-11-21T10:42:00Z`` for a time in seconds since the epoch."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def local_hhmm(epoch_s: float, now: float) -> str:
+    """A time of day for people, in their time zone; with the date where it is not today."""
+    then, today = (datetime.fromtimestamp(t).astimezone() for t in (epoch_s, now))
+    return then.strftime("%H:%M:%S" if then.date() == today.date() else "%Y-%m-%d %H:%M")

@@ -1,0 +1,40 @@
+"""Every error that the crawler raises on purpose, in one tree.
+
+Each carries one sentence that says what is wrong and what to do; the command line prints
+exactly that sentence and ends with ``exit_code``. Anything else that escapes is a bug.
+What *sites* do wrong is never an exception: it is data (:class:`crawler.model.Failed`).
+"""
+
+
+class CrawlerError(Exception):
+    """Base of all errors meant for the user. ``str(error)`` is the sentence to print."""
+
+    exit_code = 1
+
+
+class UsageError(CrawlerError):
+    """A wrong option, seed or combination of them."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration file that cannot be used; lists every wrong key at once."""
+
+
+class SeedError(UsageError):
+    """Seeds that cannot be used; lists every bad line with its number."""
+
+
+class StoreError(CrawlerError):
+    """The store failed: full disk, damaged file, lost database. What was committed is kept."""
+
+    exit_code = 4
+
+
+class StoreInUse(UsageError):
+    """Another process is crawling into this store."""
+
+
+class StoreVersionError(UsageError):
+    """The store was written by a newer crawler than this one."""

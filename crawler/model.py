@@ -1,0 +1,184 @@
+"""The plain facts that pass between the rules and the shell. Frozen data, no behaviour to speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+Headers = tuple[tuple[str, str], ...]
+"""Response headers in the order received, names as sent. Read them with :func:`header`."""
+
+
+class State(StrEnum):
+    """The one state of a URL (``interface.md``, view ``urls``)."""
+
+    QUEUED = "queued"
+    FETCHED = "fetched"
+    REDIRECTED = "redirected"
+    EXCLUDED = "excluded"
+    FAILED = "failed"
+
+
+class Purpose(StrEnum):
+    """Why a request was sent."""
+
+    ROBOTS = "robots"
+    PAGE = "page"
+
+
+class Reading(StrEnum):
+    """How one robots.txt is interpreted (``docs/protocols.md``, section 1)."""
+
+    STRICT = "strict"
+    DRAFT1996 = "draft1996"
+    RFC9309 = "rfc9309"
+
+
+class FailureKind(StrEnum):
+    """What went wrong with a request, at the level where it went wrong."""
+
+    HTTP = "http"  # an answer with an error status; ``status`` tells
+    DNS = "dns"
+    CONNECT = "connect"  # refused, unreachable, reset before an answer
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    TRUNCATED = "truncated"  # the body ended before its announced length
+    PROTOCOL = "protocol"  # not HTTP, or headers beyond the limits
+    ENCODING = "encoding"  # a Content-Encoding that is broken or not offered
+    TOO_LARGE = "too_large"
+    UNWANTED_TYPE = "unwanted_type"  # told from the headers, the body was not read
+    ADDRESS = "address"  # our own refusal: a private address, or off loopback without a contact
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One GET to send. ``max_bytes`` bounds the decoded body."""
+
+    url: str
+    purpose: Purpose
+    max_bytes: int
+    truncate: bool = False  # past max_bytes: keep what came (True) or fail (False)
+    any_type: bool = False  # robots.txt is read whatever its Content-Type says
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What every outcome of a request carries. Times in seconds since the epoch."""
+
+    url: str
+    started_at: float
+    finished_at: float
+    headers: Headers = ()
+    wire_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched(Answer):
+    """A 2xx answer with its decoded body. ``content_type`` is the bare lower-case type, or ``""``."""
+
+    status: int = 200
+    content_type: str = ""
+    charset: str | None = None  # from the header only
+    body: bytes = b""
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified(Answer):
+    """A 304 to a conditional request."""
+
+    status: int = 304
+
+
+@dataclass(frozen=True, slots=True)
+class Redirected(Answer):
+    """A 301, 302, 303, 307 or 308 with a ``Location``, which is kept as received (latin-1 bytes as %xx)."""
+
+    status: int = 302
+    location: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Answer):
+    """Anything else. ``detail`` is one sentence for people."""
+
+    kind: FailureKind = FailureKind.HTTP
+    status: int | None = None
+    detail: str = ""
+
+
+FetchResult = Fetched | NotModified | Redirected | Failed
+
+
+def header(headers: Headers, name: str) -> str | None:
+    """The first value of a header, or ``None``."""
+    return next(header_values(headers, name), None)
+
+
+def header_values(headers: Headers, name: str) -> Iterator[str]:
+    """Every value of a header, in order."""
+    wanted = name.lower()
+    return (value for key, value in headers if key.lower() == wanted)
+
+
+class RobotsAction(StrEnum):
+    """What the last answer to a site's /robots.txt means (``docs/protocols.md``, section 1)."""
+
+    PARSE = "parse"  # a file, to be read and obeyed
+    FREE = "free"  # no instructions: unrestricted
+    RESTRICTED = "restricted"  # nothing of the site may be fetched
+    DEFER = "defer"  # nothing is fetched now; robots.txt is tried again at ``retry_at``
+    GIVEN_UP = "given_up"  # deferred for longer than ``give_up_after``
+    UNREACHABLE = "unreachable"  # our own address guard refuses the site
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsCopy:
+    """The robots.txt in force at a site, as the last answer left it."""
+
+    action: RobotsAction
+    status: str  # for people: "200", "404", "timeout", "redirect loop"
+    fetched_at: float
+    expires_at: float
+    body: bytes = b""
+    sha256: bytes = b""  # of body; empty where there is none
+    etag: str | None = None
+    last_modified: str | None = None
+    failures: int = 0  # temporary failures in a row
+    failing_since: float | None = None
+    retry_at: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One outlink of a page: canonical target, anchor text, ``rel`` as written, whether to follow it."""
+
+    url: str
+    anchor: str
+    rel: str
+    follow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What an HTML page and its headers say of it (``docs/protocols.md``, section 3)."""
+
+    index: bool = True
+    follow: bool = True
+    title: str | None = None
+    description: str | None = None
+    keywords: str | None = None
+    document_state: str | None = None
+    canonical_url: str | None = None  # rel=canonical, else META URL
+    meta_url: str | None = None
+    base_url: str = ""
+    charset: str | None = None
+    links: tuple[Link, ...] = ()
+    other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
+    directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
+    note: str = ""  # e.g. that the page was too deeply nested to be parsed
