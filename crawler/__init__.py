@@ -1,0 +1,24 @@
+"""A polite asynchronous web crawler: obeys what sites ask, loses nothing, and can prove both.
+
+>>> import crawler
+>>> async with crawler.open("crawl.db", {"identity.contact": "https://example.org/bot"}) as crawl:
+...     async for page in crawl.run(seeds=["https://example.org/"]):
+...         print(page.url, page.status, page.title, len(page.links))
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Page", "__version__", "open"]
+
+if TYPE_CHECKING:
+    from crawler.api import Page, open
+
+
+def __getattr__(name: str) -> Any:
+    """Load the API when it is asked for: ``crawler robots check`` needs none of aiohttp."""
+    if name in ("open", "Page"):
+        from crawler import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'crawler' has no attribute {name!r}")

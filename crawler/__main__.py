@@ -1,0 +1,5 @@
+"""`python -m crawler` is the `crawler` command."""
+
+from crawler.cli import main
+
+main()

@@ -1,0 +1,179 @@
+"""The crawler from Python: ``crawler.open``, then ``crawl.run``. See README.md for an example."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from crawler.assemble import crawl_session, open_store, run_to_end
+from crawler.clock import SystemClock
+from crawler.config import Settings, apply, read_file, settings_from
+from crawler.errors import UsageError
+from crawler.frontier.decide import Outcome
+from crawler.loops.crawl import Crawl
+from crawler.model import Link
+from crawler.seeds import read_seeds, require_good
+
+_BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it was fetched and committed. ``body`` is ``None`` for a NOINDEX page."""
+
+    url: str
+    status: int
+    content_type: str
+    fetched_at: float
+    depth: int
+    title: str | None
+    description: str | None
+    keywords: str | None
+    canonical_url: str | None
+    noindex: bool
+    nofollow: bool
+    links: tuple[Link, ...]
+    body: bytes | None
+
+
+def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
+    """A crawl on the store ``db``, as an async context manager.
+
+    ``config`` is a TOML file's path, a mapping of its keys (``{"politeness.delay": 5}``), or
+    :class:`~crawler.config.Settings`. Raises :class:`~crawler.errors.ConfigError` naming every wrong key.
+    """
+    match config:
+        case None:
+            settings = Settings()
+        case Settings():
+            settings = config
+        case Mapping():
+            settings = settings_from(config, source="config")
+        case _:
+            settings = settings_from(read_file(Path(config)), source=str(config))
+    return OpenCrawl(replace(settings, output=replace(settings.output, db=str(db))))
+
+
+class OpenCrawl:
+    """What :func:`open` gives; enter it with ``async with``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._runs: set[asyncio.Task[str]] = set()
+        self.ended_by: str | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._runs:
+            task.cancel()
+        await asyncio.gather(*self._runs, return_exceptions=True)
+
+    async def run(self, seeds: Iterable[str] = (), **limits: Any) -> AsyncIterator[Page]:
+        """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
+
+        ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
+        """
+        settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
+        good, bad = read_seeds(seed.encode(errors="replace") for seed in seeds)
+        require_good(bad, "run(seeds=…)")
+        pages: asyncio.Queue[Page] = asyncio.Queue(_BUFFER)
+        stop = asyncio.Event()
+        task = asyncio.create_task(self._crawl(settings, good, pages, stop))
+        self._runs.add(task)
+        try:
+            while True:
+                page = await _next_page(pages, task)
+                if page is None:
+                    break
+                yield page
+            self.ended_by = task.result()
+        finally:
+            stop.set()
+            await _discard(pages, task)
+            self._runs.discard(task)
+
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL."""
+        store = await open_store(self._settings, read_only=True)
+        try:
+            return await store.query(sql, parameters)
+        finally:
+            await store.close()
+
+    async def body(self, url: str) -> bytes | None:
+        """The decoded body of a fetched URL, ``None`` where there is none."""
+        good, bad = read_seeds([url.encode(errors="replace")])
+        if bad or not good:
+            raise UsageError(f"not a URL: {url[:200]!r}")
+        store = await open_store(self._settings, read_only=True)
+        try:
+            return await store.body(good[0])
+        finally:
+            await store.close()
+
+    async def _crawl(
+        self, settings: Settings, seeds: list[str], pages: asyncio.Queue[Page], stop: asyncio.Event
+    ) -> str:
+        async def hand_over(outcomes: list[Outcome]) -> None:
+            for outcome in outcomes:
+                if not stop.is_set():
+                    await pages.put(_page(outcome))
+
+        clock = SystemClock()
+        async with crawl_session(settings, seeds, clock=clock, on_pages=hand_over) as (crawl, store):
+            stopper = asyncio.create_task(_stop_when(stop, crawl))
+            try:
+                return await run_to_end(crawl, store, clock)
+            finally:
+                stopper.cancel()
+
+
+async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
+    await asked.wait()
+    crawl.stop("stopped by the caller; run() goes on")
+
+
+async def _next_page(pages: asyncio.Queue[Page], task: asyncio.Task[str]) -> Page | None:
+    """The next page, or ``None`` once the crawl has ended and every page was taken."""
+    if pages.empty() and not task.done():
+        getter = asyncio.create_task(pages.get())
+        await asyncio.wait([getter, task], return_when=asyncio.FIRST_COMPLETED)
+        if getter.done():
+            return getter.result()
+        getter.cancel()
+    return None if pages.empty() else pages.get_nowait()
+
+
+async def _discard(pages: asyncio.Queue[Page], task: asyncio.Task[str]) -> None:
+    """Let the crawl come to its end although nobody takes its pages any more."""
+    while not task.done():
+        await _next_page(pages, task)
+
+
+def _page(outcome: Outcome) -> Page:
+    page = outcome.page
+    assert page is not None
+    facts = page.facts
+    return Page(
+        url=outcome.queued.url,
+        status=page.status,
+        content_type=page.content_type,
+        fetched_at=page.fetched_at,
+        depth=outcome.queued.depth,
+        title=facts.title,
+        description=facts.description,
+        keywords=facts.keywords,
+        canonical_url=facts.canonical_url,
+        noindex=not facts.index,
+        nofollow=not facts.follow,
+        links=facts.links,
+        body=page.body,
+    )

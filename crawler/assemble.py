@@ -1,0 +1,136 @@
+"""The one place that puts a crawl together: store, fetcher, scope, rules, from settings and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import crawler
+from crawler.clock import Clock, SystemClock
+from crawler.config import Settings
+from crawler.errors import StoreError, UsageError
+from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.fetch.resolver import address_for
+from crawler.frontier.decide import may_adopt
+from crawler.frontier.scope import Scope
+from crawler.loops.crawl import Crawl, Manners, OnPages
+from crawler.loops.rescope import rescope
+from crawler.loops.robots import RobotsNeeds
+from crawler.store.interface import Store
+from crawler.store.sqlite import SqliteStore
+from crawler.url import host_of, literal_address
+
+
+async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteStore:
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
+    if "://" in settings.output.db:
+        raise UsageError(f"--db {settings.output.db}: this version keeps a crawl in a SQLite file; give a path")
+    return await SqliteStore.open(Path(settings.output.db), settings.politeness, read_only=read_only)
+
+
+@asynccontextmanager
+async def crawl_session(
+    settings: Settings, seeds: Sequence[str], *, clock: Clock | None = None, on_pages: OnPages | None = None
+) -> AsyncIterator[tuple[Crawl, Store]]:
+    """A crawl ready to run, on an opened store that knows the seeds.
+
+    Raises :class:`UsageError` where there is nothing to crawl, or where the crawl would leave loopback
+    and nobody is named whom a site's owner could turn to.
+    """
+    _require_contact(settings, seeds)
+    clock = clock or SystemClock()
+    if not seeds and not Path(settings.output.db).exists():
+        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
+    store = await open_store(settings)
+    try:
+        known = await store.seeds()
+        _require_contact(settings, known)
+        if not seeds and not known:
+            raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
+        async with HttpFetcher(_fetch_settings(settings), clock) as fetcher:
+            await store.start_run(asdict(settings), clock.now())
+            scope = Scope(settings.scope, [*known, *seeds], lambda host: _may_contact(settings, host))
+            for site, main_site in await store.main_sites():
+                if may_adopt(site, main_site):
+                    scope.adopt(main_site)
+            fresh = sorted(set(seeds) - set(known))
+            await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
+            await rescope(store, scope, asdict(settings), new_seeds=bool(fresh))
+            await store.prepare(settings.crawl.max_pages_per_site)
+            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
+    finally:
+        await store.close()
+
+
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
+    """Run a crawl and note in the store why it ended."""
+    ended_by = "a failure"
+    try:
+        ended_by = await crawl.run()
+    except StoreError:
+        raise
+    except BaseException:
+        await store.end_run(ended_by, clock.now())
+        raise
+    await store.end_run(ended_by, clock.now())
+    return ended_by
+
+
+def user_agent(settings: Settings) -> str:
+    """The ``User-Agent`` header: product token, version, and whom to turn to (``docs/protocols.md``, section 6)."""
+    contact = settings.identity.contact
+    whom = f" (+mailto:{contact})" if _is_email(contact) else f" (+{contact})" if contact else ""
+    return f"{settings.identity.agent}/{crawler.__version__}{whom}"
+
+
+def _is_email(contact: str) -> bool:
+    return "@" in contact and "://" not in contact
+
+
+def _fetch_settings(settings: Settings) -> FetchSettings:
+    fetch, contact = settings.fetch, settings.identity.contact
+    return FetchSettings(
+        user_agent=user_agent(settings),
+        from_email=contact if _is_email(contact) else None,
+        accept_types=fetch.accept_types,
+        connect_timeout_s=fetch.connect_timeout_s,
+        read_timeout_s=fetch.read_timeout_s,
+        total_timeout_s=fetch.total_timeout_s,
+        resolve=fetch.resolve,
+        allow_private=fetch.allow_private,
+        loopback_only=not contact,
+        concurrency=settings.crawl.concurrency,
+    )
+
+
+def _manners(settings: Settings) -> Manners:
+    return Manners(
+        crawl=settings.crawl,
+        politeness=settings.politeness,
+        retry=settings.retry,
+        robots=RobotsNeeds(
+            settings=settings.robots,
+            token=settings.identity.agent,
+            group_by=settings.politeness.group,
+            knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
+        ),
+    )
+
+
+def _may_contact(settings: Settings, host: str) -> bool:
+    """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
+    if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = literal_address(address_for(host, settings.fetch.resolve) or host)
+    return address is not None and address.is_loopback
+
+
+def _require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+    outside = next((url for url in seeds if not _may_contact(settings, host_of(url))), None)
+    if outside is not None:
+        raise UsageError(
+            f"{outside} is not on loopback: say who crawls with --contact URL-or-e-mail, "
+            "so that a site's owner can reach you"
+        )

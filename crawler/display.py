@@ -1,0 +1,140 @@
+"""What a person sees of a running crawl: one live panel on a terminal, and a summary at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from crawler.clock import Clock, local_hhmm
+from crawler.loops.crawl import Crawl
+from crawler.model import State
+from crawler.store.interface import Counts, Store, Waiting
+
+_REFRESH_S = 0.5
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    queued: int = 0
+    waiting: tuple[Waiting, ...] = ()
+    rate: float = 0.0
+    pages_before: int = 0
+    at: float = 0.0
+
+
+class Watch:
+    """Draws a crawl's progress on a terminal until left; silent where there is none."""
+
+    def __init__(self, crawl: Crawl, store: Store, clock: Clock, console: Console) -> None:
+        self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
+        self._seen = _Snapshot(at=clock.now())
+
+    async def __aenter__(self) -> None:
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+        self._task = asyncio.create_task(self._draw())
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._live.stop()
+
+    async def _draw(self) -> None:
+        while True:
+            await self._look()
+            self._live.update(self._panel(), refresh=True)
+            await self._clock.sleep(_REFRESH_S)
+
+    async def _look(self) -> None:
+        now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
+        seen.queued = await self._store.queued_count()
+        seen.waiting = tuple(await self._store.waiting(now, 1))
+        if now > seen.at:
+            recent = (pages - seen.pages_before) / (now - seen.at)
+            seen.rate = recent if seen.rate == 0 else 0.8 * seen.rate + 0.2 * recent
+        seen.pages_before, seen.at = pages, now
+
+    def _panel(self) -> RenderableType:
+        progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
+        ends = progress.ends
+        top = Text.assemble(
+            (f"{ends[State.FETCHED]:,} pages", "bold green"),
+            f"  {seen.rate:.1f}/s  {seen.queued:,} queued  ",
+            f"{ends[State.REDIRECTED]:,} redirected  {ends[State.EXCLUDED]:,} excluded  ",
+            (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
+        )
+        middle = Text(
+            f"{progress.active:,} sites worked on  {progress.requests:,} requests  "
+            f"{progress.wire_bytes / 1e6:,.1f} MB  {now - progress.started_at:,.0f} s"
+        )
+        lines: list[RenderableType] = [top, middle]
+        if progress.troubles:
+            lines.append(
+                Text(
+                    "trouble: " + ", ".join(f"{n}× {what}" for what, n in progress.troubles.most_common(4)),
+                    style="yellow",
+                )
+            )
+        if (slowest := self._slowest(now)) is not None:
+            lines.append(Text(slowest, style="magenta"))
+        lines.append(Text("Ctrl-C stops; the same command goes on", style="dim"))
+        return Group(*lines)
+
+    def _slowest(self, now: float) -> str | None:
+        """The constraint that lasts longest, of the groups worked on and of those waiting in the store."""
+        longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
+        live = self._crawl.gate.slowest()
+        if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
+            longest = Waiting(live[0], live[1].next_at, live[1].waits_for)
+        if longest is None:
+            return None
+        return f"waiting for {longest.group} until {local_hhmm(longest.until, now)}, {longest.reason}"
+
+
+def summary(crawl: Crawl, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
+    """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` are of the whole store."""
+    progress = crawl.progress
+    return {
+        "ended_by": ended_by,
+        "db": db,
+        "seconds": round(now - progress.started_at, 3),
+        "urls": {state.value: n for state, n in counts.states.items()},
+        "pages": counts.pages,
+        "links": counts.links,
+        "sites": counts.sites,
+        "run": {
+            "pages": progress.ends[State.FETCHED],
+            "requests": progress.requests,
+            "bytes": progress.wire_bytes,
+            "troubles": dict(progress.troubles),
+        },
+    }
+
+
+def print_summary(result: dict[str, Any], console: Console) -> None:
+    """The end of a run, for people."""
+    run, urls = result["run"], result["urls"]
+    console.print(Text(f"Ended: {result['ended_by']}.", style="bold"))
+    rate = run["pages"] / result["seconds"] if result["seconds"] else 0.0
+    console.print(
+        f"{run['pages']:,} pages, {run['requests']:,} requests, {run['bytes'] / 1e6:,.1f} MB "
+        f"in {result['seconds']:,.1f} s ({rate:,.1f} pages/s)"
+    )
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_row(*(f"{n:,} {state}" for state, n in urls.items()))
+    console.print(f"{result['db']} now holds {result['pages']:,} pages, {result['links']:,} links; URLs:")
+    console.print(table)
+    if run["troubles"]:
+        console.print("trouble: " + ", ".join(f"{n}× {what}" for what, n in run["troubles"].items()))
+
+
+def print_json(document: object) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(document, default=str, ensure_ascii=False))

@@ -1,0 +1,161 @@
+"""Content codings (RFC 9110, 8.4.1): bounded, incremental decoders. Pure.
+
+The HTTP library could decode too, but takes a gzip stream that stops half-way for a whole one, and lets
+``gzip, gzip`` through undecoded; both must be failures here.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import brotli
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+#: Concatenated members (RFC 1952, 2.2) or frames (RFC 8878, 3.1) taken in one body. More is an attack: each
+#: costs a copy of the bytes that follow it.
+MAX_MEMBERS = 64
+
+
+class BadCoding(ValueError):
+    """A coding that was not offered, or data that is not in it; ``str()`` says it to a person."""
+
+
+class Decoder(Protocol):
+    """One body's decoder."""
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        """The next decoded bytes, ``room`` (> 0) at most. Once ``room`` was filled, feed no more.
+
+        Raises :class:`BadCoding` where the data is broken.
+        """
+        ...
+
+    def complete(self) -> bool:
+        """Whether the coded stream has come to its end."""
+        ...
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        try:
+            return bytes(self._stream.process(data, output_buffer_limit=room)[:room])
+        except brotli.error:
+            raise BadCoding("the body is not valid brotli") from None
+
+    def complete(self) -> bool:
+        return bool(self._stream.is_finished())
+
+
+class _Member(Protocol):
+    """What zlib's and zstd's streams have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _Members:
+    """A series of gzip members or zstd frames, read as one. What follows that is neither, is padding."""
+
+    def __init__(self, name: str, new: Callable[[], _Member], magic: bytes) -> None:
+        self._name, self._new, self._magic = name, new, magic
+        self._stream = new()
+        self._members = 1
+        self._padding = False
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        if not self._stream.eof:
+            decoded = self._decompress(data, room)
+            if not self._stream.eof:
+                return decoded
+            data = self._stream.unused_data
+        else:
+            decoded = b""
+        while data and not self._padding and len(decoded) < room:
+            self._begin_member(data)
+            decoded += self._decompress(data, room - len(decoded)) if not self._padding else b""
+            data = self._stream.unused_data
+        return decoded
+
+    def complete(self) -> bool:
+        return self._stream.eof
+
+    def _begin_member(self, data: bytes) -> None:
+        self._padding = not data.startswith(self._magic[: len(data)])
+        if self._padding:
+            return
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise BadCoding(f"the body has more than {MAX_MEMBERS} {self._name} streams in a row")
+        self._stream = self._new()
+
+    def _decompress(self, data: bytes, room: int) -> bytes:
+        try:
+            return self._stream.decompress(data, room)
+        except (zlib.error, zstd.ZstdError):
+            raise BadCoding(f"the body is not valid {self._name}") from None
+
+
+class _Deflate:
+    """Zlib format by the standard, but bare deflate is what many servers mean (RFC 9110, 8.4.1.2, note)."""
+
+    def __init__(self) -> None:
+        self._stream: zlib._Decompress | None = None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        if self._stream is None:
+            # The low half of a zlib header's first byte is always 8 (RFC 1950, 2.2).
+            self._stream = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
+        try:
+            return self._stream.decompress(data, room)
+        except zlib.error:
+            raise BadCoding("the body is not valid deflate") from None
+
+    def complete(self) -> bool:
+        return self._stream is not None and self._stream.eof
+
+
+def _gzip() -> Decoder:
+    return _Members("gzip", lambda: zlib.decompressobj(31), b"\x1f\x8b")
+
+
+def _zstd() -> Decoder:
+    return _Members("zstd", zstd.ZstdDecompressor, b"\x28\xb5\x2f\xfd")
+
+
+_DECODERS: dict[str, Callable[[], Decoder]] = {"gzip": _gzip, "deflate": _Deflate, "br": _Brotli, "zstd": _zstd}
+
+#: What to send: exactly the codings that can be decoded.
+ACCEPT_ENCODING = ", ".join(_DECODERS)
+
+
+def decoder_for(content_encoding: Iterable[str]) -> Decoder | None:
+    """The decoder that the values of ``Content-Encoding`` ask for; ``None`` for a body as it is.
+
+    Raises :class:`BadCoding` for a coding that was not offered, and for several on top of each other, which
+    nobody sends but by mistake or to multiply the size of what comes out.
+    """
+    named = (coding.strip(" \t").lower() for value in content_encoding for coding in value.split(","))
+    codings = [coding.removeprefix("x-") for coding in named if coding not in ("", "identity")]
+    if not codings:
+        return None
+    if len(codings) > 1:
+        raise BadCoding(f"the body is encoded {len(codings)} times over")
+    new = _DECODERS.get(codings[0])
+    if new is None:
+        raise BadCoding(f"the body's encoding {codings[0][:40]!r} was not asked for")
+    return new()

@@ -1,0 +1,71 @@
+"""The address guard: which IP addresses this crawler connects to. Pure.
+
+A name that a stranger controls may point at a machine that only we can reach, so the question is asked of
+the address that is about to be connected to, never of a name. Sources: the IANA registries of special-purpose
+IPv4 and IPv6 addresses (RFC 6890 and its successors), RFC 6052 (``64:ff9b::/96``), RFC 7526
+(``192.88.99.0/24``), RFC 3879 (``fec0::/10``).
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from itertools import chain
+
+Address = IPv4Address | IPv6Address
+
+#: No web server can have these, so nothing permits them.
+_NEVER = {
+    "an unspecified": ("0.0.0.0/8", "::/128"),
+    "a multicast": ("224.0.0.0/4", "ff00::/8"),
+    "a broadcast": ("255.255.255.255/32",),
+}
+_SPECIAL = {
+    "a loopback": ("127.0.0.0/8", "::1/128"),
+    "a private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
+    "a link-local": ("169.254.0.0/16", "fe80::/10"),
+    "a carrier-grade NAT": ("100.64.0.0/10",),
+    "a 6to4": ("192.88.99.0/24", "2002::/16"),
+    "a NAT64": ("64:ff9b::/96", "64:ff9b:1::/48"),
+}
+_RESERVED_V4 = ("192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4")
+_RESERVED_V6 = ("2001::/23", "2001:db8::/32", "3fff::/20")
+
+_never = [(kind, ip_network(text)) for kind, texts in _NEVER.items() for text in texts]
+_special = [(kind, ip_network(text)) for kind, texts in _SPECIAL.items() for text in texts]
+_reserved = [ip_network(text) for text in chain(_RESERVED_V4, _RESERVED_V6)]
+#: All that IANA has given out for hosts; what is outside it is reserved (RFC 4291, 2.4).
+_GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
+
+
+def refusal(address: str, *, allow_private: bool, loopback_only: bool) -> str | None:
+    """Why ``address`` (an IP address in text) must not be connected to, or ``None`` where it may.
+
+    ``allow_private`` permits everything but multicast and the like; ``loopback_only`` is the state of a crawl
+    without a contact, and permits nothing else. An IPv4-mapped IPv6 address is judged by what it maps.
+    """
+    bare = address.partition("%")[0]  # fe80::1%eth0
+    try:
+        ip = _unmapped(ip_address(bare))
+    except ValueError:
+        return f"{bare!r} is not an IP address"
+    if loopback_only and not ip.is_loopback:
+        return f"{bare} is not loopback, and a crawl without --contact stays on loopback"
+    never = next((kind for kind, network in _never if ip in network), None)
+    if never:
+        return f"{bare} is {never} address, where no web server can be"
+    kind = None if allow_private else _kind(ip)
+    return f"{bare} is {kind} address; --allow-private permits it" if kind else None
+
+
+def _unmapped(ip: Address) -> Address:
+    return ip.ipv4_mapped or ip if isinstance(ip, IPv6Address) else ip
+
+
+def _kind(ip: Address) -> str | None:
+    """What is special about an address, with its article; ``None`` for the public Internet."""
+    special = next((kind for kind, network in _special if ip in network), None)
+    if special:
+        return special
+    unassigned = isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST_V6
+    # Written out above, and not left to ``is_global``, which before Python 3.11.9 is true of several of them.
+    return "a reserved" if unassigned or any(ip in network for network in _reserved) or not ip.is_global else None

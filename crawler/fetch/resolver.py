@@ -1,0 +1,84 @@
+"""Names to addresses: what the user fixed on the command line, then the system's resolver.
+
+The system's resolver is aiohttp's default: c-ares where ``aiodns`` is installed (our dependencies install it),
+else ``getaddrinfo`` in threads. c-ares reads /etc/hosts and /etc/resolv.conf like the system does, and a
+crawl meets many dead names: a lookup that waits for its timeout costs c-ares a timer, but ``getaddrinfo``
+one of the few threads of the pool.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawler.errors import UsageError
+from crawler.url import literal_address
+
+_PATTERN = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+
+
+def parse_resolve(text: str) -> tuple[str, str]:
+    """Read ``PATTERN=ADDRESS``, the argument of ``--resolve``, into a (pattern, address) pair.
+
+    A pattern is a host name, ``*.`` and a name (every name below it, not the name itself), or ``*``; the port
+    does not matter. The address is IPv4 or IPv6, in brackets or not. Raises :class:`UsageError`.
+    """
+    pattern, equals, address = (part.strip() for part in text.partition("="))
+    pattern = pattern.lower().rstrip(".")
+    address = address.removeprefix("[").removesuffix("]")
+    if not equals or not _PATTERN.fullmatch(pattern):
+        raise UsageError(f"--resolve {text!r}: write PATTERN=ADDRESS, for example '*.test=127.0.0.1'")
+    if literal_address(address) is None:
+        raise UsageError(f"--resolve {text!r}: {address!r} is not an IP address; a name cannot stand for a name")
+    return pattern, address
+
+
+def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
+    """The address that the user fixed for a name, by the first (pattern, address) pair that matches it."""
+    name = host.lower().rstrip(".")
+    return next((address for pattern, address in overrides if _matches(pattern, name)), None)
+
+
+class Resolver(AbstractResolver):
+    """The connector's resolver; ``overrides`` are pairs as :func:`parse_resolve` makes them.
+
+    Answers are kept by the connector, which bounds their number and age.
+    """
+
+    def __init__(self, overrides: Sequence[tuple[str, str]]) -> None:
+        self._overrides = tuple(overrides)
+        self._system = aiohttp.DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The addresses of ``host``. Raises :class:`OSError`, whose text says why there are none."""
+        address = address_for(host, self._overrides)
+        if address is not None:
+            return [_result(host, address, port)]
+        try:
+            return await self._system.resolve(host, port, family)
+        except UnicodeError:
+            raise OSError(None, "not a name that DNS can hold") from None
+
+    async def close(self) -> None:
+        await self._system.close()
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return name.endswith(pattern[1:]) if pattern.startswith("*") else name == pattern
+
+
+def _result(host: str, address: str, port: int) -> ResolveResult:
+    return ResolveResult(
+        hostname=host,
+        host=address,
+        port=port,
+        family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+        proto=0,
+        flags=socket.AI_NUMERICHOST,
+    )

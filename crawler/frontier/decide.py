@@ -1,0 +1,231 @@
+"""The two decisions on a URL: what to do when its turn has come, and what follows from the answer.
+
+URL states (every URL is in exactly one; the arrows are all there are)::
+
+    (offered) --admitted--> queued --2xx--> fetched
+    (offered) --refused---> excluded        queued --3xx--> redirected
+    excluded --better offer or wider scope--> queued
+    queued --robots.txt, mirror, type, scope--> excluded
+    queued --permanent failure, or retries spent--> failed
+    queued --temporary failure--> queued (later)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from crawler.frontier.offers import Offer
+from crawler.frontier.scope import Scope
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Link,
+    NotModified,
+    PageFacts,
+    Redirected,
+    RobotsAction,
+    RobotsCopy,
+    State,
+    header,
+)
+from crawler.robots.http_dates import retry_after_s
+from crawler.robots.readings import SiteRules
+from crawler.robots.rules import Verdict
+from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """What is done about failures. Pauses grow threefold: ``retry_pause_s``, 3 ×, 9 × …"""
+
+    retries: int = 3
+    retry_pause_s: float = 10.0
+    max_redirects: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A URL whose turn has come. ``attempts`` counts the failed ones so far, ``hops`` the redirects before it."""
+
+    id: int
+    url: str
+    site_id: int
+    depth: int
+    attempts: int = 0
+    hops: int = 0
+    seed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Go on: no rule stands against it."""
+
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page row: what was fetched, and what may be kept of it. ``body`` is ``None`` where it may not be."""
+
+    status: int
+    content_type: str
+    fetched_at: float
+    facts: PageFacts
+    body: bytes | None
+    body_bytes: int
+    etag: str | None
+    last_modified: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that one visit of a URL leaves behind; the store commits it whole or not at all."""
+
+    queued: Queued
+    state: State
+    reason: str
+    page: Page | None = None
+    links: tuple[Link, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    target: str | None = None  # where a redirect, or a mirror's main host, leads
+    retry_at: float | None = None  # with state queued
+
+
+def before_fetch(queued: Queued, copy: RobotsCopy, rules: SiteRules | None, path: str, scope: Scope) -> Fetch | Outcome:
+    """Whether to fetch ``queued`` under the robots.txt in force, or how it ends without a request.
+
+    ``rules`` is the reading of ``copy`` where its action is *parse*. The scope is asked again, for
+    a crawl may go on with narrower options than it was started with.
+    """
+    if refusal := scope.refusal(queued.url, queued.depth, is_seed=queued.seed):
+        return Outcome(queued, State.EXCLUDED, refusal)
+    match copy.action:
+        case RobotsAction.FREE:
+            return Fetch(None)
+        case RobotsAction.RESTRICTED:
+            return Outcome(queued, State.EXCLUDED, f"robots: {copy.status} for /robots.txt closes the whole site")
+        case RobotsAction.GIVEN_UP:
+            return Outcome(
+                queued, State.FAILED, f"robots: given up, no answer for /robots.txt could be had ({copy.status})"
+            )
+        case RobotsAction.UNREACHABLE:
+            return Outcome(queued, State.EXCLUDED, f"address: {copy.note or copy.status}")
+        case RobotsAction.PARSE:
+            assert rules is not None, "a parsed robots.txt has rules"
+            if rules.main_site is not None:
+                return _use_main_site(queued, rules, path, scope)
+            verdict = rules.verdict(path)
+            if verdict.allowed:
+                return Fetch(verdict)
+            return Outcome(queued, State.EXCLUDED, _forbidden(verdict))
+        case RobotsAction.DEFER:
+            raise AssertionError("a deferred site is waited for, not decided on")
+        case _:
+            assert_never(copy.action)
+
+
+def _forbidden(verdict: Verdict) -> str:
+    return f"robots: line {verdict.line}, {verdict.text.strip()} ({verdict.reading})"
+
+
+def _use_main_site(queued: Queued, rules: SiteRules, path: str, scope: Scope) -> Outcome:
+    """A mirror's URL ends here; the same path of its main host is offered in its place, once.
+
+    A robots.txt must not send the crawl where it was not going: the scope is asked. (It has adopted
+    the main host where that has the mirror's registrable domain: :func:`may_adopt`.)
+    """
+    main = rules.main_site
+    assert main is not None
+    url = main + path
+    reason = f"mirror of {main} (Host, line {rules.host_line})"
+    if scope.refusal(url, queued.depth, is_seed=queued.seed) is not None:
+        return Outcome(queued, State.EXCLUDED, f"{reason}, which is out of scope")
+    offer = Offer(url, queued.depth, hops=queued.hops, seed=queued.seed)
+    return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=url)
+
+
+def may_adopt(site: str, main_site: str) -> bool:
+    """Whether the scope takes a mirror's main host up as its own (``docs/protocols.md``, section 2)."""
+    return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
+
+
+def after_fetch(
+    queued: Queued, result: FetchResult, facts: PageFacts | None, scope: Scope, settings: RetrySettings
+) -> Outcome:
+    """How the visit of ``queued`` ends. ``facts`` were read from the page where ``result`` is one."""
+    match result:
+        case Fetched():
+            assert facts is not None
+            return _page(queued, result, facts, scope)
+        case NotModified():
+            return Outcome(queued, State.FETCHED, "304 Not Modified")
+        case Redirected():
+            return _redirect(queued, result, scope, settings)
+        case Failed():
+            return _failure(queued, result, settings)
+        case _:
+            assert_never(result)
+
+
+def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope) -> Outcome:
+    depth = queued.depth + 1
+    page = Page(
+        status=result.status,
+        content_type=result.content_type,
+        fetched_at=result.finished_at,
+        facts=facts,
+        body=result.body if facts.index else None,
+        body_bytes=len(result.body),
+        etag=header(result.headers, "etag"),
+        last_modified=header(result.headers, "last-modified"),
+    )
+    offers = tuple(Offer(link.url, depth, _link_refusal(link, depth, scope)) for link in facts.links)
+    reason = str(result.status) if facts.index else f"{result.status}, noindex: body and texts not kept"
+    return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=offers)
+
+
+def _link_refusal(link: Link, depth: int, scope: Scope) -> str | None:
+    refusal = scope.refusal(link.url, depth)
+    if refusal is None and not link.follow:
+        return 'nofollow: linked only with rel="nofollow"'
+    return refusal
+
+
+def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetrySettings) -> Outcome:
+    try:
+        target = canonicalise(result.location, queued.url)
+    except NotCrawlable as error:
+        return Outcome(queued, State.FAILED, f"{result.status} to nowhere: {error}")
+    if target == queued.url:
+        return Outcome(queued, State.FAILED, f"{result.status} to itself")
+    hops = queued.hops + 1
+    refusal = scope.refusal(target, queued.depth, is_seed=queued.seed)
+    if refusal is None and hops > settings.max_redirects:
+        refusal = f"redirects: {hops} in a row, at most {settings.max_redirects} are followed"
+    offer = Offer(target, queued.depth, refusal, hops=hops, seed=queued.seed and refusal is None)
+    return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
+
+
+def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome:
+    if result.kind is FailureKind.UNWANTED_TYPE:
+        return Outcome(queued, State.EXCLUDED, f"type: {result.detail}")
+    if result.kind is FailureKind.ADDRESS:
+        return Outcome(queued, State.EXCLUDED, f"address: {result.detail}")
+    if not _is_temporary(result):
+        return Outcome(queued, State.FAILED, result.detail)
+    attempts = queued.attempts + 1
+    if attempts > settings.retries:
+        return Outcome(queued, State.FAILED, f"{result.detail} ({attempts} attempts)")
+    pause_s = settings.retry_pause_s * 3 ** (attempts - 1)
+    pause_s = max(pause_s, retry_after_s(result.headers, result.finished_at) or 0.0)
+    reason = f"{result.detail}, attempt {attempts} of {settings.retries + 1}"
+    return Outcome(queued, State.QUEUED, reason, retry_at=result.finished_at + pause_s)
+
+
+def _is_temporary(result: Failed) -> bool:
+    if result.kind is FailureKind.HTTP:
+        return result.status in (408, 425, 429) or (result.status or 0) >= 500
+    return result.kind in (FailureKind.DNS, FailureKind.CONNECT, FailureKind.TIMEOUT, FailureKind.TRUNCATED)

@@ -1,0 +1,58 @@
+"""Taking up a URL that was found: new, known already, or known and now seen in a better light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawler.model import State
+
+#: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
+#: a shorter way to it, a way outside the redirect chain that had grown too long).
+_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A URL as somebody found it. ``refusal`` is the reason to exclude it, ``None`` to queue it."""
+
+    url: str
+    depth: int
+    refusal: str | None = None
+    hops: int = 0  # redirects in a row that led here
+    seed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store has of an offered URL."""
+
+    state: State
+    reason: str
+    depth: int
+    hops: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an offer changes in a known URL: its depth, and whether it is queued after all."""
+
+    depth: int
+    hops: int
+    requeue: bool
+    reason: str
+
+
+def weigh(known: Known, offer: Offer) -> Change | None:
+    """What ``offer`` changes, or ``None``.
+
+    The depth of a URL is the length of the shortest way known, so that neither the order in which
+    pages arrive nor a restart decides what ``--max-depth`` lets in.
+    """
+    liftable = known.state is State.EXCLUDED and known.reason.startswith(_LIFTED_BY_BETTER_OFFER)
+    requeue = liftable and offer.refusal is None
+    closer = offer.depth < known.depth and offer.refusal is None
+    if requeue:
+        return Change(offer.depth, offer.hops, True, "")
+    if closer:
+        return Change(offer.depth, min(known.hops, offer.hops), False, known.reason)
+    return None

@@ -1,0 +1,109 @@
+"""When a politeness group may be asked again (``docs/protocols.md``, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from crawler.model import Failed, FailureKind, FetchResult
+from crawler.robots.http_dates import retry_after_s
+from crawler.url import host_of, registrable_domain
+
+
+class GroupBy(StrEnum):
+    """What shares one connection's worth of load."""
+
+    HOST = "host"
+    DOMAIN = "domain"
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessSettings:
+    """Pauses in seconds. ``slow_factor`` is the k of "k times what the last response took"."""
+
+    delay_s: float = 2.0
+    slow_factor: float = 5.0
+    slow_cap_s: float = 30.0
+    crawl_delay_cap_s: float | None = None
+    backoff_first_s: float = 10.0
+    backoff_max_s: float = 3600.0
+    group: GroupBy = GroupBy.HOST
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What must be remembered of a group between two requests. ``waits_for`` names the constraint."""
+
+    next_at: float = 0.0
+    pause_s: float = 0.0
+    backoff_s: float = 0.0
+    waits_for: str = ""
+
+
+#: Failures below HTTP that say "this server is in trouble": they slow us down like a 503.
+_TROUBLE = frozenset(
+    {FailureKind.DNS, FailureKind.CONNECT, FailureKind.TLS, FailureKind.TIMEOUT, FailureKind.TRUNCATED}
+)
+
+
+def group_name(site: str, by: GroupBy) -> str:
+    """The politeness group of a site (``http://a.example:8080``)."""
+    host = host_of(site)
+    return registrable_domain(host) if by is GroupBy.DOMAIN else host
+
+
+def after_answer(pace: Pace, answer: FetchResult, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
+    """The pace after an answer: when the next request may start, counted from the answer's end.
+
+    Success halves a back-off, trouble doubles it; ``Retry-After`` is kept uncut, an hour means an hour.
+    """
+    backoff_s = _backoff(pace.backoff_s, answer, settings)
+    took_s = answer.finished_at - answer.started_at
+    pauses = [
+        (settings.delay_s, "delay"),
+        (
+            min(settings.slow_factor * took_s, settings.slow_cap_s),
+            f"{settings.slow_factor:g} times its last response time",
+        ),
+        (_crawl_delay(crawl_delay_s, settings), "Crawl-delay"),
+        (backoff_s, "back-off after " + _trouble(answer) if backoff_s else ""),
+    ]
+    if isinstance(answer, Failed):
+        asked_s = retry_after_s(answer.headers, answer.finished_at)
+        pauses.append((asked_s or 0.0, f"Retry-After of a {answer.status}"))
+    pause_s, waits_for = max(pauses, key=lambda p: p[0])
+    return Pace(answer.finished_at + pause_s, pause_s, backoff_s, waits_for)
+
+
+def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
+    """The pace once the robots.txt that was just read asks for a ``Crawl-delay``: it holds from that answer on."""
+    delay_s = _crawl_delay(crawl_delay_s, settings)
+    if ended_at + delay_s <= pace.next_at:
+        return pace
+    return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for="Crawl-delay")
+
+
+def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
+    """The pace of a group whose worker died: a request may have ended this very moment."""
+    next_at = now + max(pace.pause_s, settings.delay_s)
+    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for="pause after a crash")
+
+
+def _crawl_delay(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:
+    if crawl_delay_s is None:
+        return 0.0
+    cap_s = settings.crawl_delay_cap_s
+    return crawl_delay_s if cap_s is None else min(crawl_delay_s, cap_s)
+
+
+def _backoff(before_s: float, answer: FetchResult, settings: PolitenessSettings) -> float:
+    if isinstance(answer, Failed) and (answer.status in (429, 503) or answer.kind in _TROUBLE):
+        return min(max(settings.backoff_first_s, 2 * before_s), settings.backoff_max_s)
+    halved_s = before_s / 2
+    return halved_s if halved_s > settings.delay_s and halved_s >= 0.5 else 0.0
+
+
+def _trouble(answer: FetchResult) -> str:
+    if isinstance(answer, Failed):
+        return str(answer.status or answer.kind.value)
+    return "earlier trouble"

@@ -1,0 +1,116 @@
+"""Which URLs a crawl takes up: the seeds' hosts, domains or prefixes, the user's patterns, and the depth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crawler.url import host_of, registrable_domain, split
+
+
+class ScopeMode(StrEnum):
+    """How far from its seeds a crawl goes."""
+
+    HOST = "host"  # the seeds' hosts, any scheme and port
+    DOMAIN = "domain"  # the seeds' registrable domains
+    PREFIX = "prefix"  # URLs below a seed's directory
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSettings:
+    """``include`` and ``exclude`` are regular expressions searched for in canonical URLs."""
+
+    mode: ScopeMode = ScopeMode.DOMAIN
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int | None = None
+
+
+class Scope:
+    """The rule of one crawl; built once from its seeds, asked for every distinct link.
+
+    ``reachable(host)`` tells whether the crawl may contact a host at all: without a contact address
+    it stays on loopback. Seeds are exempt from ``include`` (they are where the search for matching
+    pages starts), never from ``exclude``.
+    """
+
+    def __init__(
+        self,
+        settings: ScopeSettings,
+        seeds: Iterable[str],
+        reachable: Callable[[str], bool] = lambda host: True,
+    ) -> None:
+        self.settings = settings
+        self._reachable = reachable
+        self._include = _any_of(settings.include)
+        self._exclude = _any_of(settings.exclude)
+        self._places = {self._place(seed) for seed in seeds}
+        self._adopted: set[str] = set()
+        self._site_refusals: dict[str, str | None] = {}
+
+    def adopt(self, site: str) -> None:
+        """Take up a site that a mirror within the scope names as its main host."""
+        if site not in self._adopted:
+            self._adopted.add(site)
+            self._site_refusals.pop(site, None)
+
+    def add_seed(self, url: str) -> None:
+        """Widen the scope by one more seed."""
+        self._places.add(self._place(url))
+        self._site_refusals.clear()
+
+    def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> str | None:
+        """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is."""
+        site = url[: url.index("/", 8)]
+        try:
+            refused = self._site_refusals[site]
+        except KeyError:
+            if len(self._site_refusals) > 50_000:
+                self._site_refusals.clear()
+            refused = self._site_refusals[site] = self._refuse_site(site)
+        if refused is not None:
+            return refused
+        if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
+            return "scope: below no seed's directory (--scope prefix)"
+        if self._exclude is not None and (match := self._exclude.search(url)):
+            return f"scope: matches --exclude ({match.group()[:80]!r})"
+        if self._include is not None and not is_seed and not self._include.search(url):
+            return "scope: matches no --include"
+        if self.settings.max_depth is not None and depth > self.settings.max_depth:
+            return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
+        return None
+
+    def _refuse_site(self, site: str) -> str | None:
+        host = host_of(site)
+        if not self._reachable(host):
+            return f"scope: {host} is not on loopback, and no contact is given (--contact)"
+        mode = self.settings.mode
+        if site in self._adopted:
+            return None
+        if mode is ScopeMode.HOST and host not in self._places:
+            return f"scope: {host} is no seed's host (--scope host)"
+        if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
+            return f"scope: {registrable_domain(host)} is no seed's domain (--scope domain)"
+        return None
+
+    def _below_seed(self, url: str) -> bool:
+        return any(url.startswith(place) for place in self._places)
+
+    def _place(self, seed: str) -> str:
+        match self.settings.mode:
+            case ScopeMode.HOST:
+                return host_of(seed)
+            case ScopeMode.DOMAIN:
+                return registrable_domain(host_of(seed))
+            case ScopeMode.PREFIX:
+                site, path = split(seed)
+                return site + path.partition("?")[0].rpartition("/")[0] + "/"
+            case ScopeMode.ANY:
+                return ""
+
+
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(f"(?:{p})" for p in patterns)) if patterns else None

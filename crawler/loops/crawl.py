@@ -1,0 +1,356 @@
+"""The crawl: claim politeness groups, work on each in a task of its own, commit what they bring.
+
+A *turn* of the store is the heartbeat: it commits what the workers have finished and claims what is
+ready next, in one transaction. Between turns, each worker goes through its group's batch of URLs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from crawler.clock import Clock
+from crawler.frontier.decide import Fetch, Outcome, Queued, RetrySettings, after_fetch, before_fetch, may_adopt
+from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.frontier.scope import Scope
+from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.progress import Progress
+from crawler.loops.robots import RobotsKeeper, RobotsNeeds
+from crawler.model import Fetched, FetchResult, PageFacts, Purpose, Request, RobotsAction
+from crawler.page.html import header_facts, read_page
+from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
+from crawler.url import split
+
+_BATCH = 200  # outcomes in one transaction, when they come fast
+_BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
+_POLL_S = 1.0  # how often to look for groups whose pause is over, when nothing else happens
+_GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
+_HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
+_STOP_GRACE_S = 8.0  # requests in flight get this long to end when the crawl is stopped
+_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """Limits of a crawl. ``None`` is no limit. Pages are counted over all runs on the store."""
+
+    concurrency: int = 64
+    max_pages: int | None = None
+    max_pages_per_site: int | None = None
+    max_time_s: float | None = None
+    max_body_bytes: int = 10 * 1024 * 1024
+    claimed_groups: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """Everything the rules need to know of this crawl."""
+
+    crawl: CrawlSettings
+    politeness: PolitenessSettings
+    retry: RetrySettings
+    robots: RobotsNeeds
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What the next turn takes in."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
+    robots: list[RobotsNews] = field(default_factory=list)
+    paces: dict[str, Pace] = field(default_factory=dict)
+    released: list[int] = field(default_factory=list)
+    since: float | None = None
+
+
+OnPages = Callable[[list[Outcome]], Awaitable[None]]
+
+
+class Crawl:
+    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed."""
+
+    def __init__(
+        self,
+        store: Store,
+        fetcher: Fetcher,
+        clock: Clock,
+        manners: Manners,
+        scope: Scope,
+        on_pages: OnPages | None = None,
+    ) -> None:
+        self.progress = Progress(clock.now())
+        self._store = store
+        self._clock = clock
+        self._manners = manners
+        self._scope = scope
+        self._on_pages = on_pages
+        crawl = manners.crawl
+        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
+        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
+        self._pending = _Pending()
+        self._wake = asyncio.Event()
+        self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
+        self._robots_waiters: dict[int, asyncio.Future[int]] = {}
+        self._pages_left: int | None = None
+        self._stopping: str | None = None
+        self._hurried = False
+        self._failure: BaseException | None = None
+
+    async def run(self) -> str:
+        """Crawl until nothing is left or a limit is reached; returns why it ended.
+
+        Raises :class:`crawler.errors.StoreError` where the store fails; everything committed is kept.
+        """
+        if self._manners.crawl.max_pages is not None:
+            self._pages_left = self._manners.crawl.max_pages - await self._store.fetched_count()
+        try:
+            ended_by = await self._turns()
+            await self._drain()
+        finally:
+            await self._cancel_workers()
+        return ended_by
+
+    def stop(self, why: str) -> None:
+        """End soon: nothing new is sent, requests in flight are waited for (8 s at most). May be called twice."""
+        if self._stopping is None:
+            self._stopping = why
+            for group, task in self._workers.values():
+                if not self.gate.in_flight(group):
+                    task.cancel()
+        self._wake.set()
+
+    # --- the heartbeat ------------------------------------------------------------------------
+
+    async def _turns(self) -> str:
+        while True:
+            await self._turn()
+            if self._stopping is not None:
+                return self._stopping
+            if not self._workers and self._pending.since is None:
+                ended_by = await self._nothing_under_way()
+                if ended_by is not None:
+                    return ended_by
+            else:
+                await self._until_due()
+            if self._out_of_time():
+                self.stop("--max-time is over")
+
+    async def _nothing_under_way(self) -> str | None:
+        """With nothing claimed: the end, or a wait for the first group whose time comes."""
+        if self._spent():
+            return f"--max-pages reached ({self._manners.crawl.max_pages})"
+        ready = await self._store.next_ready()
+        if ready is None:
+            return "nothing is left in the frontier"
+        self.progress.idle_for = ready
+        await self._woken(max(0.0, ready.until - self._clock.now() - HORIZON_S))
+        self.progress.idle_for = None
+        return None
+
+    async def _until_due(self) -> None:
+        """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
+        while not self._hurried and self._stopping is None and not self._out_of_time():
+            if self._pending.since is not None:
+                left_s = self._pending.since + _BATCH_AGE_S - self._clock.now()
+                if left_s <= 0:
+                    return
+                await self._woken(left_s)
+            elif not await self._woken(_POLL_S if self._room() else None):
+                return
+        if self._hurried and any(self.gate.in_flight(group) for group, _ in self._workers.values()):
+            await self._clock.sleep(_GATHER_S)
+        self._hurried = False
+
+    async def _woken(self, seconds: float | None) -> bool:
+        """Wait to be woken, ``seconds`` and --max-time at most; False where time ran out."""
+        limit_s = self._manners.crawl.max_time_s
+        if limit_s is not None:
+            left_s = max(0.0, self.progress.started_at + limit_s - self._clock.now())
+            seconds = left_s if seconds is None else min(seconds, left_s)
+        try:
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._wake.clear()
+        return True
+
+    async def _turn(self) -> None:
+        pending, self._pending = self._pending, _Pending()
+        now = self._clock.now()
+        crawl = self._manners.crawl
+        delay_s = self._manners.politeness.delay_s
+        limits = Limits(
+            groups=self._room(),
+            urls_per_group=50 if delay_s < 0.5 else 10,
+            pages_per_site=crawl.max_pages_per_site,
+            max_depth=self._scope.settings.max_depth,
+        )
+        turn = Turn(now, limits, pending.outcomes, pending.requests, pending.robots, pending.paces, pending.released)
+        result = await self._store.turn(turn)
+        for site_id, robots_id in result.robots_ids.items():
+            waiter = self._robots_waiters.pop(site_id, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(robots_id)
+        for claim in result.claims:
+            self._start(claim)
+        pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
+        if pages and self._on_pages is not None:
+            await self._on_pages(pages)
+        if self._failure is not None:
+            raise self._failure
+
+    def _room(self) -> int:
+        if self._stopping is not None or self._spent():
+            return 0
+        return max(0, self._manners.crawl.claimed_groups - len(self._workers))
+
+    def _spent(self) -> bool:
+        return self._pages_left is not None and self._pages_left <= 0
+
+    def _out_of_time(self) -> bool:
+        limit_s = self._manners.crawl.max_time_s
+        return limit_s is not None and self._clock.now() >= self.progress.started_at + limit_s
+
+    async def _drain(self) -> None:
+        """Wait for what is in flight, then commit the rest."""
+        tasks = [task for _, task in self._workers.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_GRACE_S)
+            await self._cancel_workers()
+        await self._turn()
+
+    async def _cancel_workers(self) -> None:
+        tasks = [task for _, task in self._workers.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- news from the workers ----------------------------------------------------------------
+
+    def _news(self, *, hurry: bool = False) -> _Pending:
+        """The pending turn, to be added to; wakes the heartbeat where that is due."""
+        pending = self._pending
+        if pending.since is None:
+            pending.since = self._clock.now()
+            self._wake.set()
+        if hurry or len(pending.outcomes) >= _BATCH:
+            self._hurried = True
+            self._wake.set()
+        return pending
+
+    def _log(self, row: RequestRow, group: str, pace: Pace) -> None:
+        pending = self._news(hurry=pace.backoff_s > 0 or row.retry_after_s is not None)
+        pending.requests.append(row)
+        pending.paces[group] = pace
+        self.progress.sent(row)
+
+    def _book(self, outcome: Outcome) -> None:
+        self._news().outcomes.append(outcome)
+        self.progress.ended(outcome)
+
+    async def _commit_robots(self, news: RobotsNews) -> int | None:
+        """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
+        if news.main_site is not None and may_adopt(news.site, news.main_site):
+            self._scope.adopt(news.main_site)
+        self._news(hurry=True).robots.append(news)
+        if self._stopping is not None:
+            return None
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._robots_waiters[news.site_id] = waiter
+        return await waiter
+
+    # --- one group ----------------------------------------------------------------------------
+
+    def _start(self, claim: Claim) -> None:
+        self.gate.enter(claim.group, claim.pace)
+        task = asyncio.create_task(self._work(claim))
+        self._workers[claim.group_id] = (claim.group, task)
+        task.add_done_callback(lambda done: self._release(claim, done))
+        self.progress.active = len(self._workers)
+
+    def _release(self, claim: Claim, task: asyncio.Task[None]) -> None:
+        del self._workers[claim.group_id]
+        pending = self._news(hurry=True)
+        pending.paces[claim.group] = self.gate.leave(claim.group)
+        pending.released.append(claim.group_id)
+        self.progress.active = len(self._workers)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+
+    async def _work(self, claim: Claim) -> None:
+        """Go through a claimed group's batch: one URL after the other, each at its time."""
+        deferred: set[int] = set()
+        for queued in claim.urls:
+            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > _HOLD_S:
+                return
+            if queued.site_id in deferred:
+                continue
+            site = claim.sites[queued.site_id]
+            copy = await self._robots.in_force(site, claim.group)
+            if copy.action is RobotsAction.DEFER:
+                deferred.add(queued.site_id)
+            elif self._stopping is None and self.gate.wait_s(claim.group) <= _HOLD_S:
+                await self._visit(queued, site, claim.group)
+
+    async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
+        assert site.copy is not None
+        rules = self._robots.rules(site.name, site.copy)
+        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope)
+        match decision:
+            case Outcome():
+                self._book(decision)
+            case Fetch(verdict):
+                line = None if verdict is None else verdict.line
+                delay_s = None if rules is None else rules.crawl_delay_s
+                expires_at = site.copy.expires_at
+                await self._fetch(queued, Warrant(site.id, group, expires_at, site.robots_id, line, delay_s))
+            case _:
+                assert_never(decision)
+
+    async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
+        if not self._take_budget():
+            return
+        request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
+        fetched = False
+        try:
+            result = await self.gate.send(request, warrant)
+            fetched = isinstance(result, Fetched)
+        finally:
+            if not fetched:
+                self._give_back_budget()
+        if result is None:
+            return  # still queued; the next claim asks robots.txt first
+        self._book(after_fetch(queued, result, self._facts(result), self._scope, self._manners.retry))
+
+    def _facts(self, result: FetchResult) -> PageFacts | None:
+        if not isinstance(result, Fetched):
+            return None
+        token, reading = self._manners.robots.token, self._robots.reading
+        if result.content_type not in _HTML_TYPES:
+            return header_facts(result.headers, url=result.url, token=token, reading=reading, now=result.finished_at)
+        return read_page(
+            result.body,
+            url=result.url,
+            headers=result.headers,
+            charset=result.charset,
+            token=token,
+            reading=reading,
+            now=result.finished_at,
+        )
+
+    def _take_budget(self) -> bool:
+        """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
+        if self._pages_left is None:
+            return True
+        if self._pages_left <= 0:
+            return False
+        self._pages_left -= 1
+        return True
+
+    def _give_back_budget(self) -> None:
+        if self._pages_left is not None:
+            self._pages_left += 1
+            self._wake.set()

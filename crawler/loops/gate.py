@@ -1,0 +1,145 @@
+"""The one door through which every request leaves: politeness is kept here, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from crawler.clock import Clock
+from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
+from crawler.model import Answer, Failed, FetchResult, Request
+from crawler.robots.http_dates import retry_after_s
+from crawler.store.interface import RequestRow
+from crawler.url import split
+
+
+class Fetcher(Protocol):
+    """Sends one GET. Whatever a server does is in the result; it raises nothing but cancellation."""
+
+    async def fetch(self, request: Request) -> FetchResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Warrant:
+    """Under what a request is sent: its site, the robots copy in force until ``valid_until``, the line that allows."""
+
+    site_id: int
+    group: str
+    valid_until: float = math.inf
+    robots_id: int | None = None
+    verdict_line: int | None = None
+    crawl_delay_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    """A politeness group that somebody here is working on."""
+
+    pace: Pace
+    users: int = 0
+    in_flight: bool = False
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Gate:
+    """One request in flight per group, its pause kept between end and start, ``concurrency`` in all."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        clock: Clock,
+        settings: PolitenessSettings,
+        concurrency: int,
+        log: Callable[[RequestRow, str, Pace], None],
+    ) -> None:
+        self._fetcher = fetcher
+        self._clock = clock
+        self._settings = settings
+        self._slots = asyncio.Semaphore(concurrency)
+        self._groups: dict[str, _Group] = {}
+        self._log = log
+
+    def enter(self, group: str, pace: Pace) -> None:
+        """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
+        live = self._groups.setdefault(group, _Group(pace))
+        live.users += 1
+        if pace.next_at > live.pace.next_at:
+            live.pace = pace
+
+    def leave(self, group: str) -> Pace:
+        """Done with a group; returns the pace to be kept."""
+        live = self._groups[group]
+        live.users -= 1
+        if live.users == 0:
+            del self._groups[group]
+        return live.pace
+
+    def wait_s(self, group: str) -> float:
+        """How long this group has to be left alone from now on, in seconds."""
+        return self._groups[group].pace.next_at - self._clock.now()
+
+    def pace(self, group: str) -> Pace:
+        return self._groups[group].pace
+
+    def in_flight(self, group: str) -> bool:
+        return self._groups[group].in_flight
+
+    def slowest(self) -> tuple[str, Pace] | None:
+        """The group worked on whose next request is furthest away."""
+        paces = ((name, live.pace) for name, live in self._groups.items())
+        return max(paces, key=lambda item: item[1].next_at, default=None)
+
+    def heed_crawl_delay(self, group: str, answer: Answer, crawl_delay_s: float | None) -> None:
+        """A robots.txt was just read: its ``Crawl-delay`` holds from that very answer on."""
+        live = self._groups[group]
+        live.pace = with_crawl_delay(live.pace, answer.finished_at, crawl_delay_s, self._settings)
+
+    async def send(self, request: Request, warrant: Warrant) -> FetchResult | None:
+        """Wait for the group's turn, send, and set when its next turn is. Logs every request sent.
+
+        ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
+        """
+        live = self._groups[warrant.group]
+        async with live.turn:
+            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
+                await self._clock.sleep(wait_s)
+            async with self._slots:
+                started_at = self._clock.now()
+                if started_at >= warrant.valid_until:
+                    return None
+                live.in_flight = True
+                try:
+                    answer = await self._fetcher.fetch(request)
+                except asyncio.CancelledError:
+                    stopped = Failed(
+                        request.url, started_at, self._clock.now(), detail="stopped before the answer was complete"
+                    )
+                    self._settle(live, request, warrant, stopped)
+                    raise
+                finally:
+                    live.in_flight = False
+            self._settle(live, request, warrant, answer)
+            return answer
+
+    def _settle(self, live: _Group, request: Request, warrant: Warrant, answer: FetchResult) -> None:
+        live.pace = after_answer(live.pace, answer, warrant.crawl_delay_s, self._settings)
+        self._log(_row(request, warrant, answer), warrant.group, live.pace)
+
+
+def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
+    return RequestRow(
+        site_id=warrant.site_id,
+        path=split(request.url).path,
+        purpose=request.purpose,
+        started_at=answer.started_at,
+        finished_at=answer.finished_at,
+        status=answer.status,
+        error=answer.detail if isinstance(answer, Failed) else None,
+        bytes=answer.wire_bytes,
+        retry_after_s=retry_after_s(answer.headers, answer.finished_at) if isinstance(answer, Failed) else None,
+        robots_id=warrant.robots_id,
+        verdict_line=warrant.verdict_line,
+    )

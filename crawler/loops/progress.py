@@ -1,0 +1,34 @@
+"""What a running crawl has done so far; the live display and the summary read it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from crawler.frontier.decide import Outcome
+from crawler.model import State
+from crawler.store.interface import RequestRow, Waiting
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts of this run; ``ends`` by state, ``troubles`` by kind of failure."""
+
+    started_at: float
+    requests: int = 0
+    wire_bytes: int = 0
+    active: int = 0  # politeness groups being worked on
+    ends: Counter[State] = field(default_factory=Counter)
+    troubles: Counter[str] = field(default_factory=Counter)
+    idle_for: Waiting | None = None  # the group everything waits for
+
+    def sent(self, row: RequestRow) -> None:
+        self.requests += 1
+        self.wire_bytes += row.bytes
+        if row.error is not None:
+            self.troubles[
+                str(row.status) if row.status and row.status >= 300 else row.error.partition(":")[0][:60]
+            ] += 1
+
+    def ended(self, outcome: Outcome) -> None:
+        self.ends[outcome.state] += 1

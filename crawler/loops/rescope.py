@@ -1,0 +1,69 @@
+"""Going on with changed options: what was excluded under the old ones is looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crawler.frontier.scope import Scope
+from crawler.store.interface import Store
+
+_BATCH = 5000
+
+#: Which settings decide on which exclusions, by the first word of their reason.
+_DECIDED_BY = {
+    "scope:": ("scope", "identity.contact"),
+    "depth:": ("scope",),
+    "robots:": ("robots", "identity.agent"),
+    "mirror": ("robots", "identity.agent", "scope"),
+    "type:": ("fetch.accept_types",),
+    "address:": ("fetch.allow_private", "fetch.resolve", "identity.contact"),
+    "redirects:": ("retry.max_redirects",),
+}
+
+
+async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], *, new_seeds: bool) -> int:
+    """Put back into the frontier what only a setting that has changed since kept out; returns how many.
+
+    The other way round needs no pass: a queued URL is asked of the scope again when its turn comes.
+    """
+    before = await store.last_settings()
+    if before is None:
+        return 0
+    reasons = tuple(
+        word
+        for word, keys in _DECIDED_BY.items()
+        if any(_plain(_at(before, key)) != _plain(_at(settings, key)) for key in keys)
+    )
+    if new_seeds:
+        reasons += ("scope:", "depth:")
+    if not reasons:
+        return 0
+    lifted, after = 0, -1
+    while rows := await store.excluded(after, _BATCH):
+        after = rows[-1][0]
+        again = [
+            number
+            for number, url, reason, depth, seed in rows
+            if reason.startswith(reasons) and scope.refusal(url, depth, is_seed=seed) is None
+        ]
+        await store.requeue(again)
+        lifted += len(again)
+    return lifted
+
+
+def _at(settings: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key; ``None`` where an earlier version did not have it."""
+    value: Any = settings
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Lists for tuples, all the way down, as JSON has them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,148 @@
+"""Opening a SQLite store: pragmas, migrations by version, the lock, and the named queries."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from crawler.errors import StoreError, StoreVersionError, UsageError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_SQL = files("crawler.store") / "sql" / "sqlite"
+_PRAGMAS = """
+PRAGMA page_size = 8192;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA cache_size = -65536;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA busy_timeout = 10000;
+PRAGMA temp_store = MEMORY;
+"""
+
+
+def load_queries() -> dict[str, str]:
+    """The named queries, without their comments."""
+    text = (_SQL / "queries.sql").read_text()
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
+    return {
+        name: re.sub(r"^--.*\n", "", sql, flags=re.M).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def _migrations() -> list[str]:
+    """The schema's versions in order; each file takes a store from the version before it."""
+    return [f.read_text() for f in sorted(_SQL.iterdir(), key=lambda f: f.name) if re.match(r"\d{4}_", f.name)]
+
+
+def _compress(body: bytes) -> bytes:
+    return zstd.compress(body, level=1)
+
+
+def decompress(data: bytes) -> bytes:
+    """A body as it was fetched (decoded), from its stored form."""
+    return zstd.decompress(data)
+
+
+async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:
+    """Open a store, making or migrating it as needed. Close it, or its thread keeps the process alive.
+
+    Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one
+    that a newer crawler wrote, :class:`StoreError` for a damaged file or one that is no store.
+    """
+    if read_only and not path.exists():
+        raise UsageError(f"{path}: no such store; `crawler run --db {path} --seeds FILE` makes one")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    target = f"{path.absolute().as_uri()}?mode=ro" if read_only else str(path)
+    try:
+        db = await aiosqlite.connect(target, uri=read_only, isolation_level=None)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: cannot be opened: {error}") from error
+    try:
+        if not read_only:
+            await db.executescript(_PRAGMAS)
+        await _migrate(db, path, read_only)
+        await db.create_function("zstd", 1, _compress, deterministic=True)
+    except sqlite3.Error as error:
+        await db.close()
+        raise StoreError(_explain(path, error)) from error
+    except BaseException:
+        await db.close()
+        raise
+    return db
+
+
+async def _migrate(db: aiosqlite.Connection, path: Path, read_only: bool) -> None:
+    migrations = _migrations()
+    (version,) = await one(db, "PRAGMA user_version")
+    if version > len(migrations):
+        raise StoreVersionError(
+            f"{path}: written by a newer crawler (store version {version}, this one knows {len(migrations)}); "
+            "upgrade the crawler"
+        )
+    if version == len(migrations):
+        return
+    (tables,) = await one(db, "SELECT count(*) FROM sqlite_master")
+    if version == 0 and tables:
+        raise UsageError(f"{path}: a SQLite file, but no crawl store; choose another --db")
+    if read_only:
+        raise UsageError(f"{path}: an older store (version {version}); `crawler run --db {path}` migrates it")
+    for number, script in enumerate(migrations[version:], version + 1):
+        await db.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
+
+
+@asynccontextmanager
+async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
+    """One write transaction, rolled back whole if anything goes wrong inside it."""
+    try:
+        await db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            await db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                await db.execute("ROLLBACK")
+            raise
+    except sqlite3.Error as error:
+        raise StoreError(_explain(path, error)) from error
+
+
+@asynccontextmanager
+async def reading(path: Path) -> AsyncIterator[None]:
+    """Turns a failure to read into the error that tells the user."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(_explain(path, error)) from error
+
+
+def _explain(path: Path, error: sqlite3.Error) -> str:
+    text = str(error)
+    if "disk is full" in text or "disk I/O" in text:
+        return f"{path}: {text}; what was committed is kept, make room and run the same command again"
+    if "malformed" in text or "not a database" in text:
+        return f"{path}: {text}; the file is damaged or no SQLite store, `sqlite3 {path} .recover` may save it"
+    return f"{path}: {text}"
+
+
+async def one(db: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> Any:
+    """The first row, or ``None``."""
+    rows = await db.execute_fetchall(sql, parameters)
+    return next(iter(rows), None)
+
+
+async def every(db: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
+    """All rows."""
+    return await db.execute_fetchall(sql, parameters)

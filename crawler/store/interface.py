@@ -1,0 +1,191 @@
+"""The whole contract between the crawl and its store.
+
+The crawl talks to a store in *turns*. One turn is one transaction: it takes in what the workers have
+finished (outcomes, requests, robots copies), gives back the groups they are done with, and claims
+the next ones. A claim is a politeness group with a batch of its URLs; no other worker gets that
+group until it is released, and a crash releases it with its pause still to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.politeness import Pace
+from crawler.model import Purpose, RobotsCopy, State
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """One request that was sent, for the log. Times in seconds since the epoch."""
+
+    site_id: int
+    path: str
+    purpose: Purpose
+    started_at: float
+    finished_at: float
+    status: int | None
+    error: str | None
+    bytes: int
+    retry_after_s: float | None
+    robots_id: int | None  # the copy in force when it was sent; None for robots.txt itself
+    verdict_line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsNews:
+    """A new or renewed robots copy of a site, and what its rules say of the site as a whole."""
+
+    site_id: int
+    site: str
+    copy: RobotsCopy
+    crawl_delay_s: float | None
+    main_site: str | None
+
+
+#: Groups that are ready within this many seconds are claimed already; their workers wait.
+HORIZON_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what a turn claims."""
+
+    groups: int
+    urls_per_group: int = 50
+    pages_per_site: int | None = None
+    max_depth: int | None = None
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one transaction takes in."""
+
+    now: float
+    limits: Limits
+    outcomes: list[Outcome] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
+    robots: list[RobotsNews] = field(default_factory=list)
+    paces: dict[str, Pace] = field(default_factory=dict)  # by group name
+    released: list[int] = field(default_factory=list)  # group numbers
+
+
+@dataclass(slots=True)
+class ClaimedSite:
+    """A site within a claim."""
+
+    id: int
+    name: str
+    copy: RobotsCopy | None
+    robots_id: int | None
+
+
+@dataclass(slots=True)
+class Claim:
+    """A politeness group to work on, with its sites and a batch of its URLs."""
+
+    group_id: int
+    group: str
+    pace: Pace
+    sites: dict[int, ClaimedSite]
+    urls: list[Queued]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in."""
+
+    claims: list[Claim]
+    robots_ids: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A group that may not be asked before ``until``, and the constraint."""
+
+    group: str
+    until: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many URLs are in each state, how many pages, links, bodies, requests and sites there are."""
+
+    states: dict[State, int]
+    pages: int
+    links: int
+    requests: int
+    sites: int
+
+
+class Store(Protocol):
+    """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
+
+    async def start_run(self, settings: dict[str, Any], now: float) -> int:
+        """Begin a run; claims left by a crashed one are released, their pauses counted from ``now``."""
+        ...
+
+    async def end_run(self, ended_by: str, now: float) -> None: ...
+
+    async def last_settings(self) -> dict[str, Any] | None:
+        """The settings of the run before this one."""
+        ...
+
+    async def add_seeds(self, urls: Sequence[tuple[str, str | None]]) -> None:
+        """Take up seeds, each with the reason to exclude it or ``None``."""
+        ...
+
+    async def seeds(self) -> list[str]: ...
+
+    async def main_sites(self) -> list[tuple[str, str]]:
+        """Every (mirror, main site) known."""
+        ...
+
+    async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
+        """Excluded URLs by number: (number, URL, reason, depth, is seed)."""
+        ...
+
+    async def requeue(self, numbers: Sequence[int]) -> None:
+        """Put excluded URLs back into the frontier."""
+        ...
+
+    async def prepare(self, pages_per_site: int | None) -> None:
+        """Recompute when each group is ready, under limits that may have changed since the last run."""
+        ...
+
+    async def turn(self, turn: Turn) -> TurnResult: ...
+
+    async def group_pace(self, name: str) -> Pace: ...
+
+    async def site_id(self, site: str) -> int:
+        """The number of a site, given one if it has none yet."""
+        ...
+
+    async def next_ready(self) -> Waiting | None:
+        """The unclaimed group whose turn comes first."""
+        ...
+
+    async def waiting(self, now: float, limit: int) -> list[Waiting]: ...
+
+    async def fetched_count(self) -> int: ...
+
+    async def queued_count(self) -> int: ...
+
+    async def counts(self) -> Counts: ...
+
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Read the views of ``docs/interface.md`` with SQL."""
+        ...
+
+    async def find(self, url: str) -> int | None:
+        """The number of a URL (``url.id``), or ``None`` where it is unknown."""
+        ...
+
+    async def body(self, url: str) -> bytes | None:
+        """The decoded body of a fetched URL, as stored; ``None`` where there is none."""
+        ...
+
+    async def close(self) -> None: ...

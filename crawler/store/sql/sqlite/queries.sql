@@ -1,0 +1,153 @@
+-- Named queries of the SQLite store. `-- name: N` starts one, the comment below it says what it is for.
+
+-- name: known_urls
+-- What the store has of a JSON list of URL numbers.
+SELECT id, path, state, reason, depth, hops FROM url WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: insert_url
+INSERT INTO url (id, path, state, reason, depth, found_on, hops, seed) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: enqueue
+-- The frontier row of a queued URL, from its own row.
+INSERT INTO frontier (site_id, due_at, depth, url_id) SELECT id >> 39, due_at, depth, id FROM url WHERE id = ? AND state = 'queued';
+
+-- name: dequeue
+DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT id >> 39, due_at, depth, id FROM url WHERE id = ?);
+
+-- name: change_url
+-- A better offer: (depth, hops, state, reason, found_on, id).
+UPDATE url SET depth = ?, hops = ?, state = ?, reason = ?, found_on = coalesce(?, found_on) WHERE id = ?;
+
+-- name: end_url
+-- How a visit ended: (state, reason, attempts, target, due_at, id).
+UPDATE url SET state = ?, reason = ?, attempts = ?, target = ?, due_at = ? WHERE id = ?;
+
+-- name: links_of
+-- What follows from a JSON list of URL numbers: their outlinks one deeper, their redirect targets as deep.
+SELECT u.depth + 1, l.target FROM json_each(?1) j JOIN url u ON u.id = j.value JOIN link l ON l.source = u.id WHERE l.follow
+UNION ALL
+SELECT u.depth, u.target FROM json_each(?1) j JOIN url u ON u.id = j.value WHERE u.target IS NOT NULL;
+
+-- name: add_groups
+INSERT INTO politeness_group (name) VALUES (?) ON CONFLICT DO NOTHING;
+
+-- name: add_sites
+INSERT INTO site (name, group_id) SELECT ?, id FROM politeness_group WHERE name = ? ON CONFLICT DO NOTHING;
+
+-- name: sites_named
+SELECT id, name, group_id FROM site WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: groups_of_sites
+SELECT DISTINCT group_id FROM site WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: depths
+SELECT id, depth FROM url WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: insert_body
+INSERT INTO body (sha256, data) VALUES (?, zstd(?)) ON CONFLICT DO NOTHING;
+
+-- name: insert_page
+INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
+  canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
+  other_schemes, directives, note)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM body WHERE sha256 = ?), ?, ?, ?, ?, ?, ?);
+
+-- name: insert_link
+INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
+
+-- name: insert_request
+INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
+  robots_id, verdict_line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: count_fetched
+UPDATE site SET fetched = fetched + ? WHERE id = ?;
+
+-- name: insert_robots_text
+INSERT INTO robots_text (sha256, body) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: close_robots_copy
+-- A newer copy takes the place of the one in force: (now, site).
+UPDATE robots_copy SET valid_until = min(valid_until, ?) WHERE id = (SELECT robots_id FROM site WHERE id = ?);
+
+-- name: renew_robots_copy
+-- The same answer again (a 304, the same file, another failure): it applies for longer.
+UPDATE robots_copy SET status = ?, fetched_at = ?, valid_until = ?, etag = ?, last_modified = ?,
+  failures = ?, failing_since = ?, retry_at = ?, note = ?
+WHERE id = (SELECT robots_id FROM site WHERE id = ?);
+
+-- name: insert_robots_copy
+INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
+  failures, failing_since, retry_at, note)
+VALUES (?, (SELECT id FROM robots_text WHERE sha256 = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: robots_in_force
+SELECT s.robots_id, r.action, t.sha256 FROM site s
+JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.id = ?;
+
+-- name: set_site_robots
+UPDATE site SET robots_id = coalesce(?, robots_id), wait_until = ?, crawl_delay_s = ?, main_site = ? WHERE id = ?;
+
+-- name: set_mirror
+INSERT OR REPLACE INTO mirror (site, main_site, evidence, seen_at) VALUES (?, ?, ?, ?);
+
+-- name: drop_mirror
+DELETE FROM mirror WHERE site = ?;
+
+-- name: set_pace
+-- (next_at, pause_s, backoff_s, waits_for, name)
+UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for = ? WHERE name = ?;
+
+-- name: release_groups
+UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: refresh_ready
+-- When the earliest URL of each named group may be fetched: (pages allowed per site, JSON list of groups).
+UPDATE politeness_group SET ready_at = (
+  SELECT max(politeness_group.next_at, min(max(s.wait_until,
+    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
+  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?)
+WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: groups_with_work
+SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
+UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+
+-- name: claimable_groups
+-- Longest ready first: (until when, how many).
+SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
+WHERE ready_at <= ? AND claimed_by IS NULL ORDER BY ready_at LIMIT ?;
+
+-- name: claim_groups
+UPDATE politeness_group SET claimed_by = ? WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: claimed_sites
+-- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first:
+-- (now, URLs per site, JSON list of groups)
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id,
+  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed)) FROM
+    (SELECT url_id FROM frontier WHERE site_id = s.id AND due_at <= ?1 ORDER BY due_at, depth, url_id LIMIT ?2) q
+    JOIN url u ON u.id = q.url_id),
+  r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+  r.failures, r.failing_since, r.retry_at, r.note
+FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+WHERE s.group_id IN (SELECT value FROM json_each(?3)) AND s.wait_until <= ?1;
+
+-- name: next_ready
+SELECT ready_at, name, waits_for FROM politeness_group
+WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT 1;
+
+-- name: waiting_groups
+-- The unclaimed groups that wait longest from now: (now, how many).
+SELECT g.name, g.ready_at,
+  coalesce((SELECT 'robots.txt: ' || r.status FROM site s JOIN robots_copy r ON r.id = s.robots_id
+    WHERE s.group_id = g.id AND s.wait_until > ?1 LIMIT 1), nullif(g.waits_for, ''), 'retry')
+FROM politeness_group g WHERE g.ready_at > ?1 AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT ?2;
+
+-- name: crashed_groups
+-- Claims that a dead process left behind.
+SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group WHERE claimed_by IS NOT NULL;
+
+-- name: excluded_from
+-- Excluded URLs after a number, for a look under changed options: (last number, how many).
+SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed, u.hops FROM url u JOIN site s ON s.id = u.id >> 39
+WHERE u.id > ? AND u.state = 'excluded' ORDER BY u.id LIMIT ?;

@@ -1,0 +1,224 @@
+"""The store on one SQLite file, written by one process at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import aiosqlite
+from filelock import FileLock, Timeout
+
+import crawler
+from crawler.errors import StoreInUse, UsageError
+from crawler.frontier.offers import Offer
+from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
+from crawler.model import State
+from crawler.store.connection import decompress, every, load_queries, one, open_database, reading, transaction
+from crawler.store.interface import Counts, Turn, TurnResult, Waiting
+from crawler.store.sqlite_offers import Offers, url_number
+from crawler.store.sqlite_turn import TurnTaker
+from crawler.url import split
+
+
+class SqliteStore:
+    """See :class:`crawler.store.interface.Store`. Make one with :meth:`open` and close it."""
+
+    def __init__(
+        self, path: Path, db: aiosqlite.Connection, politeness: PolitenessSettings, lock: FileLock | None
+    ) -> None:
+        self._path = path
+        self._db = db
+        self._lock = lock
+        self._politeness = politeness
+        self._sql = load_queries()
+        self._offers = Offers(db, self._sql, politeness.group)
+        self._turns = TurnTaker(db, self._sql, self._offers, 0)
+        self._run_id = 0
+        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+
+    @classmethod
+    async def open(cls, path: Path, politeness: PolitenessSettings | None = None, *, read_only: bool = False) -> Self:
+        """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
+        :class:`StoreInUse` where another process crawls into it."""
+        lock = None if read_only else _lock(path)
+        try:
+            db = await open_database(path, read_only=read_only)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        return cls(path, db, politeness or PolitenessSettings(), lock)
+
+    async def close(self) -> None:
+        await self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # --- runs ---------------------------------------------------------------------------------
+
+    async def start_run(self, settings: dict[str, Any], now: float) -> int:
+        async with self._writing():
+            for _, name, *pace in await every(self._db, self._sql["crashed_groups"]):
+                kept = after_crash(Pace(*pace), self._politeness, now)
+                await self._db.execute(
+                    self._sql["set_pace"], (kept.next_at, kept.pause_s, kept.backoff_s, kept.waits_for, name)
+                )
+            await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
+            cursor = await self._db.execute(
+                "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
+                (now, crawler.__version__, json.dumps(settings)),
+            )
+            self._run_id = int(cursor.lastrowid or 0)
+        self._turns = TurnTaker(self._db, self._sql, self._offers, self._run_id)
+        return self._run_id
+
+    async def end_run(self, ended_by: str, now: float) -> None:
+        async with self._writing():
+            await self._db.execute(
+                "UPDATE run SET finished_at = ?, ended_by = ? WHERE id = ?", (now, ended_by, self._run_id)
+            )
+
+    async def last_settings(self) -> dict[str, Any] | None:
+        row = await self._one("SELECT settings FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1", (self._run_id,))
+        return None if row is None else dict(json.loads(row[0]))
+
+    # --- seeds and scope ----------------------------------------------------------------------
+
+    async def add_seeds(self, urls: Sequence[tuple[str, str | None]]) -> None:
+        for start in range(0, len(urls), 5000):
+            batch: dict[str, tuple[Offer, int | None]] = {
+                url: (Offer(url, 0, refusal, seed=True), None) for url, refusal in urls[start : start + 5000]
+            }
+            async with self._writing():
+                numbers, _ = await self._offers.take(batch, None)
+                await self._db.executemany("UPDATE url SET seed = 1 WHERE id = ?", [(n,) for n in numbers.values()])
+
+    async def seeds(self) -> list[str]:
+        rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed")
+        return [row[0] for row in rows]
+
+    async def main_sites(self) -> list[tuple[str, str]]:
+        return [(row[0], row[1]) for row in await self._every("SELECT site, main_site FROM mirror")]
+
+    async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
+        rows = await self._every(self._sql["excluded_from"], (after, limit))
+        return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+    async def requeue(self, numbers: Sequence[int]) -> None:
+        async with self._writing():
+            await self._db.executemany(
+                "UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL WHERE id = ?",
+                [(n,) for n in numbers],
+            )
+            await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
+            self._offers.forget()
+
+    async def prepare(self, pages_per_site: int | None) -> None:
+        async with self._writing():
+            groups = {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
+            await self._turns.refresh(groups, pages_per_site)
+
+    # --- the crawl ----------------------------------------------------------------------------
+
+    async def turn(self, turn: Turn) -> TurnResult:
+        async with self._writing():
+            return await self._turns.take(turn)
+
+    async def group_pace(self, name: str) -> Pace:
+        row = await self._one(
+            "SELECT next_at, pause_s, backoff_s, waits_for FROM politeness_group WHERE name = ?", (name,)
+        )
+        return Pace() if row is None else Pace(*row)
+
+    async def site_id(self, site: str) -> int:
+        async with self._writing():
+            return (await self._offers.sites([site]))[site][0]
+
+    async def next_ready(self) -> Waiting | None:
+        row = await self._one(self._sql["next_ready"])
+        return None if row is None else Waiting(row[1], row[0], row[2])
+
+    async def waiting(self, now: float, limit: int) -> list[Waiting]:
+        rows = await self._every(self._sql["waiting_groups"], (now, limit))
+        return [Waiting(name, until, reason) for name, until, reason in rows]
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def fetched_count(self) -> int:
+        return await self._scalar("SELECT coalesce(sum(fetched), 0) FROM site")
+
+    async def queued_count(self) -> int:
+        return await self._scalar("SELECT count(*) FROM frontier")
+
+    async def counts(self) -> Counts:
+        states = {State(row[0]): row[1] for row in await self._every("SELECT state, count(*) FROM url GROUP BY state")}
+        pages, links, requests, sites = [
+            await self._scalar(f"SELECT count(*) FROM {table}") for table in ("page", "link", "request", "site")
+        ]
+        return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
+
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        async with reading(self._path):
+            cursor = await self._db.execute(sql, parameters)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def find(self, url: str) -> int | None:
+        """The number of a known URL."""
+        site, path = split(url)
+        row = await self._one("SELECT id FROM site WHERE name = ?", (site,))
+        number = None if row is None else url_number(row[0], path)
+        while number is not None:
+            row = await self._one("SELECT path FROM url WHERE id = ?", (number,))
+            if row is not None and row[0] == path:
+                return number
+            number = None if row is None else number + 1
+        return None
+
+    async def body(self, url: str) -> bytes | None:
+        number = await self.find(url)
+        row = await self._one("SELECT b.data FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?", (number,))
+        return None if row is None else decompress(row[0])
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        async with self._mutex:
+            try:
+                async with transaction(self._db, self._path):
+                    yield
+            except BaseException:
+                self._offers.forget()  # what it remembers may have been rolled back
+                raise
+
+    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        async with reading(self._path):
+            return list(await every(self._db, sql, parameters))
+
+    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        async with reading(self._path):
+            return await one(self._db, sql, parameters)
+
+    async def _scalar(self, sql: str) -> int:
+        return int((await self._one(sql))[0])
+
+
+def _lock(path: Path) -> FileLock:
+    """The lock of the one process that may write; the system drops it when that process dies."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    lock = FileLock(f"{path}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StoreInUse(
+            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return lock

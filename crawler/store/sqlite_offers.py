@@ -1,0 +1,187 @@
+"""Taking offered URLs into the SQLite store: numbering them, and weighing those already known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import aiosqlite
+from xxhash import xxh3_64_intdigest
+
+from crawler.frontier.offers import Change, Known, Offer, weigh
+from crawler.frontier.politeness import GroupBy, group_name
+from crawler.model import State
+from crawler.store.connection import every
+from crawler.url import split
+
+#: Bits of a URL's number that hash its path; the site's number stands above them.
+HASH_BITS = 39
+_GENERATION = 40_000
+_REFUSED = 1 << 30  # the depth remembered for a URL that was refused: any admitted offer beats it
+
+
+def url_number(site_id: int, path: str) -> int:
+    """The number of a URL, if no other path of its site has the same hash bits."""
+    return site_id << HASH_BITS | xxh3_64_intdigest(path.encode()) >> (64 - HASH_BITS)
+
+
+@dataclass(slots=True)
+class Recent:
+    """URLs offered lately, with number and depth: a page's links are mostly links of the page before.
+
+    Two generations, so that its size is bounded and the often seen stay.
+    """
+
+    young: dict[str, tuple[int, int]] = field(default_factory=dict)
+    old: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def get(self, url: str) -> tuple[int, int] | None:
+        return self.young.get(url) or self.old.get(url)
+
+    def put(self, url: str, number: int, depth: int) -> None:
+        self.young[url] = (number, depth)
+        if len(self.young) > _GENERATION:
+            self.old, self.young = self.young, {}
+
+    def forget(self) -> None:
+        """Nothing is known: after a transaction that was rolled back."""
+        self.young.clear()
+        self.old.clear()
+
+
+_UrlRow = tuple[int, str, str, str, int, int | None, int, bool]  # as insert_url takes it
+
+
+class Offers:
+    """The known URLs of one store, as seen by its one writer. Call within a transaction only."""
+
+    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], group_by: GroupBy) -> None:
+        self._db = db
+        self._sql = queries
+        self._group_by = group_by
+        self._sites: dict[str, tuple[int, int]] = {}  # name -> (site, group)
+        self._recent = Recent()
+
+    def forget(self) -> None:
+        """After a rollback: numbers given in it do not exist."""
+        self._sites.clear()
+        self._recent.forget()
+
+    async def sites(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """(site number, group number) of each site, given where it had none."""
+        missing = [name for name in dict.fromkeys(names) if name not in self._sites]
+        if missing:
+            if len(self._sites) > 100_000:
+                self._sites.clear()
+            groups = [group_name(name, self._group_by) for name in missing]
+            await self._db.executemany(self._sql["add_groups"], [(g,) for g in dict.fromkeys(groups)])
+            await self._db.executemany(self._sql["add_sites"], list(zip(missing, groups, strict=True)))
+            for number, name, group in await every(self._db, self._sql["sites_named"], (json.dumps(missing),)):
+                self._sites[name] = (number, group)
+        return self._sites
+
+    async def take(
+        self, offers: Mapping[str, tuple[Offer, int | None]], max_depth: int | None
+    ) -> tuple[dict[str, int], set[int]]:
+        """Take in the best offer of each URL, each with the number of the page it was found on.
+
+        Returns the number of every URL offered, and the groups that have got new work.
+        """
+        numbers: dict[str, int] = {}
+        fresh: dict[str, tuple[Offer, int | None]] = {}
+        for url, (offer, found_on) in offers.items():
+            known = self._recent.get(url)
+            if known is not None and (known[1] <= offer.depth or offer.refusal is not None):
+                numbers[url] = known[0]
+            else:
+                fresh[url] = (offer, found_on)
+        if not fresh:
+            return numbers, set()
+        inserts, changes = await self._compare(fresh, numbers)
+        await self._db.executemany(self._sql["insert_url"], inserts)
+        queued = [row[0] for row in inserts if row[2] == State.QUEUED]
+        await self._db.executemany(self._sql["enqueue"], [(number,) for number in queued])
+        for url, (offer, _) in fresh.items():
+            self._recent.put(url, numbers[url], offer.depth if offer.refusal is None else _REFUSED)
+        queued += await self._apply(changes, max_depth)
+        return numbers, await self._groups(queued)
+
+    async def _compare(
+        self, fresh: Mapping[str, tuple[Offer, int | None]], numbers: dict[str, int]
+    ) -> tuple[list[_UrlRow], dict[int, tuple[Change, int | None]]]:
+        """Sort offers into rows to insert and changes of rows that are there; fills in ``numbers``."""
+        places = {url: split(url) for url in fresh}
+        sites = await self.sites(place.site for place in places.values())
+        wanted = {url: url_number(sites[place.site][0], place.path) for url, place in places.items()}
+        stored = {row[0]: row for row in await self._known(wanted.values())}
+        inserts: list[_UrlRow] = []
+        changes: dict[int, tuple[Change, int | None]] = {}
+        taken: dict[int, str] = {}
+        for url, (offer, found_on) in fresh.items():
+            number, path = wanted[url], places[url].path
+            while taken.get(number, path) != path or (number in stored and stored[number][1] != path):
+                number += 1  # another path of this site has these hash bits
+                if number not in stored:
+                    stored |= {row[0]: row for row in await self._known([number])}
+            numbers[url] = number
+            if number in stored:
+                _, _, state, reason, depth, hops = stored[number]
+                if change := weigh(Known(State(state), reason, depth, hops), offer):
+                    changes[number] = (change, found_on)
+            else:
+                taken[number] = path
+                state = State.QUEUED if offer.refusal is None else State.EXCLUDED
+                inserts.append(
+                    (number, path, state, offer.refusal or "", offer.depth, found_on, offer.hops, offer.seed)
+                )
+        return inserts, changes
+
+    async def _known(self, numbers: Iterable[int]) -> Iterable[tuple[int, str, str, str, int, int]]:
+        return await every(self._db, self._sql["known_urls"], (json.dumps(list(numbers)),))
+
+    async def _apply(self, changes: dict[int, tuple[Change, int | None]], max_depth: int | None) -> list[int]:
+        """Write changes, and what they entail: a page that is nearer to the seeds brings its outlinks nearer."""
+        requeued: list[int] = []
+        while changes:
+            await self._write(changes)
+            requeued += [number for number, (change, _) in changes.items() if change.requeue]
+            changes = await self.entailed(list(changes), max_depth)
+        return requeued
+
+    async def _write(self, changes: dict[int, tuple[Change, int | None]]) -> None:
+        states = {row[0]: row[2] for row in await self._known(changes)}
+        moved = [(n,) for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
+        await self._db.executemany(self._sql["dequeue"], moved)
+        await self._db.executemany(
+            self._sql["change_url"],
+            [
+                (c.depth, c.hops, State.QUEUED if c.requeue else states[n], c.reason, found_on, n)
+                for n, (c, found_on) in changes.items()
+            ],
+        )
+        await self._db.executemany(self._sql["enqueue"], moved)
+
+    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, tuple[Change, int | None]]:
+        """What a lower depth of these pages changes in the pages they link to or redirect to."""
+        best: dict[int, int] = {}
+        for depth, number in await every(self._db, self._sql["links_of"], (json.dumps(numbers),)):
+            best[number] = min(depth, best.get(number, depth))
+        changes: dict[int, tuple[Change, int | None]] = {}
+        for number, _, state, reason, depth, hops in await self._known(best):
+            too_deep = max_depth is not None and best[number] > max_depth
+            stays_out = state == State.EXCLUDED and (too_deep or not reason.startswith("depth:"))
+            refusal = reason if stays_out else None
+            if change := weigh(Known(State(state), reason, depth, hops), Offer("", best[number], refusal, hops)):
+                changes[number] = (change, None)
+        return changes
+
+    async def settle(self, changes: dict[int, tuple[Change, int | None]], max_depth: int | None) -> set[int]:
+        """Apply entailed changes; returns the groups that have got new work."""
+        return await self._groups(await self._apply(changes, max_depth))
+
+    async def _groups(self, numbers: Iterable[int]) -> set[int]:
+        sites = list({number >> HASH_BITS for number in numbers})
+        if not sites:
+            return set()
+        return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (json.dumps(sites),))}

@@ -1,0 +1,204 @@
+"""One turn of the SQLite store: take in what is finished, release, claim; all in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import aiosqlite
+
+from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.offers import Offer
+from crawler.frontier.politeness import Pace
+from crawler.model import RobotsAction, RobotsCopy, State
+from crawler.store.connection import every, one
+from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
+from crawler.store.sqlite_offers import HASH_BITS, Offers
+
+_UNLIMITED = 1 << 62
+
+
+class TurnTaker:
+    """Executes turns for the one run that owns the store. Call within a transaction only."""
+
+    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], offers: Offers, run_id: int) -> None:
+        self._db = db
+        self._sql = queries
+        self._offers = offers
+        self._run_id = run_id
+
+    async def take(self, turn: Turn) -> TurnResult:
+        touched = set(turn.released)
+        robots_ids = {news.site_id: await self._take_robots(news, turn.now) for news in turn.robots}
+        if turn.outcomes:
+            touched |= await self._take_outcomes(turn.outcomes, turn.limits.max_depth)
+        if turn.requests:
+            await self._log(turn)
+        if turn.paces:
+            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in turn.paces.items()]
+            await self._db.executemany(self._sql["add_groups"], [(name,) for name in turn.paces])
+            await self._db.executemany(self._sql["set_pace"], rows)
+        if turn.released:
+            await self._db.execute(self._sql["release_groups"], (json.dumps(turn.released),))
+        await self.refresh(touched, turn.limits.pages_per_site)
+        claims = await self._claim(turn.now, turn.limits) if turn.limits.groups > 0 else []
+        return TurnResult(claims, robots_ids)
+
+    async def refresh(self, groups: set[int], pages_per_site: int | None) -> None:
+        """Recompute when each of these groups is ready."""
+        if groups:
+            allowed = _UNLIMITED if pages_per_site is None else pages_per_site
+            await self._db.execute(self._sql["refresh_ready"], (allowed, json.dumps(list(groups))))
+
+    async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
+        offers: dict[str, tuple[Offer, int | None]] = {}
+        for outcome in outcomes:
+            for offer in outcome.offers:
+                best = offers.get(offer.url)
+                if best is None or (best[0].refusal is not None, best[0].depth) > (
+                    offer.refusal is not None,
+                    offer.depth,
+                ):
+                    offers[offer.url] = (offer, outcome.queued.id)
+        numbers, touched = await self._offers.take(offers, max_depth)
+        await self._end_urls(outcomes, numbers)
+        pages = [outcome for outcome in outcomes if outcome.page is not None]
+        if pages:
+            await self._write_pages(pages, numbers)
+        touched |= await self._catch_up(outcomes, max_depth)
+        return touched
+
+    async def _end_urls(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
+        await self._db.executemany(self._sql["dequeue"], [(o.queued.id,) for o in outcomes])
+        await self._db.executemany(
+            self._sql["end_url"],
+            [
+                (
+                    o.state,
+                    o.reason,
+                    o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
+                    None if o.target is None else numbers.get(o.target),
+                    o.retry_at or 0.0,
+                    o.queued.id,
+                )
+                for o in outcomes
+            ],
+        )
+        again = [(o.queued.id,) for o in outcomes if o.state is State.QUEUED]
+        if again:
+            await self._db.executemany(self._sql["enqueue"], again)
+
+    async def _catch_up(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
+        """Pages that were found to be nearer to the seeds while they were being fetched."""
+        claimed = {o.queued.id: o.queued.depth for o in outcomes if o.offers}
+        rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
+        nearer = [number for number, depth in rows if depth < claimed[number]]
+        if not nearer:
+            return set()
+        return await self._offers.settle(await self._offers.entailed(nearer, max_depth), max_depth)
+
+    async def _write_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
+        bodies, pages, links = {}, [], []
+        for outcome in outcomes:
+            page, number = outcome.page, outcome.queued.id
+            assert page is not None
+            facts, sha256 = page.facts, None
+            if page.body is not None:
+                sha256 = hashlib.sha256(page.body).digest()
+                bodies[sha256] = page.body
+            pages.append(
+                (
+                    number, page.status, page.content_type, facts.charset, page.fetched_at,
+                    facts.title, facts.description, facts.keywords,
+                    facts.canonical_url, facts.meta_url, facts.document_state, not facts.index, not facts.follow,
+                    sha256, page.body_bytes, page.etag, page.last_modified,
+                    json.dumps(facts.other_schemes) if facts.other_schemes else None,
+                    json.dumps(facts.directives) if facts.directives else None, facts.note,
+                )
+            )  # fmt: skip
+            links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
+        await self._db.executemany(self._sql["insert_body"], list(bodies.items()))
+        await self._db.executemany(self._sql["insert_page"], pages)
+        await self._db.executemany(self._sql["insert_link"], links)
+        fetched = Counter(o.queued.site_id for o in outcomes)
+        await self._db.executemany(self._sql["count_fetched"], [(n, site) for site, n in fetched.items()])
+
+    async def _log(self, turn: Turn) -> None:
+        await self._db.executemany(
+            self._sql["insert_request"],
+            [
+                (
+                    self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status, r.error, r.bytes,
+                    r.retry_after_s, r.robots_id, r.verdict_line,
+                )
+                for r in turn.requests
+            ],
+        )  # fmt: skip
+
+    async def _take_robots(self, news: RobotsNews, now: float) -> int:
+        """Put a robots copy in force; the one before it ends where this one begins. Returns its number."""
+        copy, site = news.copy, news.site_id
+        force = await one(self._db, self._sql["robots_in_force"], (site,))
+        kept = copy.action is RobotsAction.PARSE
+        if kept:
+            await self._db.execute(self._sql["insert_robots_text"], (copy.sha256, copy.body))
+        state = (copy.etag, copy.last_modified, copy.failures, copy.failing_since, copy.retry_at, copy.note)
+        if force is not None and (force[1], force[2]) == (copy.action, copy.sha256 if kept else None):
+            await self._db.execute(
+                self._sql["renew_robots_copy"], (copy.status, copy.fetched_at, copy.expires_at, *state, site)
+            )
+            number = int(force[0])
+        else:
+            await self._db.execute(self._sql["close_robots_copy"], (copy.fetched_at, site))
+            cursor = await self._db.execute(
+                self._sql["insert_robots_copy"],
+                (
+                    site,
+                    copy.sha256 if kept else None,
+                    copy.action,
+                    copy.status,
+                    copy.fetched_at,
+                    copy.fetched_at,
+                    copy.expires_at,
+                    *state,
+                ),
+            )
+            number = int(cursor.lastrowid or 0)
+        wait_until = copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0
+        await self._db.execute(
+            self._sql["set_site_robots"], (number, wait_until, news.crawl_delay_s, news.main_site, site)
+        )
+        if news.main_site is None:
+            await self._db.execute(self._sql["drop_mirror"], (news.site,))
+        else:
+            await self._db.execute(self._sql["set_mirror"], (news.site, news.main_site, "host", now))
+        return number
+
+    async def _claim(self, now: float, limits: Limits) -> list[Claim]:
+        groups = await every(self._db, self._sql["claimable_groups"], (now + HORIZON_S, limits.groups))
+        claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:]), {}, []) for row in groups}
+        if not claims:
+            return []
+        ids = json.dumps(list(claims))
+        await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
+        horizon = now + HORIZON_S
+        for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
+            site_id, name, group, fetched, robots_id, urls, *copy = row
+            allowed = limits.urls_per_group
+            if limits.pages_per_site is not None:
+                allowed = min(allowed, limits.pages_per_site - fetched)
+            claim = claims[group]
+            claim.sites[site_id] = ClaimedSite(site_id, name, _robots_copy(copy), robots_id)
+            for number, path, depth, attempts, hops, seed in json.loads(urls)[: max(0, allowed)]:
+                claim.urls.append(Queued(number, name + path, number >> HASH_BITS, depth, attempts, hops, bool(seed)))
+        return list(claims.values())
+
+
+def _robots_copy(row: list[Any]) -> RobotsCopy | None:
+    if row[0] is None:
+        return None
+    action, status, fetched_at, expires_at, body, sha256, *rest = row
+    return RobotsCopy(RobotsAction(action), status, fetched_at, expires_at, body or b"", sha256 or b"", *rest)

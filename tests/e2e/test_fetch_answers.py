@@ -1,0 +1,309 @@
+"""The fetcher against servers that answer well: what is sent, what each answer becomes, and the limits on it."""
+
+import asyncio
+import gzip
+import sys
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import brotli
+import pytest
+
+from crawler.clock import SystemClock
+from crawler.fetch import FetchSettings, HttpFetcher
+from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+SETTINGS = FetchSettings(
+    "TestBot/1 (+https://example.org/)",
+    "crawl@example.org",
+    read_timeout_s=5,
+    resolve=(("*.test", "127.0.0.1"),),
+    allow_private=True,
+)
+PAGE = b"<title>words</title>" + b"<p>some words " * 500
+Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Server:
+    """Answers every request on every connection by ``answer(head, writer)``; keeps the heads it got."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.heads: list[bytes] = []
+        self.connections = 0
+        self.origin = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+                await self.answer(self.heads[-1], writer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(answer: bytes | Answer) -> AsyncIterator[Server]:
+    async def always(_: bytes, writer: asyncio.StreamWriter) -> None:
+        assert isinstance(answer, bytes)
+        writer.write(answer)
+
+    server = Server(always if isinstance(answer, bytes) else answer)
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.origin = f"http://a.test:{listener.sockets[0].getsockname()[1]}"
+    try:
+        yield server
+    finally:
+        listener.close()
+
+
+def answer(body: bytes = PAGE, *headers: str, status: str = "200 OK", kind: str = "text/html") -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+async def fetch_from(what: bytes | Answer, settings: FetchSettings = SETTINGS, **wanted: Any) -> FetchResult:
+    async with serving(what) as server, HttpFetcher(settings, SystemClock()) as fetcher:
+        return await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, **{"max_bytes": 100_000, **wanted}))
+
+
+def failure(result: FetchResult) -> tuple[FailureKind, str]:
+    assert isinstance(result, Failed), result
+    return result.kind, result.detail
+
+
+async def test_a_page_in_full() -> None:
+    result = await fetch_from(
+        answer(PAGE, "x-UPPER: 1", "Set-Cookie: a=b", "x-upper: \xfc", kind='text/html;charset="l1"')
+    )
+    assert isinstance(result, Fetched)
+    assert (result.status, result.body, result.content_type, result.charset) == (200, PAGE, "text/html", "l1")
+    assert result.wire_bytes == len(PAGE)
+    assert result.started_at <= result.finished_at < result.started_at + 5
+    assert [name for name, _ in result.headers] == [
+        "Content-Type",
+        "Content-Length",
+        "x-UPPER",
+        "Set-Cookie",
+        "x-upper",
+    ]
+    assert result.headers[-1] == ("x-upper", "\xfc")
+
+
+async def test_what_is_sent() -> None:
+    path = "/%7Ea/%2f/%41/../b;c?q=%zz&r=a+b&s=%C3%A9"
+    async with (
+        serving(answer(PAGE, "Set-Cookie: a=b; Path=/")) as server,
+        HttpFetcher(SETTINGS, SystemClock()) as fetcher,
+    ):
+        url = server.origin + path
+        await fetcher.fetch(Request(url, Purpose.PAGE, 100_000))
+        await fetcher.fetch(Request(url, Purpose.ROBOTS, 100_000, any_type=True, etag='W/"x"', last_modified="Sat"))
+    first, second = (head.decode().split("\r\n")[:-2] for head in server.heads)
+    assert first[0] == f"GET {path} HTTP/1.1"
+    always = ["User-Agent: TestBot/1 (+https://example.org/)", "From: crawl@example.org"]
+    always += ["Accept-Encoding: gzip, deflate, br, zstd", f"Host: {server.origin.removeprefix('http://')}"]
+    assert sorted(first[1:]) == sorted([*always, "Accept: text/html, application/xhtml+xml"])
+    assert sorted(second[1:]) == sorted([*always, "Accept: */*", 'If-None-Match: W/"x"', "If-Modified-Since: Sat"])
+
+
+async def test_the_connection_is_kept_between_requests() -> None:
+    async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        for _ in range(3):
+            assert isinstance(await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 100_000)), Fetched)
+    assert (server.connections, len(server.heads)) == (1, 3)
+
+
+async def test_too_many_open_connections_are_not_kept() -> None:
+    settings = FetchSettings("T/1", None, resolve=(("*", "127.0.0.1"),), allow_private=True, concurrency=2)
+
+    async def polite(head: bytes, writer: asyncio.StreamWriter) -> None:
+        closing = b"\r\nConnection: close\r\n" in head
+        writer.write(answer(PAGE, "Connection: close") if closing else answer())
+        if closing:
+            writer.close()
+
+    async with serving(polite) as server, HttpFetcher(settings, SystemClock()) as fetcher:
+        port = server.origin.rpartition(":")[2]
+        for number in range(30):
+            url = f"http://site-{number}.test:{port}/"
+            assert isinstance(await fetcher.fetch(Request(url, Purpose.PAGE, 100_000)), Fetched)
+        kept = sum(b"Connection: close" not in head for head in server.heads)
+    assert kept == 9  # four times two, and the one that went beyond
+
+
+async def test_a_request_is_sent_once_even_where_the_connection_breaks() -> None:
+    async def hang_up(head: bytes, writer: asyncio.StreamWriter) -> None:
+        if b"GET /bye" in head:
+            writer.close()
+        else:
+            writer.write(answer())
+
+    async with serving(hang_up) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        for path in ("/", "/bye", "/bye"):  # the first /bye on a kept connection, the second on a new one
+            result = await fetcher.fetch(Request(server.origin + path, Purpose.PAGE, 100_000))
+    assert failure(result) == (FailureKind.CONNECT, "the server closed the connection without an answer")
+    assert len(server.heads) == 3
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_are_reported_not_followed(status: int) -> None:
+    result = await fetch_from(answer(b"moved", "Location: //b.test/x y?z#f", status=f"{status} Go"))
+    assert isinstance(result, Redirected)
+    assert (result.status, result.location) == (status, "//b.test/x y?z#f")
+
+
+@pytest.mark.parametrize(
+    ("raw", "location"), [(b"/b\xfccher", "/b%FCcher"), ("/bücher/%20".encode(), "/b%C3%BCcher/%20"), (b"/ok", "/ok")]
+)
+async def test_octets_above_ascii_in_a_location_are_escaped(raw: bytes, location: str) -> None:
+    result = await fetch_from(b"HTTP/1.1 302 Found\r\nlocation: " + raw + b"\r\nContent-Length: 0\r\n\r\n")
+    assert isinstance(result, Redirected)
+    assert result.location == location
+    assert all(text.encode("utf-8") for header in result.headers for text in header)
+
+
+@pytest.mark.parametrize(
+    ("status", "detail"),
+    [
+        ("302 Found", "302 Found"),
+        ("300 Multiple Choices", "300 Multiple Choices"),
+        ("304 Not Modified", "304 Not Modified"),
+        ("404 Gone Fishing", "404 Not Found"),
+        ("503 Service Unavailable", "503 Service Unavailable"),
+    ],
+)
+async def test_error_statuses(status: str, detail: str) -> None:
+    result = await fetch_from(answer(b"", "Retry-After: 7", status=status))
+    assert failure(result) == (FailureKind.HTTP, detail)
+    assert isinstance(result, Failed)
+    assert result.status == int(status[:3])
+    assert ("Retry-After", "7") in result.headers
+
+
+async def test_not_modified() -> None:
+    result = await fetch_from(b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', etag='"x"')
+    assert isinstance(result, NotModified)
+    assert result.headers == (("ETag", '"x"'),)
+
+
+async def endless(_: bytes, writer: asyncio.StreamWriter, head: str = "200 OK\r\nContent-Type: text/html") -> None:
+    writer.write(f"HTTP/1.1 {head}\r\n\r\n".encode())
+    while not writer.is_closing():
+        writer.write(b"<p>more" * 1000)
+        await writer.drain()
+
+
+async def test_bodies_of_errors_and_unwanted_types_are_not_read() -> None:
+    async def teapot(head: bytes, writer: asyncio.StreamWriter) -> None:
+        await endless(head, writer, "418 I'm a Teapot\r\nContent-Type: text/html")
+
+    async def video(head: bytes, writer: asyncio.StreamWriter) -> None:
+        await endless(head, writer, "200 OK\r\nContent-Type: Video/MP4; x=y")
+
+    assert failure(await fetch_from(teapot))[0] is FailureKind.HTTP
+    result = await fetch_from(video)
+    assert failure(result) == (FailureKind.UNWANTED_TYPE, "content type video/mp4 is not wanted")
+    assert isinstance(result, Failed)
+    assert result.status == 200
+
+
+@pytest.mark.parametrize("header", ["X-None: 1", "Content-Type:", "Content-Type: ;charset=utf-8", "Content-Type: html"])
+async def test_a_missing_content_type_counts_as_html(header: str) -> None:
+    result = await fetch_from(f"HTTP/1.1 200 OK\r\n{header}\r\nContent-Length: 2\r\n\r\nok".encode())
+    assert isinstance(result, Fetched)
+    assert (result.content_type, result.body) == ("", b"ok")
+
+
+async def test_an_answer_without_a_body() -> None:
+    result = await fetch_from(b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n")
+    assert isinstance(result, Fetched)
+    assert (result.status, result.body) == (204, b"")
+
+
+async def test_a_body_that_the_connections_end_delimits() -> None:
+    async def old(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + PAGE)
+        writer.close()
+
+    result = await fetch_from(old)
+    assert isinstance(result, Fetched)
+    assert result.body == PAGE
+
+
+@pytest.mark.parametrize(
+    ("coding", "encode"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("br", brotli.compress),
+        ("zstd", zstd.compress),
+        ("GZip, identity", gzip.compress),
+    ],
+)
+async def test_codings(coding: str, encode: Callable[[bytes], bytes]) -> None:
+    data = encode(PAGE)
+    result = await fetch_from(answer(data, f"Content-Encoding: {coding}"))
+    assert isinstance(result, Fetched)
+    assert (result.body, result.wire_bytes) == (PAGE, len(data))
+
+
+@pytest.mark.parametrize(
+    ("data", "coding", "kind", "detail"),
+    [
+        (gzip.compress(gzip.compress(PAGE)), "gzip, gzip", FailureKind.ENCODING, "the body is encoded 2 times over"),
+        (PAGE, "compress", FailureKind.ENCODING, "the body's encoding 'compress' was not asked for"),
+        (PAGE, "gzip", FailureKind.ENCODING, "the body is not valid gzip"),
+        (gzip.compress(PAGE)[:-20], "gzip", FailureKind.TRUNCATED, "the body's encoded data stop half-way"),
+    ],
+)
+async def test_broken_codings(data: bytes, coding: str, kind: FailureKind, detail: str) -> None:
+    assert failure(await fetch_from(answer(data, f"Content-Encoding: {coding}"))) == (kind, detail)
+
+
+async def test_an_announced_length_beyond_the_limit_fails_at_once() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"  # and then the server waits for ever
+    detail = "the body announces 5000 bytes, and 100 bytes are allowed"
+    assert failure(await fetch_from(head, max_bytes=100)) == (FailureKind.TOO_LARGE, detail)
+
+
+@pytest.mark.parametrize("length", [99, 100, 101])
+async def test_the_limit_is_exact(length: int) -> None:
+    for encode, header in ((bytes, "X-Plain: 1"), (gzip.compress, "Content-Encoding: gzip")):
+        result = await fetch_from(answer(encode(bytes(length)), header), max_bytes=100, truncate=True)
+        assert isinstance(result, Fetched)
+        assert (result.body, result.truncated) == (bytes(min(length, 100)), length > 100)
+
+
+async def test_an_endless_body_is_cut_or_fails() -> None:
+    result = await fetch_from(endless, truncate=True)
+    assert isinstance(result, Fetched)
+    assert (len(result.body), result.truncated) == (100_000, True)
+    detail = "the body goes on, and 100000 bytes are allowed"
+    assert failure(await fetch_from(endless)) == (FailureKind.TOO_LARGE, detail)
+
+
+async def test_a_bomb_is_cut_or_fails() -> None:
+    bomb = answer(gzip.compress(bytes(20_000_000)), "Content-Encoding: gzip")
+    result = await fetch_from(bomb, truncate=True)
+    assert isinstance(result, Fetched)
+    assert (result.body, result.truncated) == (bytes(100_000), True)
+    assert failure(await fetch_from(bomb))[0] is FailureKind.TOO_LARGE
+
+
+async def test_coded_data_that_yield_nothing_are_cut_too() -> None:
+    nothing = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 50_000  # empty stored blocks, without an end
+    result = await fetch_from(answer(nothing, "Content-Encoding: gzip"), truncate=True)
+    assert isinstance(result, Fetched)
+    assert (result.body, result.truncated) == (b"", True)

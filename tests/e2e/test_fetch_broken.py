@@ -1,0 +1,280 @@
+"""The fetcher against a hostile network, on both event loops: whatever comes, one outcome with one sentence."""
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import uvloop
+
+from crawler.clock import SystemClock
+from crawler.fetch import FetchSettings, HttpFetcher
+from crawler.fetch.resolver import Resolver
+from crawler.model import Failed, FailureKind, Fetched, FetchResult, Purpose, Request
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+SETTINGS = FetchSettings(
+    "TestBot/1 (+https://example.org/)",
+    None,
+    connect_timeout_s=0.5,
+    read_timeout_s=0.2,
+    total_timeout_s=0.6,
+    resolve=(("*.test", "127.0.0.1"),),
+    allow_private=True,
+)
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+
+#: For tls.test, signed by itself, good until 2126; made for these tests and used nowhere else.
+CERTIFICATE = """\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvrEoG1phGInLJqul
+TImCrOsTS67Le3G4vXkf2EqgZGOhRANCAARWU7c1Qwnh+LE7MvtuvmNAoEhSuWH5
+Qi44/TUly6aRHFqEhHuV2FDLI418ocI8S+KGPK3H/2FQrc+X7OzkiFpB
+-----END PRIVATE KEY-----
+-----BEGIN CERTIFICATE-----
+MIIBkTCCATigAwIBAgIUIg2mB3TrRCywH/0+SjyTzPYJMDwwCgYIKoZIzj0EAwIw
+EzERMA8GA1UEAwwIdGxzLnRlc3QwIBcNMjYxMTIxMTE0NDQ5WhgPMjEyNjEwMjgx
+MTQ0NDlaMBMxETAPBgNVBAMMCHRscy50ZXN0MFkwEwYHKoZIzj0CAQYIKoZIzj0D
+AQcDQgAEVlO3NUMJ4fixOzL7br5jQKBIUrlh+UIuOP01JcumkRxahIR7ldhQyyON
+fKHCPEvihjytx/9hUK3Pl+zs5IhaQaNoMGYwHQYDVR0OBBYEFCb8YdXH192UDNsK
++wHadcBpvs9QMB8GA1UdIwQYMBaAFCb8YdXH192UDNsK+wHadcBpvs9QMA8GA1Ud
+EwEB/wQFMAMBAf8wEwYDVR0RBAwwCoIIdGxzLnRlc3QwCgYIKoZIzj0EAwIDRwAw
+RAIgQvM8nA81nhFcvFrdwnneKzKOxCLngemwkAPAl9vh7FwCIGdqDqshrIkJzAcF
+DVobr//QfZFkHOi8axM/bQrupMJx
+-----END CERTIFICATE-----
+"""
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    runner: Run = request.param
+    return runner
+
+
+@asynccontextmanager
+async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """A server whose ``handler`` runs after each request's head; its port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            await handler(writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield listener.sockets[0].getsockname()[1]
+    finally:
+        listener.close()
+
+
+async def get(url: str, settings: FetchSettings = SETTINGS) -> FetchResult:
+    async with HttpFetcher(settings, SystemClock()) as fetcher:
+        return await fetcher.fetch(Request(url, Purpose.PAGE, 1_000_000))
+
+
+async def get_from(handler: Handler) -> FetchResult:
+    async with serving(handler) as port:
+        return await get(f"http://a.test:{port}/")
+
+
+def sends(*parts: bytes | float, reset: bool = False) -> Handler:
+    """A handler that sends bytes, waits seconds, and then closes, or resets, the connection."""
+
+    async def handler(writer: asyncio.StreamWriter) -> None:
+        for part in parts:
+            if isinstance(part, bytes):
+                writer.write(part)
+                await writer.drain()
+            else:
+                await asyncio.sleep(part)
+        if reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.transport.abort()
+
+    return handler
+
+
+async def drips(writer: asyncio.StreamWriter) -> None:
+    while not writer.is_closing():
+        writer.write(b"x")
+        await asyncio.sleep(0.05)
+
+
+async def drips_body(writer: asyncio.StreamWriter) -> None:
+    writer.write(OK + b"\r\n")
+    await drips(writer)
+
+
+BROKEN = {
+    "nothing": (sends(), "connect", "the server closed the connection without an answer"),
+    "half a head": (sends(OK + b"Conte"), "connect", "the server closed the connection without an answer"),
+    "reset": (sends(0.02, reset=True), "connect", "the connection broke before an answer: connection reset by peer"),
+    "silence": (sends(1.0), "timeout", "the server sent nothing for 0.2 s"),
+    "silent body": (sends(OK + b"\r\nabc", 1.0), "timeout", "the server sent nothing for 0.2 s"),
+    "dripped head": (drips, "protocol", "the answer is not HTTP within limits: bad status line"),
+    "dripped headers": (sends(OK, *(b"X: y\r\n", 0.05) * 20), "timeout", "the answer was not complete after 0.6 s"),
+    "dripped body": (drips_body, "timeout", "the answer was not complete after 0.6 s"),
+    "short body": (
+        sends(OK + b"Content-Length: 10\r\n\r\nabc"),
+        "truncated",
+        "the connection broke before the end of the body",
+    ),
+    "short chunks": (sends(CHUNKED), "truncated", "the connection broke before the end of the body"),
+    "reset midway": (
+        sends(OK + b"Content-Length: 10\r\n\r\nabc", 0.02, reset=True),
+        "truncated",
+        "the connection broke before the end of the body",
+    ),
+    "reset where only the end delimits": (
+        sends(OK + b"\r\nabc", 0.02, reset=True),
+        "truncated",
+        "the connection broke before the end of the body",
+    ),
+    "garbled chunk": (sends(CHUNKED, 0.02, b"zz\r\n", 1.0), "protocol", "the body is garbled: "),
+    "another protocol": (
+        sends(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        "protocol",
+        "the answer is not HTTP within limits: bad status line",
+    ),
+    "300 headers": (
+        sends(OK + b"".join(b"X-%d: y\r\n" % n for n in range(300)) + b"\r\n"),
+        "protocol",
+        "the answer is not HTTP within limits: too many headers received",
+    ),
+    "a long header": (
+        sends(OK + b"X: " + b"y" * 20_000 + b"\r\n\r\n"),
+        "protocol",
+        "the answer is not HTTP within limits: got more than 8190 bytes when reading",
+    ),
+    "endless head": (
+        sends(OK + b"X: " + b"y" * 10_000_000),
+        "protocol",
+        "the answer is not HTTP within limits: got more than 8190 bytes when reading",
+    ),
+    "two lengths": (
+        sends(OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"),
+        "protocol",
+        "the answer is not HTTP within limits: duplicate content-length",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_answers(name: str, run: Run) -> None:
+    handler, kind, detail = BROKEN[name]
+    result = run(get_from(handler))
+    assert isinstance(result, Failed), result
+    assert (result.kind, result.detail[: len(detail)]) == (FailureKind(kind), detail)
+    assert result.started_at <= result.finished_at < result.started_at + 2
+
+
+def test_a_reset_after_the_announced_length_is_harmless(run: Run) -> None:
+    result = run(get_from(sends(OK + b"Content-Length: 3\r\n\r\nab", 0.02, b"c", reset=True)))
+    assert isinstance(result, Fetched)
+    assert result.body == b"abc"
+
+
+def test_nobody_listens(run: Run) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        result = run(get(f"http://a.test:{free.getsockname()[1]}/"))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (FailureKind.CONNECT, "no connection to a.test: connection refused")
+
+
+def test_a_name_without_an_address(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(*_: object, **__: object) -> list[object]:
+        raise OSError(None, "Domain name not found")
+
+    monkeypatch.setattr(Resolver, "resolve", resolve)
+    result = run(get("http://nowhere.example/"))
+    assert isinstance(result, Failed)
+    assert result.kind is FailureKind.DNS
+    assert result.detail == "the name nowhere.example has no address: domain name not found"
+
+
+@pytest.mark.parametrize("host", ["a" * 70 + ".example", "a..example", "xn--a.example", "999999.example."])
+def test_odd_names_never_raise(host: str, run: Run) -> None:
+    result = run(get(f"http://{host}/"))
+    assert isinstance(result, Failed)
+    assert result.kind is FailureKind.DNS
+
+
+def test_cancelling_passes_through_and_closes_the_connection(run: Run) -> None:
+    async def scenario() -> None:
+        gone = asyncio.Event()
+
+        async def handler(writer: asyncio.StreamWriter) -> None:
+            writer.write(OK + b"\r\nabc")
+            await writer.drain()
+            fetching.cancel()
+            while not writer.is_closing():
+                writer.write(b"more")
+                await asyncio.sleep(0.01)
+            gone.set()
+
+        async with serving(handler) as port, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+            fetching = asyncio.ensure_future(fetcher.fetch(Request(f"http://a.test:{port}/", Purpose.PAGE, 1000)))
+            with pytest.raises(asyncio.CancelledError):
+                await fetching
+            await asyncio.wait_for(gone.wait(), 1)
+
+    run(scenario())
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    (tmp_path / "tls.pem").write_text(CERTIFICATE)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "tls.pem")
+    return context
+
+
+def test_tls(run: Run, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(host: str) -> FetchResult:
+        async with serving(sends(OK + b"Content-Length: 3\r\n\r\nabc"), tls) as port:
+            return await get(f"https://{host}:{port}/")
+
+    result = run(scenario("tls.test"))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (FailureKind.TLS, "the certificate is not valid: self-signed certificate")
+
+    trusting = ssl.create_default_context(cadata=CERTIFICATE)
+    monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", trusting)
+    result = run(scenario("tls.test"))
+    assert isinstance(result, Fetched)
+    assert result.body == b"abc"
+    result = run(scenario("other.test"))
+    assert isinstance(result, Failed)
+    assert result.kind is FailureKind.TLS
+    assert "Hostname mismatch, certificate is not valid for 'other.test'" in result.detail
+
+
+def test_tls_where_there_is_none(run: Run) -> None:
+    async def scenario() -> FetchResult:
+        async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        listener = await asyncio.start_server(plain, "127.0.0.1", 0)
+        async with listener:
+            return await get(f"https://a.test:{listener.sockets[0].getsockname()[1]}/")
+
+    result = run(scenario())
+    assert isinstance(result, Failed)
+    assert result.kind in (FailureKind.TLS, FailureKind.CONNECT)  # as the close or the bytes come first
+    assert "a.test" in result.detail

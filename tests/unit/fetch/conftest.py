@@ -1,0 +1,3 @@
+from tests.aioresponses_fix import mocked_web
+
+__all__ = ["mocked_web"]

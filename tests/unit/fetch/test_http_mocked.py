@@ -1,0 +1,67 @@
+"""Status and headers to outcome, over a mocked web; the real one is in tests/e2e/test_fetch_answers.py."""
+
+from aioresponses import aioresponses
+
+from crawler.clock import SystemClock
+from crawler.fetch import FetchSettings, HttpFetcher
+from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+
+URL = "http://a.example/page"
+SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", "crawl@example.org")
+
+
+async def fetch(request: Request) -> FetchResult:
+    async with HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        return await fetcher.fetch(request)
+
+
+async def test_a_page(mocked_web: aioresponses) -> None:
+    mocked_web.get(URL, body=b"<p>hello", headers={"Content-Type": 'Text/HTML ; Charset="UTF-8"', "X-A": "b"})
+    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Fetched)
+    assert (result.url, result.status, result.body, result.truncated) == (URL, 200, b"<p>hello", False)
+    assert (result.content_type, result.charset) == ("text/html", "UTF-8")
+    assert ("X-A", "b") in result.headers
+    assert result.finished_at >= result.started_at
+
+
+async def test_a_redirect(mocked_web: aioresponses) -> None:
+    mocked_web.get(URL, status=308, headers={"Location": "../else?q#f"})
+    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Redirected)
+    assert (result.status, result.location) == (308, "../else?q#f")
+
+
+async def test_304_counts_only_where_a_condition_was_sent(mocked_web: aioresponses) -> None:
+    mocked_web.get(URL, status=304, repeat=True)
+    assert isinstance(await fetch(Request(URL, Purpose.PAGE, 1000, etag='"a"')), NotModified)
+    assert isinstance(await fetch(Request(URL, Purpose.PAGE, 1000, last_modified="yesterday")), NotModified)
+    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.status, result.detail) == (FailureKind.HTTP, 304, "304 Not Modified")
+
+
+async def test_errors_keep_their_headers(mocked_web: aioresponses) -> None:
+    mocked_web.get(URL, status=503, headers={"Retry-After": "120"}, reason="Try <b>later</b>")
+    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.status, result.detail) == (FailureKind.HTTP, 503, "503 Service Unavailable")
+    assert ("Retry-After", "120") in result.headers
+
+
+async def test_a_status_nobody_knows(mocked_web: aioresponses) -> None:
+    mocked_web.get(URL, status=799)
+    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Failed)
+    assert result.detail == "799, which is no status that HTTP knows"
+
+
+async def test_unwanted_types(mocked_web: aioresponses) -> None:
+    mocked_web.get(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"}, repeat=True)
+    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.status) == (FailureKind.UNWANTED_TYPE, 200)
+    assert result.detail == "content type image/png is not wanted"
+    robots = await fetch(Request(URL, Purpose.ROBOTS, 1000, any_type=True))
+    assert isinstance(robots, Fetched)
+    assert (robots.content_type, robots.body) == ("image/png", b"\x89PNG")
