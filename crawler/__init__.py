@@ -8,7 +8,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from crawler.about import VERSION as __version__
+
 __all__ = ["Page", "__version__", "open"]
 
 if TYPE_CHECKING:

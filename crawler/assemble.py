@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-import crawler
+from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
 from crawler.config import Settings
 from crawler.errors import StoreError, UsageError
@@ -82,7 +82,7 @@ def user_agent(settings: Settings) -> str:
     """The ``User-Agent`` header: product token, version, and whom to turn to (``docs/protocols.md``, section 6)."""
     contact = settings.identity.contact
     whom = f" (+mailto:{contact})" if _is_email(contact) else f" (+{contact})" if contact else ""
-    return f"{settings.identity.agent}/{crawler.__version__}{whom}"
+    return f"{settings.identity.agent}/{VERSION}{whom}"
 
 
 def _is_email(contact: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 
-import crawler
+from crawler.about import VERSION
 from crawler.assemble import crawl_session, open_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
@@ -60,7 +60,7 @@ _RUN_KEYS = {
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(crawler.__version__, prog_name="crawler")
+@click.version_option(VERSION, prog_name="crawler")
 def cli() -> None:
     """A polite web crawler: obeys what sites ask, loses nothing, and can prove both."""
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import aiosqlite
 from filelock import FileLock, Timeout
 
-import crawler
+from crawler.about import VERSION
 from crawler.errors import StoreInUse, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
@@ -70,7 +70,7 @@ class SqliteStore:
             await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
             cursor = await self._db.execute(
                 "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
-                (now, crawler.__version__, json.dumps(settings)),
+                (now, VERSION, json.dumps(settings)),
             )
             self._run_id = int(cursor.lastrowid or 0)
         self._turns = TurnTaker(self._db, self._sql, self._offers, self._run_id)

@@ -1,0 +1,3 @@
+"""The version, where every part can read it."""
+
+VERSION = "0.1.0"

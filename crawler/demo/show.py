@@ -1,0 +1,120 @@
+"""``crawler demo``: serve the town, crawl it with the real engine, show what came out and how to look further."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crawler.assemble import crawl_session, run_to_end
+from crawler.clock import SystemClock
+from crawler.config import Settings, settings_from
+from crawler.demo.web import DemoWeb
+from crawler.display import Watch, print_json, print_summary, summary
+from crawler.errors import UsageError
+from crawler.loops.crawl import Crawl
+from crawler.store.interface import Store
+
+_SEEN = {
+    "A mirror, by its Host line": "SELECT site AS a, main_site AS b FROM mirrors",
+    "Kept out by robots.txt": "SELECT url AS a, reason AS b FROM urls WHERE reason LIKE 'robots:%' ORDER BY a LIMIT 5",
+    "Fetched, but not kept (noindex)": "SELECT url AS a, reason AS b FROM urls WHERE reason LIKE '%noindex%' LIMIT 3",
+    "Redirects": "SELECT url AS a, reason AS b FROM urls WHERE state = 'redirected' ORDER BY url LIMIT 4",
+    "Failed": "SELECT url AS a, reason AS b FROM urls WHERE state = 'failed' ORDER BY url LIMIT 4",
+    "Most linked to": """SELECT target AS a, count(*) || ' links' AS b
+      FROM links GROUP BY target ORDER BY count(*) DESC, target LIMIT 4""",
+}
+
+
+def demo_settings(db: Path, web: DemoWeb) -> Settings:
+    """The crawl of the demonstration: hurried, for nobody else uses this web."""
+    pace = web.pace
+    return settings_from(
+        {
+            "store.db": str(db),
+            "fetch.resolve": [f"{pattern}={address}" for pattern, address in web.resolve],
+            "fetch.allow_private": True,
+            "fetch.retry_pause": pace.backoff_first_s,
+            "fetch.total_timeout": pace.timeout_s,
+            "politeness.delay": pace.delay_s,
+            "politeness.slow_factor": pace.slow_factor,
+            "politeness.backoff_first": pace.backoff_first_s,
+            "robots.retry_first": pace.backoff_first_s,
+            "limits.concurrency": pace.concurrency,
+            "limits.max_depth": pace.max_depth,
+            "limits.max_pages_per_site": pace.max_pages_per_site,
+        },
+        source="demo",
+    )
+
+
+async def run_demo(db: Path, console: Console, *, live: bool, as_json: bool) -> int:
+    """Run it; 0 where every promise to the town was kept, 1 where one was broken."""
+    _begin_anew(db)
+    clock = SystemClock()
+    async with DemoWeb() as web:
+        if not as_json:
+            console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
+        async with crawl_session(demo_settings(db, web), web.seeds, clock=clock) as (crawl, store):
+            async with _watched(crawl, store, clock, console, live):
+                ended_by = await run_to_end(crawl, store, clock)
+            result = summary(crawl, await store.counts(), ended_by, str(db), clock.now())
+            kept = web.kept()
+            result["promises"] = [{"site": k.host, "promise": k.what, "requests": k.requests} for k in kept]
+            result["missed"] = sorted(web.missed())
+            if as_json:
+                print_json(result)
+            else:
+                print_summary(result, console)
+                await _show(store, web, console)
+                _show_further(db, web, console)
+    return 0 if not any(k.requests for k in kept) and not result["missed"] else 1
+
+
+@asynccontextmanager
+async def _watched(crawl: Crawl, store: Store, clock: SystemClock, console: Console, live: bool) -> AsyncIterator[None]:
+    if live and console.is_terminal:
+        async with Watch(crawl, store, clock, console):
+            yield
+    else:
+        yield
+
+
+def _begin_anew(db: Path) -> None:
+    """Remove the store of an earlier demonstration, and nothing that is none."""
+    if db.exists() and not db.read_bytes()[:16].startswith(b"SQLite format 3"):
+        raise UsageError(f"{db} is no crawl store; choose another --db")
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            Path(f"{db}{suffix}").unlink()
+
+
+async def _show(store: Store, web: DemoWeb, console: Console) -> None:
+    for title, sql in _SEEN.items():
+        rows = await store.query(sql)
+        if rows:
+            table = Table(
+                title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2, 0, 0)
+            )
+            for row in rows:
+                table.add_row(Text(row["a"].replace(f":{web.port}", "")), Text(row["b"].replace(f":{web.port}", "")))
+            console.print(table)
+    console.print(
+        "What the town's sites asked, and how many requests went there nevertheless (by their own logs)", style="bold"
+    )
+    for kept in web.kept():
+        style = "green" if kept.requests == 0 else "bold red"
+        console.print(Text.assemble((f"{kept.requests} requests", style), f"  {kept.host}: {kept.what}"))
+
+
+def _show_further(db: Path, web: DemoWeb, console: Console) -> None:
+    console.print("Look further", style="bold")
+    console.print(f"  crawler status --db {db}")
+    console.print(f"  crawler why --db {db} {web.seeds[0]}")
+    console.print(f"  sqlite3 {db} 'SELECT state, count(*) FROM urls GROUP BY state'")
+    console.print("Crawl your own seeds")
+    console.print("  crawler run https://example.org/ --contact you@example.org --max-pages 100")

@@ -1,0 +1,164 @@
+"""The links of a page: gathered as written, resolved once per distinct target.
+
+A page of 190 links has about 32 targets once fragments are cut, so fragments are cut and equal
+texts thrown together before any URL is joined or any anchor text is read.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.model import Headers, Link, header_values
+from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise, scheme_of
+
+#: Distinct links looked at in one page.
+MAX_LINKS = 50_000
+#: Characters joined for one page, base and link together: a base of 8,000 characters would make 80 MB of 10,000 links.
+MAX_JOINED_CHARS = 20_000_000
+MAX_ANCHOR_NODES = 64
+MAX_REL_CHARS = 200
+MAX_SCHEMES = 32
+MAX_SCHEME_CHARS = 32
+
+#: A link as written: its rel, and the element that holds its anchor text, if any.
+Use = tuple[str, LexborNode | None]
+
+# The parser numbers tags the same in every document, and numbers are cheaper to read than names.
+_SILENT = frozenset(node.tag_id for node in LexborHTMLParser("<script></script><style></style>").css("script,style"))
+# Links that say all they mean: what a URL parser makes of these is the text itself, behind the base's origin where
+# they begin with a slash, behind its directory where they do not. Half of it is host names that are no IP addresses
+# and need no IDNA, half is paths without dot segments and without octets that are escaped.
+_SEGMENTS = r"(?:[A-Za-z0-9_~-][A-Za-z0-9_.~+,-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9_.~+,-]*)?(?:\?[A-Za-z0-9_.~+,=&;%/-]*)?"
+_PLAIN = re.compile(r"(https?://(?:(?!xn--)[a-z0-9-]+\.)+(?!xn--)[a-z]+/|/|(?=[A-Za-z0-9_~-]))" + _SEGMENTS)
+_REFRESH = re.compile(r"\s*+[\d.]++(?=[\s;,])\s*+[;,]?\s*+(?:url\s*+=\s*+)?(.*)", re.IGNORECASE | re.DOTALL)
+_HEADER_LINK = re.compile(
+    r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL
+)
+_PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*))", re.DOTALL)
+
+
+class LinkTable:
+    """Links in the order of their first use; ``note`` says in words if some were left out."""
+
+    __slots__ = ("_uses", "note")
+
+    def __init__(self) -> None:
+        self._uses: dict[str, list[Use]] = {}
+        self.note = ""
+
+    def add(self, href: str, rel: str, node: LexborNode | None) -> None:
+        """Take a link as written. One that is only a fragment is none."""
+        target, fragment, _ = href.partition("#")
+        if fragment and not target.strip():
+            return
+        uses = self._uses.get(target)
+        if uses is not None:
+            uses.append((rel, node))
+        elif len(self._uses) < MAX_LINKS:
+            self._uses[target] = [(rel, node)]
+        else:
+            self.note = f"more than {MAX_LINKS} distinct links; the rest were left out"
+
+    def resolve(self, base: str, keep_anchor_chars: int) -> tuple[tuple[Link, ...], dict[str, int]]:
+        """One :class:`Link` per target, and how many links each other scheme had."""
+        targets: dict[str, list[Use]] = {}
+        schemes: dict[str, int] = {}
+        budget = MAX_JOINED_CHARS
+        prefixes = {"/": _origin(base), "": base.partition("?")[0].rpartition("/")[0] + "/"}
+        for href, uses in self._uses.items():
+            budget -= len(base) + len(href)
+            if budget < 0:
+                self.note = "links too long to be joined all; the rest were left out"
+                break
+            try:
+                plain = _PLAIN.fullmatch(href)
+                url = prefixes.get(plain[1], "") + href if plain else canonicalise(href, base)
+            except NotCrawlable:
+                _count_scheme(schemes, href, len(uses))
+                continue
+            known = targets.get(url)
+            if known is None:
+                targets[url] = uses
+            else:
+                known += uses
+        return tuple(_link(url, uses, keep_anchor_chars) for url, uses in targets.items()), schemes
+
+
+def _count_scheme(schemes: dict[str, int], href: str, times: int) -> None:
+    scheme = scheme_of(href)
+    if scheme is None or scheme in ("http", "https"):
+        return
+    scheme = scheme[:MAX_SCHEME_CHARS]
+    if scheme in schemes or len(schemes) < MAX_SCHEMES:
+        schemes[scheme] = schemes.get(scheme, 0) + times
+
+
+def _link(url: str, uses: list[Use], keep_anchor_chars: int) -> Link:
+    rel, follow = "", False
+    for position, (written, _) in enumerate(uses):
+        tokens = written.lower().split()
+        follow = "nofollow" not in tokens
+        if follow or position == 0:
+            rel = " ".join(tokens)[:MAX_REL_CHARS]
+        if follow:
+            break
+    anchor = ""
+    for _, node in uses:
+        if node is not None:
+            anchor = anchor_text(node, keep_anchor_chars)
+            if anchor:
+                break
+    return Link(url, anchor, rel, follow)
+
+
+def anchor_text(node: LexborNode, keep_chars: int) -> str:
+    """The text of a link, white space collapsed; where it has none, the ``alt`` of its images (or of the area)."""
+    texts: list[str] = []
+    silent = False
+    for part in islice(node.traverse(include_text=True), MAX_ANCHOR_NODES):
+        text = part.text_content
+        if text is None:
+            silent = part.tag_id in _SILENT
+        elif not silent:
+            texts.append(text)
+    shown = collapse("".join(texts), keep_chars)
+    if shown:
+        return shown
+    alts = [part.attributes.get("alt") or "" for part in islice(node.traverse(), MAX_ANCHOR_NODES)]
+    return collapse(" ".join(alts), keep_chars)
+
+
+def collapse(text: str, keep_chars: int) -> str:
+    """One line of at most ``keep_chars``, white space collapsed."""
+    return " ".join(text.lstrip()[: 4 * keep_chars].split())[:keep_chars].rstrip()
+
+
+def refresh_target(content: str) -> str | None:
+    """Where ``<meta http-equiv=refresh>`` leads, as written; ``None`` if only to the page itself (4.2.5.3)."""
+    match = _REFRESH.match(content)
+    if match is None:
+        return None
+    target = match[1].strip()
+    if target[:1] in ("'", '"'):
+        target = target[1:].partition(target[0])[0]
+    return target or None
+
+
+def canonical_in_headers(headers: Headers, url: str) -> str | None:
+    """The first valid ``Link: <…>; rel="canonical"`` (RFC 8288, 3; RFC 6596), resolved against ``url``."""
+    for value in header_values(headers, "link"):
+        for target, parameters in _HEADER_LINK.findall(value):
+            given: dict[str, str] = {}
+            for name, quoted, bare in _PARAMETER.findall(parameters):
+                given.setdefault(name.lower(), quoted or bare)
+            # With an anchor parameter the link is about another resource (RFC 8288, 3.2).
+            if "anchor" in given or "canonical" not in given.get("rel", "").lower().split():
+                continue
+            try:
+                return canonicalise(target, url)
+            except NotCrawlable:
+                continue
+    return None

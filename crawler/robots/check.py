@@ -1,0 +1,151 @@
+"""Trying a robots.txt without network: one case in, one answer out, as ``crawler robots check --jsonl`` has them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import TypeVar
+
+from crawler import url
+from crawler.model import Failed, FailureKind, Fetched, FetchResult, Headers, NotModified, Reading, Redirected, header
+from crawler.model import RobotsAction as Action
+from crawler.robots.http_dates import http_date
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.records import product_token
+from crawler.robots.response import Follow, RobotsSettings, interpret
+from crawler.robots.text import parse
+
+_T = TypeVar("_T")
+
+_SETTINGS = {reading: RobotsSettings(reading) for reading in Reading}
+_DAY_S = 86_400.0
+
+_ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
+
+
+def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[str, object]:
+    """Answer one case of ``crawler robots check --jsonl``.
+
+    Of the case are read ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
+    ``reading``, ``status`` (0: no answer) and ``headers``. In the answer ``allowed`` is None where the site is
+    deferred or a redirect decides, ``expires_after`` is in seconds.
+
+    ``now`` is the time of the answer in seconds since the epoch, of use only where its headers name dates. Headers
+    whose ``Date`` is more than a day from it, or all where it is None, are judged as of their ``Date``: a recorded
+    answer comes out the same on any day.
+
+    Raises :class:`ValueError` that names the key which is missing or wrong.
+    """
+    agent = product_token(_value(case, "agent", str))
+    site, path = _url(case)
+    reading = _reading(case)
+    headers = _headers(case)
+    now = _as_of(headers, now)
+    answer = _answer(case, site, headers, now)
+    copy = interpret(answer, settings=_SETTINGS[reading], previous=None, hops=0, seen=(), now=now)
+    if isinstance(copy, Follow):
+        return _result("follow", None, None)
+    expires_after = copy.expires_at - now
+    if copy.action is not Action.PARSE:
+        allowed = _ALLOWED.get(copy.action)
+        if copy.action is Action.RESTRICTED and path == "/robots.txt":
+            allowed = True
+        return _result(copy.action.value, allowed, expires_after)
+    rules = read(parse(copy.body), token=agent, reading=reading, site=site)
+    return _parsed(rules, path, expires_after)
+
+
+def _result(action: str, allowed: bool | None, expires_after: float | None) -> dict[str, object]:
+    return {
+        "allowed": allowed,
+        "action": action,
+        "line": None,
+        "expires_after": expires_after,
+        "crawl_delay": None,
+        "main_site": None,
+        "agent_server": None,
+        "sitemaps": [],
+    }
+
+
+def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, object]:
+    verdict = rules.verdict(path)
+    return {
+        "allowed": verdict.allowed,
+        "action": Action.PARSE.value,
+        "line": verdict.line,
+        "expires_after": expires_after,
+        "crawl_delay": rules.crawl_delay_s,
+        "main_site": rules.main_site,
+        "agent_server": rules.agent_server(path).url,
+        "sitemaps": list(rules.sitemaps),
+    }
+
+
+def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float) -> FetchResult:
+    """The answer that the case describes, as the fetcher would have reported it."""
+    status = _value(case, "status", int, 200)
+    if status and not 100 <= status <= 999:
+        raise ValueError(f'"status" must be 0 (no answer) or an HTTP status, not {status}')
+    asked = f"{site}/robots.txt"
+    if 200 <= status <= 299:
+        return Fetched(asked, now, now, headers, status=status, body=_body(case))
+    if status == 304:
+        return NotModified(asked, now, now, headers)
+    location = header(headers, "location")
+    if 300 <= status <= 399 and location is not None:
+        return Redirected(asked, now, now, headers, status=status, location=location)
+    if status == 0:
+        return Failed(asked, now, now, kind=FailureKind.TIMEOUT)
+    return Failed(asked, now, now, headers, status=status)
+
+
+def _body(case: Mapping[str, object]) -> bytes:
+    if "robots" in case:
+        return _value(case, "robots", str).encode("utf-8", "surrogatepass")
+    if "robots_b64" not in case:
+        raise ValueError('"robots" (or "robots_b64") is missing')
+    try:
+        return base64.b64decode(_value(case, "robots_b64", str), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f'"robots_b64" is not base64: {error}') from None
+
+
+def _url(case: Mapping[str, object]) -> url.SiteAndPath:
+    try:
+        return url.split(url.canonicalise(_value(case, "url", str)))
+    except url.NotCrawlable as error:
+        raise ValueError(f'"url": {error}') from None
+
+
+def _reading(case: Mapping[str, object]) -> Reading:
+    name = _value(case, "reading", str, Reading.STRICT.value)
+    try:
+        return Reading(name)
+    except ValueError:
+        raise ValueError(f'"reading" must be one of {", ".join(Reading)}, not {name!r}') from None
+
+
+def _headers(case: Mapping[str, object]) -> Headers:
+    headers: dict[str, object] = _value(case, "headers", dict, {})
+    for name, value in headers.items():
+        if not isinstance(value, str | int | float):
+            raise ValueError(f'"headers" must map names to texts; {name!r} has {type(value).__name__}')
+    return tuple((name, str(value)) for name, value in headers.items())
+
+
+def _as_of(headers: Headers, now: float | None) -> float:
+    date = http_date(header(headers, "date") or "") if headers else None
+    if now is None or (date is not None and abs(date - now) > _DAY_S):
+        return date or 0.0
+    return now
+
+
+def _value(case: Mapping[str, object], key: str, kind: type[_T], default: _T | None = None) -> _T:
+    value = case.get(key, default)
+    if value is None and default is None:
+        raise ValueError(f'"{key}" is missing')
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f'"{key}" must be {kind.__name__}, not {type(value).__name__}')
+    return value

@@ -1,0 +1,60 @@
+"""``Mobile-agent-server`` lines: which host takes in a mobile robot for which part of a site.
+
+Sources: the Internet-Draft of February 1997, 3.1, 3.2 and 4; ``docs/protocols.md``, section 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from crawler.robots.paths import Pattern
+from crawler.robots.text import MOBILE_AGENT_SERVER, Line
+
+_LINE = re.compile(
+    r"(?P<path>/[^ \t]*)[ \t]+(?:(?P<none>none)|"
+    r"(?P<url>[A-Za-z0-9+.-]+://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServer:
+    """Whether mobile agents are taken in for a URL, where, and the line that says so (None: no line does)."""
+
+    available: bool
+    url: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServers:
+    """The correct lines of a file, the last first, for that is the one that wins (3.1)."""
+
+    latest_first: tuple[tuple[Pattern, AgentServer], ...]
+    form: Callable[[str], str]
+
+    def at(self, path: str) -> AgentServer:
+        """The answer for a path with its query."""
+        if self.latest_first:
+            form = self.form(path)
+            for pattern, server in self.latest_first:
+                if pattern.matches(form):
+                    return server
+        return AgentServer(False)
+
+
+def agent_servers(
+    lines: Iterable[Line], compile_path: Callable[[str], Pattern], form: Callable[[str], str]
+) -> AgentServers:
+    """Collect the lines of a file; those with bad syntax are passed over. Paths match like those of ``Allow``."""
+    found = []
+    for line in lines:
+        if line.field != MOBILE_AGENT_SERVER:
+            continue
+        match = _LINE.fullmatch(line.value)
+        if match is not None and int(match["port"] or 0) <= 65535:
+            server = AgentServer(match["url"] is not None, match["url"], line.number)
+            found.append((compile_path(match["path"]), server))
+    return AgentServers(tuple(reversed(found)), form)

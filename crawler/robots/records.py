@@ -1,0 +1,104 @@
+"""Which lines of a file speak to us: the records of the 1996 draft, the groups of RFC 9309.
+
+Sources: the 1996 draft, 3.2, 3.2.1 and 3.3; RFC 9309, 2.2.1; ``docs/protocols.md``, section 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from crawler.robots.text import ALLOW, CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, USER_AGENT, Line, RobotsFile
+
+RULES = frozenset({ALLOW, DISALLOW})
+
+#: Fields that belong to a record; ``Sitemap`` and unknown ones stand where they like and separate nothing.
+MEMBERS = RULES | {CRAWL_DELAY, REQUEST_RATE, HOST}
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]*")
+_RFC_TOKEN = re.compile(r"[A-Za-z_-]*")
+
+
+def product_token(user_agent: str) -> str:
+    """The name a robot scans for, in lower case: ``figtree`` for ``FigTree/0.1 Robot/1.0`` (1996 draft, 3.2.1).
+
+    Empty where the text does not begin with a name; then only records for ``*`` apply.
+    """
+    return _token(_TOKEN, user_agent.strip())
+
+
+def draft_record(file: RobotsFile, token: str) -> list[Line]:
+    """The members of the first record that names us, else of the first for ``*``, else none (1996 draft, 3.2.1).
+
+    A record names us where a ``User-agent`` value contains the token; a value may list several agents.
+    """
+    default: list[Line] | None = None
+    for agents, members in _records(file.lines):
+        if token and any(token in agent for agent in agents):
+            return members
+        if default is None and any("*" in agent.split() for agent in agents):
+            default = members
+    return default or []
+
+
+def rfc_rules(file: RobotsFile, token: str) -> tuple[list[Line], list[Line]]:
+    """The ``Allow`` and ``Disallow`` lines of all groups that name us, else of all for ``*``; and their other members.
+
+    A group ends where a ``User-agent`` line follows a rule (RFC 9309, 2.2.1). That lets a ``Crawl-delay``, which
+    RFC 9309 does not know, run into the next group's agents; so these are assigned as their writers mean them, with
+    every member closing the list of agents.
+    """
+    named = _rfc_names(file.lines, token)
+    rules = list(_merged(file.lines, named, RULES))
+    others = [line for line in _merged(file.lines, named, MEMBERS) if line.field not in RULES]
+    return rules, others
+
+
+def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:
+    """The draft's records as (agents, members). Agents with no member are no record (1996 draft, 3.3)."""
+    agents: list[str] = []
+    members: list[Line] = []
+    for line in lines:
+        starts = line.field == USER_AGENT
+        if not line.text or (starts and members):
+            if members:
+                yield agents, members
+            agents, members = [], []
+        if starts:
+            agents.append(line.value.lower())
+        elif agents and line.field in MEMBERS:
+            members.append(line)
+    if members:
+        yield agents, members
+
+
+def _rfc_names(lines: Iterable[Line], token: str) -> set[str]:
+    """The ``User-agent`` values that apply to us.
+
+    RFC 9309 has no digits in a product token, so to it ``AB42bot`` names AB; but robots with digits in their names
+    exist. Where a group names us with its digits read, it is the one meant; else the RFC's way of reading decides.
+    """
+    values = {line.value for line in lines if line.field == USER_AGENT}
+    if token:
+        for pattern in (_TOKEN, _RFC_TOKEN):
+            if named := {value for value in values if _token(pattern, value) == token}:
+                return named
+    return values & {"*"}
+
+
+def _merged(lines: Iterable[Line], named: set[str], members: frozenset[str]) -> Iterator[Line]:
+    """The members of all groups with an agent in ``named``; each member closes the list of agents before it."""
+    applies, closed = False, True
+    for line in lines:
+        if line.field == USER_AGENT:
+            applies = line.value in named or (applies and not closed)
+            closed = False
+        elif line.field in members:
+            closed = True
+            if applies:
+                yield line
+
+
+def _token(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.match(text)
+    return match[0].lower() if match else ""

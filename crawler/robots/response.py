@@ -1,0 +1,238 @@
+"""What the answer to a request for /robots.txt means, and for how long.
+
+Sources: the 1996 draft, 3.1 and 3.4; RFC 9309, 2.3 and 2.4; RFC 9111, 4.2; ``docs/protocols.md``, section 1, "What the
+response to /robots.txt means" and "Freshness".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import assert_never
+
+from crawler import url
+from crawler.model import (
+    Answer,
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Headers,
+    NotModified,
+    Reading,
+    Redirected,
+    RobotsAction,
+    RobotsCopy,
+    header,
+    header_values,
+)
+from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
+from crawler.robots.text import MAX_BYTES, notes, whole_lines
+
+_DAY_S = 86_400.0
+_FRESH_S = {Reading.STRICT: 7 * _DAY_S, Reading.DRAFT1996: 7 * _DAY_S, Reading.RFC9309: _DAY_S}
+_FRESH_MAX_S = {Reading.STRICT: MAX_SECONDS, Reading.DRAFT1996: MAX_SECONDS, Reading.RFC9309: _DAY_S}
+
+_RESTRICTING = frozenset({401, 403})
+_TEMPORARY = frozenset({408, 425, 429})
+_DIRECTIVE = re.compile(r'([A-Za-z-]+)(?:[ \t]*=[ \t]*("[^"]*"|[^", \t]+))?')
+
+#: Actions that say something lasting of a site, and so may be stretched by ``stale_if_error``.
+_LASTING = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRICTED})
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsSettings:
+    """How robots.txt is read, and how long one waits for it. Times in seconds."""
+
+    reading: Reading = Reading.STRICT
+    stale_if_error: bool = False  # keep an earlier copy in force while the site fails
+    give_up_after_s: float = 30 * _DAY_S
+    min_fresh_s: float = 300.0  # so that "no-cache" does not double a site's load
+    max_bytes: int = MAX_BYTES
+    max_redirects: int = 10
+    retry_first_s: float = 60.0  # the pause after the first failure; each one doubles it
+    retry_max_s: float = _DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Fetch this canonical URL next, on whatever host; what is found there applies to the site first asked."""
+
+    url: str
+
+
+def interpret(
+    answer: FetchResult,
+    *,
+    settings: RobotsSettings,
+    previous: RobotsCopy | None,
+    hops: int,
+    seen: Collection[str],
+    now: float,
+) -> RobotsCopy | Follow:
+    """The copy in force after ``answer``, or the next hop to fetch.
+
+    ``previous`` is the site's copy until now; ``hops`` how many redirects were followed to get this answer, and
+    ``seen`` the URLs asked on the way (that of ``answer`` need not be among them).
+    """
+    asked = _Asked(settings, previous, hops, now)
+    match answer:
+        case Fetched():
+            return asked.read(answer)
+        case NotModified():
+            return asked.renew(answer)
+        case Redirected():
+            return asked.follow(answer, seen)
+        case Failed():
+            return asked.fail(answer)
+        case _:
+            assert_never(answer)
+
+
+def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now: float) -> float:
+    """When a copy that came with ``headers`` at ``now`` runs out, in seconds since the epoch (RFC 9111, 4.2).
+
+    Never sooner than ``settings.min_fresh_s``; without directives after the default of the reading, which for
+    RFC 9309 is also the longest (2.4).
+    """
+    left_s = _lifetime_left_s(headers, now)
+    if left_s is None:
+        left_s = _FRESH_S[reading]
+    return now + max(settings.min_fresh_s, min(left_s, _FRESH_MAX_S[reading]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The circumstances of one answer."""
+
+    settings: RobotsSettings
+    previous: RobotsCopy | None
+    hops: int
+    now: float
+
+    def read(self, answer: Fetched) -> RobotsCopy:
+        """2xx: parse and obey. Only whole lines are kept of a body longer than the limit."""
+        body = whole_lines(answer.body, self.settings.max_bytes, cut=answer.truncated)
+        said = notes(body)
+        if len(body) < len(answer.body) or answer.truncated:
+            said = (*said, f"longer than {self.settings.max_bytes} bytes; the rest is ignored")
+        return self._lasting(RobotsAction.PARSE, answer, str(answer.status), "; ".join(said), body)
+
+    def renew(self, answer: NotModified) -> RobotsCopy:
+        """304: what we have is still what the site says. A 304 says again how long (RFC 9110, 15.4.5)."""
+        if self.hops or self.previous is None or self.previous.action is not RobotsAction.PARSE:
+            return self._defer(answer, "304", "not modified, but there is no copy that it could renew")
+        return replace(
+            self.previous,
+            fetched_at=self.now,
+            expires_at=freshness(answer.headers, self.settings.reading, self.settings, self.now),
+            etag=header(answer.headers, "etag") or self.previous.etag,
+            last_modified=header(answer.headers, "last-modified") or self.previous.last_modified,
+            failures=0,
+            failing_since=None,
+            retry_at=None,
+            note="; ".join(notes(self.previous.body)),
+        )
+
+    def follow(self, answer: Redirected, seen: Collection[str]) -> RobotsCopy | Follow:
+        """3xx: follow to any host, but neither in circles nor for ever (1996 draft, 3.1)."""
+        try:
+            target = url.canonicalise(answer.location, answer.url)
+        except url.NotCrawlable as error:
+            return self._defer(answer, "bad redirect", f"redirected to {error}")
+        if target == answer.url or target in seen:
+            return self._defer(answer, "redirect loop", f"redirected in a circle, to {target}")
+        if self.hops >= self.settings.max_redirects:
+            return self._defer(answer, "too many redirects", f"more than {self.settings.max_redirects} redirects")
+        return Follow(target)
+
+    def fail(self, answer: Failed) -> RobotsCopy:
+        """Error statuses decide by themselves, their bodies are never parsed; no answer at all: defer."""
+        if answer.kind is FailureKind.ADDRESS and self.hops == 0:
+            again_at = self.now + self.settings.retry_max_s  # a name may come to stand for another address
+            return RobotsCopy(RobotsAction.UNREACHABLE, "address", self.now, again_at, note=answer.detail)
+        status = answer.status
+        if answer.kind is not FailureKind.HTTP or status is None:
+            return self._defer(answer, answer.kind.value, answer.detail)
+        if not 400 <= status <= 499 or status in _TEMPORARY:
+            return self._defer(answer, str(status), answer.detail)
+        if status in _RESTRICTING and self.settings.reading is not Reading.RFC9309:
+            return self._lasting(RobotsAction.RESTRICTED, answer, str(status))
+        return self._lasting(RobotsAction.FREE, answer, str(status))
+
+    def _lasting(
+        self, action: RobotsAction, answer: Answer, status: str, note: str = "", body: bytes | None = None
+    ) -> RobotsCopy:
+        """An answer that stands until it runs out.
+
+        Validators are kept of a file found at the site itself only. One found behind a redirect is fetched anew: asked
+        with that file's date, a site that has an older file of its own by now would answer 304.
+        """
+        own = body is not None and self.hops == 0
+        return RobotsCopy(
+            action=action,
+            status=status,
+            fetched_at=self.now,
+            expires_at=freshness(answer.headers, self.settings.reading, self.settings, self.now),
+            body=body or b"",
+            sha256=b"" if body is None else sha256(body).digest(),
+            etag=header(answer.headers, "etag") if own else None,
+            last_modified=header(answer.headers, "last-modified") if own else None,
+            note=note,
+        )
+
+    def _defer(self, answer: Answer, status: str, detail: str) -> RobotsCopy:
+        """A temporary failure: try again after a pause that doubles, or longer where ``Retry-After`` asks for it."""
+        settings, previous = self.settings, self.previous
+        failures = previous.failures + 1 if previous else 1
+        since = self.now if previous is None or previous.failing_since is None else previous.failing_since
+        if self.now - since >= settings.give_up_after_s:
+            note = f"no usable answer for {(self.now - since) / _DAY_S:.1f} days; the last: {detail or status}"
+            again_at = self.now + settings.retry_max_s
+            return RobotsCopy(
+                RobotsAction.GIVEN_UP, status, self.now, again_at, failures=failures, failing_since=since, note=note
+            )
+        pause_s = min(settings.retry_first_s * 2.0 ** min(failures - 1, 64), settings.retry_max_s)
+        asked_s = retry_after_s(answer.headers, self.now) or 0.0
+        retry_at = self.now + max(pause_s, asked_s)
+        if settings.stale_if_error and previous is not None and previous.action in _LASTING:
+            note = f"in force past its time, for the site fails: {detail or status}"
+            return replace(
+                previous, expires_at=retry_at, failures=failures, failing_since=since, retry_at=retry_at, note=note
+            )
+        return RobotsCopy(
+            action=RobotsAction.DEFER,
+            status=status,
+            fetched_at=self.now,
+            expires_at=retry_at,
+            failures=failures,
+            failing_since=since,
+            retry_at=retry_at,
+            note=detail,
+        )
+
+
+def _lifetime_left_s(headers: Headers, now: float) -> float | None:
+    """The seconds that a response stays fresh from ``now`` on, 0 or less where it is stale; None: it does not say.
+
+    ``max-age`` wins over ``Expires``. What cannot be read counts as stale (RFC 9111, 4.2.1 and 5.3).
+    """
+    directives: dict[str, str] = {}
+    for value in header_values(headers, "cache-control"):
+        for match in _DIRECTIVE.finditer(value):
+            directives.setdefault(match[1].lower(), match[2] or "")
+    if "no-store" in directives or "no-cache" in directives:
+        return 0.0
+    date = http_date(header(headers, "date") or "")
+    if "max-age" in directives:
+        lifetime_s = delta_seconds(directives["max-age"]) or 0.0
+    elif (expires := header(headers, "expires")) is not None:
+        end = http_date(expires)
+        lifetime_s = 0.0 if end is None else end - (now if date is None else date)
+    else:
+        return None
+    apparent_age_s = 0.0 if date is None else max(0.0, now - date)
+    return lifetime_s - max(apparent_age_s, delta_seconds(header(headers, "age") or "") or 0.0)

@@ -1,0 +1,29 @@
+"""Fixtures for all tests, and how hard hypothesis tries: ``HYPOTHESIS_PROFILE=long`` for a night, else "ci"."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.web import LoopbackWeb
+
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("long", deadline=None, max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def loopback() -> Iterator[LoopbackWeb]:
+    """An empty web on loopback: put sites into ``loopback.sites``."""
+    with LoopbackWeb() as web:
+        yield web
+
+
+@pytest.fixture
+def db_path(tmp_path: Path) -> Path:
+    """Where a test's store goes."""
+    return tmp_path / "crawl.db"

@@ -1,0 +1,50 @@
+"""Whatever is served as robots.txt: the parse never fails, says nothing new the second time, and stays bounded."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crawler.model import Reading
+from crawler.robots import RobotsFile, parse, read
+
+FIELDS = [b"User-agent", b"disallow", b"Host", b"Crawl-delay", b"Request-rate", b"Sitemap", b"Mobile-agent-server"]
+VALUES = [b"*", b"/", b"$", b"%2f", b"a.ru", b"9", b"1/5", b"none", b"atp://h:1"]
+OCTETS = [b":", b": ", b"#", b"\n", b"\r", b"\r\n", b" ", b"\t", b"\x00", b"\xff"]
+CHARACTERS = [text.encode() for text in ("\ufeff", "ツ", "\x85", "\u2028")]
+FRAGMENTS = st.sampled_from([*FIELDS, *VALUES, *OCTETS, *CHARACTERS])
+BODIES = st.one_of(st.binary(max_size=300), st.lists(FRAGMENTS, max_size=60).map(b"".join))
+
+
+def written(file: RobotsFile) -> bytes:
+    """The file again, every line at its number, with a comment where the parse found nothing to keep."""
+    lines = {line.number: line.text for line in file.lines}
+    text = "\n".join(lines.get(number, "#") for number in range(1, max(lines, default=0) + 1))
+    return text.encode("utf-8", "surrogateescape")
+
+
+@given(BODIES)
+@example(b"\xef\xbb\xbf\xef\xbb\xbfa:b")
+@example(b"a:\x0b\x0c:\x1c\n\x0b\n:")
+def test_parsing_what_was_parsed_changes_nothing(body: bytes) -> None:
+    file = parse(body)
+    # A file that begins with a second BOM keeps it as text; written first, it would be taken for the first.
+    assert parse(b"\xef\xbb\xbf" + written(file)).lines == file.lines
+
+
+@given(BODIES, st.integers(0, 100), st.integers(0, 5))
+def test_the_limits_hold_for_any_bytes(body: bytes, max_bytes: int, max_lines: int) -> None:
+    file = parse(body, max_bytes=max_bytes, max_lines=max_lines)
+    assert len(file.lines) <= max_lines
+    kept = sum(len(line.text.encode("utf-8", "surrogateescape")) for line in file.lines)
+    assert kept <= max_bytes
+    assert file.truncated or file == parse(body)
+
+
+@given(BODIES, st.sampled_from(list(Reading)), st.text(st.sampled_from("/a%2Ff?*$."), max_size=12))
+def test_any_bytes_can_be_read_and_asked(body: bytes, reading: Reading, tail: str) -> None:
+    rules = read(parse(body), token="a", reading=reading, site="http://a.ru")
+    verdict = rules.verdict("/" + tail)
+    texts = {line.number: line.text for line in parse(body).lines}
+    assert verdict.line is None or verdict.text.startswith(texts[verdict.line])
+    assert verdict.allowed or verdict.line is not None
+    assert rules.crawl_delay_s is None or 0 <= rules.crawl_delay_s <= 1e9
+    rules.agent_server("/" + tail)

@@ -1,0 +1,350 @@
+"""Which record, which line, in all three readings: docs/protocols.md, section 1, and the documents it names."""
+
+import pytest
+
+from crawler.model import Reading
+from crawler.robots import SiteRules, Verdict, parse, product_token, read
+
+DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
+EVERY = pytest.mark.parametrize("reading", list(Reading))
+BOTH_OLD = pytest.mark.parametrize("reading", [DRAFT, STRICT])
+
+
+def rules(text: str, token: str = "figtree", reading: Reading = STRICT, site: str = "http://a.example") -> SiteRules:
+    return read(parse(text.encode()), token=token, reading=reading, site=site)
+
+
+def allowed(text: str, path: str, token: str = "figtree", reading: Reading = STRICT) -> bool:
+    return rules(text, token, reading).verdict(path).allowed
+
+
+# --- 1996 draft, 3.2 and 3.2.1 ---
+
+DRAFT_3_2 = """User-agent: webcrawler
+User-agent: infoseek
+Allow: /tmp/ok.html
+Disallow: /tmp
+Disallow: /user/foo
+"""
+
+
+@EVERY
+@pytest.mark.parametrize("token", ["webcrawler", "infoseek"])
+@pytest.mark.parametrize(
+    ("path", "line"), [("/tmp/ok.html", 3), ("/tmp", 4), ("/tmp/a.html", 4), ("/user/foo.html", 5), ("/", None)]
+)
+def test_draft_3_2_example(reading: Reading, token: str, path: str, line: int | None) -> None:
+    verdict = rules(DRAFT_3_2, token, reading).verdict(path)
+    assert verdict.line == line
+    assert verdict.allowed is (line in (3, None))
+
+
+@EVERY
+def test_draft_3_2_example_does_not_concern_others(reading: Reading) -> None:
+    assert rules(DRAFT_3_2, "figtree", reading).verdict("/tmp/x") == Verdict(True, None, "", reading)
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("FigTree/0.1 Robot/1.0 libwww-perl/5.04", "figtree"),
+        ("figtree", "figtree"),
+        (" Fig_Tree-2 (+http://x.example/)", "fig_tree-2"),
+        ("*", ""),
+        ("", ""),
+    ],
+)
+def test_draft_3_2_1_product_token(header: str, token: str) -> None:
+    assert product_token(header) == token
+
+
+@EVERY
+def test_draft_3_2_1_names_are_compared_case_insensitively(reading: Reading) -> None:
+    text = "User-agent: FIGTREE\nDisallow: /a\n"
+    assert not allowed(text, "/a", "FigTree/0.1 Robot/1.0", reading)
+
+
+def test_draft_4_december_1996_a_record_names_us_where_it_contains_the_token() -> None:
+    text = "User-agent: my-FigTree-robot\nDisallow: /a\n"
+    assert not allowed(text, "/a", reading=DRAFT)
+    assert allowed(text, "/a", reading=RFC)
+    assert not allowed(text, "/a", reading=STRICT)
+
+
+def test_draft_3_2_1_the_first_record_that_names_us_wins_over_the_default() -> None:
+    text = "User-agent: *\nDisallow: /d\n\nUser-agent: figtree\nDisallow: /1\n\nUser-agent: figtree\nDisallow: /2\n"
+    for path, draft, rfc in [("/d", True, True), ("/1", False, False), ("/2", True, False)]:
+        assert allowed(text, path, reading=DRAFT) is draft
+        assert allowed(text, path, reading=RFC) is rfc
+        assert allowed(text, path, reading=STRICT) is (draft and rfc)
+
+
+def test_an_agent_without_a_name_gets_the_default_record() -> None:
+    text = "User-agent: figtree\nDisallow: /1\n\nUser-agent: *\nDisallow: /2\n"
+    for reading in Reading:
+        assert allowed(text, "/1", "", reading)
+        assert not allowed(text, "/2", "", reading)
+
+
+# --- 1996 draft, 3.2.2 and 3.3; RFC 9309, 2.2.1 and 2.2.2 ---
+
+
+def test_first_match_in_the_draft_longest_match_in_the_rfc() -> None:
+    text = "User-agent: *\nDisallow: /a\nAllow: /a/b\n"
+    path = "/a/b/c"
+    assert rules(text, reading=DRAFT).verdict(path) == Verdict(False, 2, "Disallow: /a", DRAFT)
+    assert rules(text, reading=RFC).verdict(path) == Verdict(True, 3, "Allow: /a/b", RFC)
+    assert rules(text, reading=STRICT).verdict(path) == Verdict(False, 2, "Disallow: /a", DRAFT)
+
+
+def test_strict_names_the_reading_that_forbade() -> None:
+    text = "User-agent: *\nAllow: /ok\nDisallow: /*?sort=\n"
+    assert rules(text).verdict("/x?sort=1") == Verdict(False, 3, "Disallow: /*?sort=", RFC)
+    assert rules(text).verdict("/ok") == Verdict(True, 2, "Allow: /ok", STRICT)
+    assert rules(text).verdict("/x") == Verdict(True, None, "", STRICT)
+
+
+def test_rfc9309_2_2_2_allow_wins_a_tie_wherever_it_stands() -> None:
+    text = "User-agent: *\nDisallow: /page\nAllow: /page\n"
+    assert rules(text, reading=RFC).verdict("/page").line == 3
+    assert rules(text, reading=DRAFT).verdict("/page").line == 2
+
+
+def test_draft_3_3_a_blank_line_ends_a_record_in_the_draft_only() -> None:
+    text = "User-agent: *\nDisallow: /a\n\nDisallow: /b\n"
+    assert allowed(text, "/b", reading=DRAFT)
+    assert not allowed(text, "/b", reading=RFC)
+
+
+@EVERY
+@pytest.mark.parametrize("between", ["# a comment", "  # indented", "no colon", "Unknown: field", "Sitemap: /s.xml"])
+def test_other_lines_do_not_end_a_record(reading: Reading, between: str) -> None:
+    assert not allowed(f"User-agent: *\nDisallow: /a\n{between}\nDisallow: /b\n", "/b", reading=reading)
+
+
+def test_draft_3_3_agents_without_a_rule_are_no_record() -> None:
+    text = "User-agent: figtree\n\nUser-agent: *\nDisallow: /a\n"
+    assert not allowed(text, "/a", reading=DRAFT)
+
+
+@EVERY
+def test_a_user_agent_line_after_a_rule_starts_the_next_record(reading: Reading) -> None:
+    text = "User-agent: a\nDisallow: /a\nUser-agent: b\nDisallow: /b\n"
+    assert not allowed(text, "/a", "a", reading)
+    assert allowed(text, "/b", "a", reading)
+    assert not allowed(text, "/b", "b", reading)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "User-agent: *\nDisallow:\n", "User-agent: *\nAllow:\nDisallow:\n"]
+)
+def test_no_instructions_leave_everything_allowed(reading: Reading, text: str) -> None:
+    assert rules(text, reading=reading).verdict("/") == Verdict(True, None, "", reading)
+
+
+@EVERY
+def test_an_empty_disallow_is_passed_over_wherever_it_stands(reading: Reading) -> None:
+    assert not allowed("User-agent: *\nDisallow:\nDisallow: /a\n", "/a", reading=reading)
+
+
+@EVERY
+def test_robots_txt_itself_is_always_allowed(reading: Reading) -> None:
+    text = "User-agent: *\nDisallow: /\n"
+    assert allowed(text, "/robots.txt", reading=reading)
+    assert not allowed(text, "/robots.txt.bak", reading=reading)
+
+
+def test_rfc9309_2_2_1_a_token_ends_where_a_version_begins() -> None:
+    for value in ["figtree/2.0", "FigTree bot", "figtree*"]:
+        assert not allowed(f"User-agent: {value}\nDisallow: /\n", "/", reading=RFC)
+    for value in ["figtree2", "figtree-news", "fig"]:
+        assert allowed(f"User-agent: *\nDisallow:\n\nUser-agent: {value}x\nDisallow: /\n", "/", "figtre", RFC)
+
+
+def test_rfc9309_2_2_1_digits_count_where_a_group_has_our_name_with_them() -> None:
+    text = "User-agent: bot2\nDisallow: /2\n\nUser-agent: bot\nDisallow: /1\n"
+    assert not allowed(text, "/2", "bot2", RFC)
+    assert allowed(text, "/2", "bot", RFC)
+    assert not allowed(text, "/1", "bot", RFC)
+
+
+# --- FAQ, "How do I use /robots.txt": webcrawler, lycra, everybody else ---
+
+FAQ = """# /robots.txt file for http://webcrawler.com/
+# mail webmaster@webcrawler.com for constructive criticism
+
+User-agent: webcrawler
+Disallow:
+
+User-agent: lycra
+Disallow: /
+
+User-agent: *
+Disallow: /tmp
+Disallow: /logs
+"""
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("token", "path", "expected"),
+    [
+        ("webcrawler", "/tmp", True),
+        ("webcrawler", "/", True),
+        ("lycra", "/", False),
+        ("lycra", "/index.html", False),
+        ("figtree", "/tmp/x", False),
+        ("figtree", "/logs", False),
+        ("figtree", "/", True),
+    ],
+)
+def test_faq_webcrawler_and_lycra(reading: Reading, token: str, path: str, expected: bool) -> None:
+    assert allowed(FAQ, path, token, reading) is expected
+
+
+# --- FAQ, 'Revisited' (1996): several agents, several paths on a line ---
+
+REVISITED_1 = "User-Agent: *\nDisallow: /\n\nUser-Agent: Lycos\nDisallow: /cgi-bin/ /tmp/\n"
+
+
+@BOTH_OLD
+@pytest.mark.parametrize(
+    ("token", "path", "expected"),
+    [
+        ("figtree", "/", False),
+        ("Lycos_Spider_(Rex)/1.0 libwww/3.1", "/", False),
+        ("lycos", "/", True),
+        ("lycos", "/cgi-bin/x", False),
+        ("lycos", "/tmp/", False),
+        ("lycos", "/tmp", True),
+    ],
+)
+def test_revisited_example_1(reading: Reading, token: str, path: str, expected: bool) -> None:
+    assert allowed(REVISITED_1, path, token, reading) is expected
+
+
+REVISITED_2 = "User-Agent: Copernicus Fred\nDisallow:\n\nUser-Agent: * Rex\nDisallow: /t\n"
+
+
+@BOTH_OLD
+@pytest.mark.parametrize("token", ["copernicus", "fred", "rex", "figtree"])
+@pytest.mark.parametrize("path", ["/tmp/", "/tea-time/", "/top-cat.txt", "/traverse.this"])
+def test_revisited_example_2(reading: Reading, token: str, path: str) -> None:
+    assert allowed(REVISITED_2, path, token, reading) is (token in ("copernicus", "fred"))
+
+
+REVISITED_3 = """# This is for every spider!
+User-Agent: *
+# stay away from this
+Disallow: /spiders/not/here/ #and everything in it
+Disallow: # a little nothing
+Disallow: #This could be habit forming!
+# Don't comments make code much more readable!!!
+"""
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/spiders/not/here/", False),
+        ("/spiders/not/here/really/", False),
+        ("/spiders/not/here/yes/even/me.html", False),
+        ("/spiders/not/", True),
+        ("/spiders/not/her", True),
+    ],
+)
+def test_revisited_example_3(reading: Reading, path: str, expected: bool) -> None:
+    assert allowed(REVISITED_3, path, reading=reading) is expected
+
+
+def test_a_disallow_is_a_list_only_where_every_part_starts_with_a_slash() -> None:
+    text = "User-agent: *\nDisallow: /my files/x\n"
+    assert allowed(text, "/my", reading=DRAFT)
+    assert not allowed(text, "/my%20files/x", reading=DRAFT)
+    assert allowed("User-agent: *\nDisallow: /a /b\n", "/b", reading=RFC)
+    assert allowed("User-agent: *\nAllow: /a /b\nDisallow: /\n", "/a%20/b", reading=DRAFT)
+
+
+# --- FAQ, the standard of 1994, examples 1 to 3 ---
+
+CYBERWORLD = "# robots.txt for http://www.site.com\n\nUser-Agent: *\nDisallow: /cyberworld/map/ # infinite space\n"
+
+
+@EVERY
+def test_standard_1994_example_1(reading: Reading) -> None:
+    text = CYBERWORLD + "Disallow: /tmp/ # these will soon disappear\n"
+    assert not allowed(text, "/cyberworld/map/1", reading=reading)
+    assert not allowed(text, "/tmp/1", reading=reading)
+    assert allowed(text, "/cyberworld/", reading=reading)
+
+
+@EVERY
+def test_standard_1994_example_2(reading: Reading) -> None:
+    text = CYBERWORLD + "\n# Cybermapper knows where to go\nUser-Agent: cybermapper\nDisallow:\n"
+    assert not allowed(text, "/cyberworld/map/1", reading=reading)
+    assert allowed(text, "/cyberworld/map/1", "cybermapper", reading)
+
+
+@EVERY
+def test_standard_1994_example_3(reading: Reading) -> None:
+    assert not allowed("# robots.txt for http://www.site.com\n\nUser-Agent: *\nDisallow: /\n", "/x", reading=reading)
+
+
+# --- docs/protocols.md, section 1, "Beyond the documents" ---
+
+
+@pytest.mark.parametrize(
+    ("lines", "delay_s", "line"),
+    [
+        ("Crawl-delay: 2.5", 2.5, 2),
+        ("Crawl-delay: 0", 0.0, 2),
+        ("Crawl-delay: 86400", 86400.0, 2),
+        ("Crawl-delay: 1\nCrawl-delay: 3", 3.0, 3),
+        ("Request-rate: 1/5", 5.0, 2),
+        ("Request-rate: 2/10m 0600-0845", 300.0, 2),
+        ("Request-rate: 1/1h\nCrawl-delay: 10", 3600.0, 2),
+        ("Crawl-delay: " + "9" * 400, 1e9, 2),
+        ("Crawl-delay: soon", None, None),
+        ("Crawl-delay: -1", None, None),
+        ("Crawl-delay: nan", None, None),
+        ("Request-rate: 0/5", None, None),
+        ("Request-rate: 1/5x", None, None),
+    ],
+)
+@EVERY
+def test_crawl_delay(reading: Reading, lines: str, delay_s: float | None, line: int | None) -> None:
+    found = rules(f"User-agent: *\n{lines}\nDisallow: /x\n", reading=reading)
+    assert (found.crawl_delay_s, found.crawl_delay_line) == (delay_s, line)
+
+
+def test_strict_takes_the_larger_crawl_delay_of_both_readings() -> None:
+    text = "User-agent: figtree\nCrawl-delay: 1\nDisallow: /a\n\nUser-agent: figtree\nCrawl-delay: 7\n"
+    assert rules(text, reading=DRAFT).crawl_delay_s == 1
+    assert rules(text, reading=RFC).crawl_delay_s == 7
+    assert rules(text, reading=STRICT).crawl_delay_s == 7
+
+
+@EVERY
+def test_a_crawl_delay_for_others_is_not_ours(reading: Reading) -> None:
+    text = "User-agent: slowbot\nCrawl-delay: 3600\n\nUser-agent: *\nCrawl-delay: 1\n\nUser-agent: x\nDisallow: /\n"
+    assert rules(text, reading=reading).crawl_delay_s == 1
+
+
+@EVERY
+def test_sitemaps_stand_anywhere_and_come_out_canonical(reading: Reading) -> None:
+    text = (
+        "Sitemap: HTTP://Other.example:80/s.xml\nUser-agent: x\nDisallow: /\nSitemap: /own.xml\n\nsitemap: /own.xml\n"
+        "Sitemap:\nSitemap: ftp://a.example/s.xml\n"
+    )
+    assert rules(text, reading=reading).sitemaps == ("http://other.example/s.xml", "http://a.example/own.xml")
+
+
+@EVERY
+def test_unknown_lines_are_kept(reading: Reading) -> None:
+    found = rules("User-agent: *\nClean-param: ref /a\n: nothing\n\nDisallow: /x\n", reading=reading)
+    assert [(line.number, line.field, line.value) for line in found.extensions] == [
+        (2, "clean-param", "ref /a"),
+        (3, "", "nothing"),
+    ]

@@ -1,0 +1,362 @@
+"""What the answer to /robots.txt means, and for how long: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
+
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    Headers,
+    NotModified,
+    Reading,
+    Redirected,
+    RobotsAction,
+    RobotsCopy,
+)
+from crawler.robots import Follow, RobotsSettings, freshness, interpret
+from crawler.robots.http_dates import http_date, retry_after_s
+from crawler.robots.text import parse
+
+NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7
+DAY = 86_400.0
+ASKED = "http://a.example/robots.txt"
+EVERY = pytest.mark.parametrize("reading", list(Reading))
+
+
+def fetched(body: bytes = b"User-agent: *\n", headers: Headers = (), *, truncated: bool = False) -> Fetched:
+    return Fetched(ASKED, NOW, NOW, headers, body=body, truncated=truncated)
+
+
+def failed(status: int | None = None, kind: FailureKind = FailureKind.HTTP, headers: Headers = ()) -> Failed:
+    return Failed(ASKED, NOW, NOW, headers, kind=kind, status=status, detail="it failed")
+
+
+def redirected(location: str) -> Redirected:
+    return Redirected(ASKED, NOW, NOW, status=301, location=location)
+
+
+def meaning(
+    answer: Fetched | NotModified | Redirected | Failed,
+    settings: RobotsSettings | None = None,
+    previous: RobotsCopy | None = None,
+    now: float = NOW,
+) -> RobotsCopy:
+    copy = interpret(answer, settings=settings or RobotsSettings(), previous=previous, hops=0, seen=(), now=now)
+    assert isinstance(copy, RobotsCopy)
+    return copy
+
+
+# --- the status table, row by row ---
+
+
+@EVERY
+def test_2xx_parse_and_obey(reading: Reading) -> None:
+    body = b"User-agent: *\nDisallow: /\n"
+    headers = (("ETag", '"1"'), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
+    copy = meaning(fetched(body, headers), RobotsSettings(reading))
+    assert (copy.action, copy.status, copy.body, copy.sha256) == ("parse", "200", body, sha256(body).digest())
+    assert (copy.etag, copy.last_modified) == ('"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
+    assert copy.fetched_at == NOW
+    assert (copy.failures, copy.retry_at, copy.note) == (0, None, "")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_401_and_403_restrict_except_in_rfc9309(status: int) -> None:
+    assert meaning(failed(status), RobotsSettings(Reading.STRICT)).action is RobotsAction.RESTRICTED
+    assert meaning(failed(status), RobotsSettings(Reading.DRAFT1996)).action is RobotsAction.RESTRICTED
+    assert meaning(failed(status), RobotsSettings(Reading.RFC9309)).action is RobotsAction.FREE
+
+
+@EVERY
+@pytest.mark.parametrize("status", [400, 402, 404, 405, 410, 418, 451, 499])
+def test_other_4xx_leave_the_site_free(status: int, reading: Reading) -> None:
+    copy = meaning(failed(status), RobotsSettings(reading))
+    assert (copy.action, copy.status, copy.body, copy.retry_at) == ("free", str(status), b"", None)
+
+
+@EVERY
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599, 999, 300, 305, 101])
+def test_temporary_statuses_defer(status: int, reading: Reading) -> None:
+    copy = meaning(failed(status), RobotsSettings(reading))
+    assert (copy.action, copy.status, copy.retry_at) == ("defer", str(status), NOW + 60)
+
+
+@EVERY
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind not in ("http", "address")])
+def test_no_usable_answer_defers(kind: FailureKind, reading: Reading) -> None:
+    for status in (None, 200):
+        copy = meaning(failed(status, kind), RobotsSettings(reading))
+        assert (copy.action, copy.status, copy.note) == ("defer", kind.value, "it failed")
+
+
+def test_our_own_refusal_of_the_address_makes_the_site_unreachable() -> None:
+    copy = meaning(failed(kind=FailureKind.ADDRESS))
+    assert (copy.action, copy.retry_at, copy.failures) == (RobotsAction.UNREACHABLE, None, 0)
+    assert copy.expires_at > NOW
+
+
+def test_our_own_refusal_of_a_redirects_address_is_the_redirects_failure() -> None:
+    refused = failed(kind=FailureKind.ADDRESS)
+    copy = interpret(refused, settings=RobotsSettings(), previous=None, hops=1, seen=(ASKED,), now=NOW)
+    assert isinstance(copy, RobotsCopy)
+    assert copy.action is RobotsAction.DEFER
+
+
+# --- redirects: 1996 draft, 3.1; RFC 9309, 2.3.1.2 ---
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/r.txt", "http://a.example/r.txt"),
+        ("//b.example/robots.txt#x", "http://b.example/robots.txt"),
+        ("https://a.example/robots.txt", "https://a.example/robots.txt"),
+    ],
+)
+def test_redirects_are_followed_to_any_host(location: str, target: str) -> None:
+    settings = RobotsSettings()
+    found = interpret(redirected(location), settings=settings, previous=None, hops=9, seen=(ASKED,), now=NOW)
+    assert found == Follow(target)
+
+
+def test_more_hops_than_allowed_defer() -> None:
+    found = interpret(redirected("/r"), settings=RobotsSettings(), previous=None, hops=10, seen=(ASKED,), now=NOW)
+    assert isinstance(found, RobotsCopy)
+    assert (found.action, found.status) == ("defer", "too many redirects")
+
+
+@pytest.mark.parametrize("location", [ASKED, "/robots.txt#again", "http://b.example/"])
+def test_a_redirect_loop_defers(location: str) -> None:
+    seen = ("http://b.example/",)
+    found = interpret(redirected(location), settings=RobotsSettings(), previous=None, hops=1, seen=seen, now=NOW)
+    assert isinstance(found, RobotsCopy)
+    assert (found.action, found.status) == ("defer", "redirect loop")
+
+
+@pytest.mark.parametrize("location", ["ftp://a.example/robots.txt", "http://", "javascript:1", "http://u:p@a.example/"])
+def test_a_redirect_to_what_is_no_http_url_defers(location: str) -> None:
+    copy = meaning(redirected(location))
+    assert (copy.action, copy.status) == ("defer", "bad redirect")
+
+
+# --- 304 ---
+
+
+def test_304_renews_the_copy() -> None:
+    before = replace(
+        meaning(fetched(headers=(("ETag", '"1"'),))), failures=3, failing_since=NOW, retry_at=NOW, note="x"
+    )
+    headers = (("Cache-Control", "max-age=1000"), ("ETag", '"2"'))
+    later = NOW + 10 * DAY
+    copy = meaning(NotModified(ASKED, later, later, headers), previous=before, now=later)
+    assert (copy.action, copy.body, copy.sha256) == ("parse", before.body, before.sha256)
+    assert (copy.fetched_at, copy.expires_at, copy.etag) == (later, later + 1000, '"2"')
+    assert (copy.failures, copy.failing_since, copy.retry_at, copy.note) == (0, None, None, "")
+
+
+def test_304_with_nothing_to_renew_defers() -> None:
+    assert meaning(NotModified(ASKED, NOW, NOW)).action is RobotsAction.DEFER
+    free = meaning(failed(404))
+    assert meaning(NotModified(ASKED, NOW, NOW), previous=free).action is RobotsAction.DEFER
+
+
+def test_a_file_found_behind_a_redirect_leaves_no_validators_and_is_not_renewed() -> None:
+    settings, headers = RobotsSettings(), (("ETag", '"1"'), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
+    copy = interpret(fetched(headers=headers), settings=settings, previous=None, hops=1, seen=(), now=NOW)
+    assert isinstance(copy, RobotsCopy)
+    assert (copy.action, copy.etag, copy.last_modified) == ("parse", None, None)
+    again = interpret(NotModified(ASKED, NOW, NOW), settings=settings, previous=copy, hops=1, seen=(), now=NOW)
+    assert isinstance(again, RobotsCopy)
+    assert again.action is RobotsAction.DEFER
+
+
+# --- deferral ---
+
+
+def test_pauses_double_up_to_their_longest() -> None:
+    settings = RobotsSettings(retry_first_s=60, retry_max_s=1000)
+    pauses: list[float] = []
+    copy: RobotsCopy | None = None
+    now = NOW
+    for failures in range(1, 8):
+        copy = meaning(failed(503), settings, copy, now)
+        assert copy.retry_at is not None
+        assert (copy.failures, copy.failing_since) == (failures, NOW)
+        pauses.append(copy.retry_at - now)
+        now = copy.retry_at
+    assert pauses == [60, 120, 240, 480, 960, 1000, 1000]
+
+
+def test_retry_after_is_honoured_uncut_where_it_is_longer() -> None:
+    assert meaning(failed(503, headers=(("Retry-After", "7200000"),))).retry_at == NOW + 7_200_000
+    assert meaning(failed(429, headers=(("retry-after", "5"),))).retry_at == NOW + 60
+    date = (("Retry-After", "Sun, 06 Nov 1994 09:49:37 GMT"),)
+    assert meaning(failed(503, headers=date)).retry_at == NOW + 3600
+
+
+def test_a_site_is_given_up_after_failing_for_too_long() -> None:
+    settings = RobotsSettings()
+    first = meaning(failed(503), settings)
+    later = meaning(failed(kind=FailureKind.DNS), settings, first, NOW + 30 * DAY - 1)
+    last = meaning(failed(503), settings, later, NOW + 30 * DAY)
+    assert later.action is RobotsAction.DEFER
+    assert (last.action, last.failures, last.failing_since, last.retry_at) == ("given_up", 3, NOW, None)
+    assert "30.0 days" in last.note
+    assert meaning(failed(503), settings, last, NOW + 31 * DAY).action is RobotsAction.GIVEN_UP
+
+
+def test_a_usable_answer_ends_the_failing() -> None:
+    copy = meaning(failed(404), previous=meaning(failed(503)))
+    assert (copy.action, copy.failures, copy.failing_since) == ("free", 0, None)
+
+
+def test_an_earlier_copy_is_not_used_while_the_site_fails() -> None:
+    copy = meaning(failed(503), previous=meaning(fetched()))
+    assert (copy.action, copy.body, copy.etag) == ("defer", b"", None)
+
+
+def test_stale_if_error_keeps_the_earlier_copy_in_force_until_the_site_is_given_up() -> None:
+    settings = RobotsSettings(stale_if_error=True)
+    before = meaning(fetched(headers=(("ETag", '"1"'),)), settings)
+    first = meaning(failed(503), settings, before, NOW + DAY)
+    second = meaning(failed(503), settings, first, NOW + DAY + 60)
+    assert (second.action, second.body, second.etag) == ("parse", before.body, '"1"')
+    assert (second.failures, second.failing_since, second.retry_at) == (2, NOW + DAY, NOW + DAY + 180)
+    assert second.expires_at == second.retry_at
+    assert "it failed" in second.note
+    assert meaning(failed(503), settings, second, NOW + 31 * DAY).action is RobotsAction.GIVEN_UP
+
+
+def test_stale_if_error_makes_no_copy_of_a_deferral() -> None:
+    settings = RobotsSettings(stale_if_error=True)
+    assert meaning(failed(503), settings, meaning(failed(503), settings)).action is RobotsAction.DEFER
+
+
+# --- bodies ---
+
+
+def test_a_body_beyond_the_limit_is_read_as_far_as_it_goes() -> None:
+    settings = RobotsSettings(max_bytes=30)
+    for answer in (
+        fetched(b"User-agent: *\nDisallow: /a\nAllow: /a/b\n"),
+        fetched(b"User-agent: *\nDisallow: /a\nAllo", truncated=True),
+    ):
+        copy = meaning(answer, settings)
+        assert copy.body == b"User-agent: *\nDisallow: /a\n"
+        assert copy.sha256 == sha256(copy.body).digest()
+        assert "30 bytes" in copy.note
+        assert len([line for line in parse(copy.body).lines if line.text]) == 2
+
+
+def test_html_is_noted() -> None:
+    copy = meaning(fetched(b"<!DOCTYPE html>\n<title>Who are you?</title>\n"))
+    assert (copy.action, copy.note) == ("parse", "HTML served as robots.txt")
+
+
+# --- freshness: 1996 draft, 3.4; RFC 9309, 2.4; RFC 9111, 4.2 ---
+
+DATE = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
+HOUR_AGO = ("Date", "Sun, 06 Nov 1994 07:49:37 GMT")
+IN_TWO_HOURS = ("Expires", "Sun, 06 Nov 1994 10:49:37 GMT")
+
+
+@pytest.mark.parametrize(
+    ("headers", "fresh_s"),
+    [
+        ([("Cache-Control", "max-age=3600")], 3600),
+        ([("cache-control", 'public, MAX-AGE = "3600"')], 3600),
+        ([("Cache-Control", "public"), ("Cache-Control", "max-age=3600")], 3600),
+        ([("Cache-Control", "max-age=3600"), ("Age", "600")], 3000),
+        ([("Cache-Control", "max-age=3600, max-age=7200")], 3600),
+        ([("Cache-Control", "max-age=7200"), HOUR_AGO], 3600),
+        ([("Cache-Control", "max-age=7200"), HOUR_AGO, ("Age", "4000")], 3200),
+        ([("Cache-Control", "max-age=3600"), IN_TWO_HOURS], 3600),  # max-age wins
+        ([IN_TWO_HOURS], 7200),
+        ([IN_TWO_HOURS, DATE], 7200),
+        ([IN_TWO_HOURS, HOUR_AGO], 7200),
+        ([IN_TWO_HOURS, DATE, ("Age", "600")], 6600),
+        ([IN_TWO_HOURS, ("Date", "Sun, 06 Nov 1994 09:49:37 GMT")], 3600),  # their clock is an hour ahead of ours
+        ([("Expires", "0")], 300),
+        ([HOUR_AGO, ("Expires", "Sun, 06 Nov 1994 07:49:37 GMT")], 300),
+        ([("Cache-Control", "no-cache")], 300),
+        ([("Cache-Control", "no-store, max-age=3600")], 300),
+        ([("Cache-Control", "max-age=0")], 300),
+        ([("Cache-Control", "max-age=10")], 300),
+        ([("Cache-Control", "max-age=soon")], 300),
+        ([("Cache-Control", "max-age=60"), ("Age", "9" * 5000)], 300),
+    ],
+)
+@EVERY
+def test_http_caching(reading: Reading, headers: list[tuple[str, str]], fresh_s: float) -> None:
+    assert freshness(tuple(headers), reading, RobotsSettings(reading), NOW) == NOW + fresh_s
+
+
+@pytest.mark.parametrize("headers", [(), (("Cache-Control", "private"),), (("Cache-Control", ""), DATE)])
+def test_without_directives_the_readings_default(headers: Headers) -> None:
+    for reading, fresh_s in [(Reading.STRICT, 7 * DAY), (Reading.DRAFT1996, 7 * DAY), (Reading.RFC9309, DAY)]:
+        assert freshness(headers, reading, RobotsSettings(reading), NOW) == NOW + fresh_s
+
+
+def test_rfc9309_2_4_never_longer_than_a_day() -> None:
+    headers = (("Cache-Control", "max-age=2592000"),)
+    for reading, fresh_s in [(Reading.STRICT, 30 * DAY), (Reading.DRAFT1996, 30 * DAY), (Reading.RFC9309, DAY)]:
+        assert freshness(headers, reading, RobotsSettings(reading), NOW) == NOW + fresh_s
+
+
+def test_the_floor_is_configurable() -> None:
+    headers = (("Cache-Control", "no-cache"),)
+    assert freshness(headers, Reading.STRICT, RobotsSettings(min_fresh_s=5), NOW) == NOW + 5
+
+
+@pytest.mark.parametrize("answer", [failed(404), failed(403)])
+def test_what_is_no_file_runs_out_too(answer: Failed) -> None:
+    assert meaning(answer).expires_at == NOW + 7 * DAY
+    assert meaning(replace(answer, headers=(("Cache-Control", "max-age=3600"),))).expires_at == NOW + 3600
+
+
+# --- dates: RFC 9110, 5.6.7 and 10.2.3 ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "sun, 6 nov 1994 08:49:37 gmt",
+    ],
+)
+def test_http_dates_in_all_three_forms(text: str) -> None:
+    assert http_date(text) == NOW
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "never", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 0000 08:49:37"])
+def test_what_is_no_http_date(text: str) -> None:
+    assert http_date(text) is None
+
+
+def test_a_leap_second_is_a_time() -> None:
+    assert http_date("Sat, 31 Dec 2016 23:59:60 GMT") == http_date("Sat, 31 Dec 2016 23:59:59 GMT")
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120.0),
+        (" 1.5 ", 1.5),
+        ("9" * 5000, 2.0**31),
+        ("Sun, 06 Nov 1994 08:50:37 GMT", 60.0),
+        ("Sun, 06 Nov 1994 08:00:00 GMT", 0.0),
+        ("-5", None),
+        ("tomorrow", None),
+    ],
+)
+def test_retry_after(value: str, seconds: float | None) -> None:
+    assert retry_after_s((("Retry-After", value),), NOW) == seconds
+
+
+def test_no_retry_after() -> None:
+    assert retry_after_s((("Content-Type", "text/plain"),), NOW) is None

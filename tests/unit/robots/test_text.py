@@ -1,0 +1,91 @@
+"""The neutral parse: 1996 draft, 3.2, 3.3 and 4.2; docs/protocols.md, section 1, "The file"."""
+
+import pytest
+
+from crawler.robots.text import Line, parse, whole_lines
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_lines_end_in_cr_lf_or_crlf(end: bytes) -> None:
+    file = parse(end.join([b"User-agent: *", b"Disallow: /a", b""]))
+    assert [(line.number, line.field, line.value) for line in file.lines if line.text] == [
+        (1, "user-agent", "*"),
+        (2, "disallow", "/a"),
+    ]
+
+
+def test_line_ends_may_be_mixed() -> None:
+    file = parse(b"A: 1\rB: 2\r\nC: 3\n\r\nD: 4")
+    assert [(line.number, line.field) for line in file.lines] == [(1, "a"), (2, "b"), (3, "c"), (4, ""), (5, "d")]
+
+
+def test_fields_are_lower_case_and_white_space_is_ignored() -> None:
+    assert parse(b" \tDISALLOW\t :\t /A b \t").lines == (Line(1, "disallow", "/A b", "DISALLOW\t :\t /A b"),)
+
+
+def test_a_bom_is_skipped_at_the_start_only() -> None:
+    assert [line.field for line in parse(b"\xef\xbb\xbfallow: /\n\xef\xbb\xbfallow: /").lines] == [
+        "allow",
+        "\ufeffallow",
+    ]
+
+
+def test_a_comment_may_start_anywhere() -> None:
+    file = parse(b"# all of it\nDisallow: /a#b\nDisallow: #nothing\nDis#allow: /\n")
+    assert [(line.number, line.field, line.value, line.text) for line in file.lines if line.text] == [
+        (2, "disallow", "/a", "Disallow: /a"),
+        (3, "disallow", "", "Disallow:"),
+    ]
+
+
+def test_blank_lines_are_kept_as_separators_comments_and_lines_without_colon_are_not_blank() -> None:
+    file = parse(b"\na: 1\n# comment\n  # comment\nno colon here\nb: 2\n\n \t\n\nc: 3\n")
+    assert [(line.number, line.text) for line in file.lines] == [
+        (2, "a: 1"),
+        (6, "b: 2"),
+        (7, ""),
+        (10, "c: 3"),
+        (11, ""),
+    ]
+
+
+def test_octets_that_are_not_utf8_survive() -> None:
+    (line,) = parse(b"disallow: /\xfc\x00\xe3\x83\x84").lines
+    assert line.value.encode("utf-8", "surrogateescape") == b"/\xfc\x00\xe3\x83\x84"
+
+
+def test_no_other_character_ends_a_line() -> None:
+    file = parse("disallow: /a\x0bb\x1c\u2028\x85c".encode())
+    assert [line.value for line in file.lines] == ["/a\x0bb\x1c\u2028\x85c"]
+
+
+def test_what_lies_past_the_limit_of_bytes_is_ignored_and_half_a_line_too() -> None:
+    file = parse(b"allow: /a\nallow: /b/c\n", max_bytes=18)
+    assert [line.text for line in file.lines if line.text] == ["allow: /a"]
+    assert file.truncated
+    assert file.notes == ("longer than the limits",)
+    assert not parse(b"allow: /a\n", max_bytes=10).truncated
+
+
+def test_what_lies_past_the_limit_of_lines_is_ignored() -> None:
+    file = parse(b"#\na: 1\nb: 2\nc: 3\n", max_lines=2)
+    assert [line.text for line in file.lines] == ["a: 1", "b: 2"]
+    assert file.truncated
+
+
+def test_whole_lines() -> None:
+    assert whole_lines(b"a\nb", 3) == b"a\nb"
+    assert whole_lines(b"a\nb", 2) == b"a\n"
+    assert whole_lines(b"a\rb", 3, cut=True) == b"a\r"
+    assert whole_lines(b"abc", 2) == b""
+
+
+@pytest.mark.parametrize("start", [b"<!DOCTYPE html>", b"\n <HTML lang=en>", b"\xef\xbb\xbf<html>"])
+def test_html_is_noted_and_says_nothing(start: bytes) -> None:
+    file = parse(start + b"\n<p>What are you looking for?</p>\n")
+    assert file.notes == ("HTML served as robots.txt",)
+    assert not any(line.text for line in file.lines)
+
+
+def test_utf16_is_noted() -> None:
+    assert "UTF-16" in parse("Disallow: /".encode("utf-16")).notes[0]

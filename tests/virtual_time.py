@@ -1,0 +1,178 @@
+"""Virtual time: an event loop whose clock jumps to the next timer as soon as there is nothing else to do.
+
+An hour of ``Retry-After`` takes microseconds, and a run repeats exactly. Threads do not know virtual time,
+so the clock stands still while one works for the loop: known are ``run_in_executor`` and aiosqlite, and
+``hold()`` is for the rest. What threads bring back is handed over only when the loop has nothing else to do,
+one result at a time and in the order of the calls, so that their real speed cannot change the order of events.
+Sockets are not for this loop: an answer on its way would not stop the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import queue
+import selectors
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, TypeVar, TypeVarTuple, cast
+from unittest import mock
+
+import aiosqlite.core
+
+from crawler.clock import Clock
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+EPOCH_S = 1_800_000_000.0
+"""When virtual time begins, in seconds since the epoch."""
+
+#: By how much asyncio lets timers go off early.
+_RESOLUTION_S = time.get_clock_info("monotonic").resolution
+#: Real seconds after which a thread that holds the clock is given up.
+_PATIENCE_S = 20.0
+#: Real seconds to wait for something that nobody announced, before the loop counts as stalled.
+_GRACE_S = 1.0
+
+
+class Stalled(RuntimeError):
+    """Nothing is ready, no timer runs and no thread works: what the test waits for cannot happen."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """The loop; ``time()`` begins at 0 and moves only when everything that is ready has been done."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._holds = 0
+        self._calls: dict[asyncio.Future[Any], None] = {}  # of threads, in the order in which they were made
+        self._results: dict[asyncio.Future[Any], Callable[[], object]] = {}  # of calls in _calls
+        self._others: deque[Callable[[], object]] = deque()  # from threads as well, of no call we know
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        return self._now
+
+    def hold_until(self, future: asyncio.Future[Any]) -> None:
+        """Keep the clock until ``future``, which a thread will set, is done."""
+        self._calls[future] = None
+        future.add_done_callback(self._release)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the clock inside the block."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        # When _arrive runs is a matter of real time; nothing can be seen of it until nothing else is ready.
+        return super().call_soon_threadsafe(self._arrive, callback, args, context)
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        future = cast("asyncio.Future[T]", super().run_in_executor(executor, func, *args))
+        self.hold_until(future)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        with self.hold():
+            await super().shutdown_default_executor()
+
+    def _arrive(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None) -> None:
+        def hand_over() -> None:
+            self.call_soon(callback, *args, context=context)
+
+        if args and isinstance(args[0], asyncio.Future) and args[0] in self._calls:
+            self._results[args[0]] = hand_over
+        else:
+            self._others.append(hand_over)
+
+    def _release(self, future: asyncio.Future[Any]) -> None:
+        self._calls.pop(future, None)
+        if (late := self._results.pop(future, None)) is not None:
+            self._others.append(late)  # the caller was cancelled meanwhile
+
+    def idle(self, timeout_s: float | None) -> float:
+        """Called when nothing is ready: hand over one result, or move the clock by ``timeout_s``.
+
+        Returns for how many real seconds to wait for threads: 0 where there is something to do now.
+        """
+        if self._others:
+            self._others.popleft()()
+        elif self._calls and self._calls.keys() == self._results.keys():
+            self._results.pop(next(iter(self._calls)))()
+        elif self._calls or self._holds:
+            return _PATIENCE_S
+        elif timeout_s is None:
+            return _GRACE_S
+        else:
+            self._now += timeout_s
+            if self._now + _RESOLUTION_S == self._now:  # after months: asyncio wants to be past the time of a timer
+                self._now = math.nextafter(self._now, math.inf)
+        return 0.0
+
+
+class _Selector(selectors.DefaultSelector):
+    """Asks the loop what to do where the real one would sleep."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        events = super().select(0)
+        if events or (timeout is not None and timeout <= 0):
+            return events
+        wait_s = self._loop.idle(timeout)
+        if wait_s:
+            events = super().select(wait_s)
+            if not events:
+                raise Stalled(f"nothing happened for {wait_s:g} s of real time, and nothing is due")
+        return events
+
+
+class VirtualClock(Clock):
+    """The crawler's clock on a :class:`VirtualLoop`."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.loop = loop
+
+    def now(self) -> float:
+        return EPOCH_S + self.loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _HoldingQueue(queue.SimpleQueue[Any]):
+    """What an aiosqlite connection sends its calls through: each holds the clock until it has been answered."""
+
+    def put_nowait(self, item: tuple[asyncio.Future[Any] | None, Callable[[], Any]]) -> None:
+        future = item[0]
+        if future is not None:
+            loop = future.get_loop()
+            assert isinstance(loop, VirtualLoop)
+            loop.hold_until(future)
+        super().put_nowait(item)
+
+
+def run_virtual(main: Callable[[VirtualClock], Awaitable[T]]) -> T:
+    """Run ``main(clock)`` to its end in virtual time. Raises :class:`Stalled` where it can have none."""
+
+    async def run() -> T:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        return await main(VirtualClock(loop))
+
+    held_queues = mock.patch.object(aiosqlite.core, "SimpleQueue", _HoldingQueue)
+    with held_queues, asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(run())
