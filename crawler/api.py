@@ -54,7 +54,7 @@ def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | 
         case Mapping():
             settings = settings_from(config, source="config")
         case _:
-            settings = settings_from(read_file(Path(config)), source=str(config))
+            settings = settings_from(read_file(Path(config)), source=f"configuration {config}")
     return OpenCrawl(replace(settings, output=replace(settings.output, db=str(db))))
 
 
@@ -82,8 +82,8 @@ class OpenCrawl:
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
-        good, bad = read_seeds(seed.encode(errors="replace") for seed in seeds)
-        require_good(bad, "run(seeds=…)")
+        good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
+        require_good(bad, "run(seeds=…)", unit="seed")
         pages: asyncio.Queue[Page] = asyncio.Queue(_BUFFER)
         stop = asyncio.Event()
         task = asyncio.create_task(self._crawl(settings, good, pages, stop))
@@ -110,7 +110,7 @@ class OpenCrawl:
 
     async def body(self, url: str) -> bytes | None:
         """The decoded body of a fetched URL, ``None`` where there is none."""
-        good, bad = read_seeds([url.encode(errors="replace")])
+        good, bad = read_seeds([url.encode(errors="surrogatepass")])
         if bad or not good:
             raise UsageError(f"not a URL: {url[:200]!r}")
         store = await open_store(self._settings, read_only=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,22 +22,34 @@ from crawler.assemble import crawl_session, open_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.demo.show import run_demo
-from crawler.display import Watch, print_json, print_summary, summary
+from crawler.display import Watch, print_json, print_summary, summary, to_json
 from crawler.errors import CrawlerError, UsageError
 from crawler.loops.crawl import Crawl
+from crawler.loops.reader import read_within
 from crawler.model import Reading
-from crawler.page.check import check_case as check_page_case
+from crawler.page.check import check_case
+from crawler.report import audit as audit_report
 from crawler.report import status as status_report
 from crawler.report import why as why_report
+from crawler.report.audit_report import write_report
 from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.readings import read
 from crawler.robots.records import product_token
 from crawler.robots.text import parse
-from crawler.seeds import BadSeed, read_seeds, require_good
+from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
 from crawler.url import NotCrawlable, canonicalise, split
 
 _STOPPED = 3
-console = Console(highlight=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+console = _Console(highlight=False)
+if not console.is_terminal and "COLUMNS" not in os.environ:
+    console.width = 1000  # a file or another program gets whole lines
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
 _RUN_KEYS = {
@@ -59,7 +74,29 @@ _RUN_KEYS = {
 }
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and flush here, where an output that cannot be written can still be told of."""
+        try:
+            code = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
+        except BrokenPipeError:  # whoever read it has seen enough: `| head`
+            _abandon_output()
+            return 0
+        except OSError as error:
+            _abandon_output()
+            raise UsageError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
+
+
+def _abandon_output() -> None:
+    """What is still buffered goes nowhere, or Python would complain of it as it ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="crawler")
 def cli() -> None:
     """A polite web crawler: obeys what sites ask, loses nothing, and can prove both."""
@@ -67,20 +104,32 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run a command; every error the crawler knows is one clear line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a title is no failure
     try:
-        code = cli.main(standalone_mode=False)
-    except click.ClickException as error:
+        code = cli.main(prog_name="crawler", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        code = 2
+        code = UsageError.exit_code
+    except click.ClickException as error:
+        _tell(_advice(error))
+        code = UsageError.exit_code
     except CrawlerError as error:
-        print(f"crawler: {error}", file=sys.stderr)
+        _tell(str(error))
         code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
         code = _STOPPED
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = 0
     sys.exit(code or 0)
+
+
+def _tell(message: str) -> None:
+    print(f"crawler: {message}", file=sys.stderr)
+
+
+def _advice(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
 
 
 @cli.command()
@@ -92,10 +141,10 @@ def main() -> NoReturn:
 @click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback.")
 @click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by.  [default: PoliteCrawler]")
 @click.option("--delay", type=float, metavar="S", help="Least pause between two requests to a site.  [default: 2]")
-@click.option("--max-pages", type=int, metavar="N", help="Stop at N pages in the store.")
-@click.option("--max-pages-per-site", type=int, metavar="N", help="Take no more than N pages of a site.")
-@click.option("--max-depth", type=int, metavar="N", help="Follow links N deep; seeds are at 0.")
-@click.option("--max-time", type=float, metavar="S", help="Stop after S seconds.")
+@click.option("--max-pages", type=int, metavar="N", help="Stop at N pages in the store; 0 is no limit.")
+@click.option("--max-pages-per-site", type=int, metavar="N", help="Take at most N pages of a site; 0 is no limit.")
+@click.option("--max-depth", type=int, metavar="N", help="Follow links N deep; seeds are at 0, -1 is no limit.")
+@click.option("--max-time", type=float, metavar="S", help="Stop after S seconds; 0 is no limit.")
 @click.option(
     "--scope", type=click.Choice(["host", "domain", "prefix", "any"]), help="How far to go.  [default: domain]"
 )
@@ -110,50 +159,62 @@ def main() -> NoReturn:
 @click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
-def run(seeds: tuple[str, ...], config: Path | None, workers: int, no_progress: bool, **options: Any) -> int:
+@click.pass_context
+def run(
+    ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, workers: int, no_progress: bool, **options: Any
+) -> int:
     """Start a crawl from SEEDs, or go on with the one in the store."""
     if workers != 1:
         raise UsageError(f"--workers {workers}: this version crawls with one process; leave the option out")
     given = {_RUN_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
     if no_progress:
         given["output.progress"] = False
-    settings = settings_from(read_file(config), source=f"--config {config}") if config else Settings()
-    settings = apply(settings, given, source="command line")
+    names = {_RUN_KEYS[option.name]: option.opts[0] for option in ctx.command.params if option.name in _RUN_KEYS}
+    settings = settings_from(read_file(config), source=f"configuration {config}") if config else Settings()
+    settings = apply(settings, given, source="command line", names=names)
     return _run_async(_run(settings, _read_all_seeds(seeds, settings)))
 
 
 def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> list[str]:
     """Seeds of the command line and of the seed file, canonical. Raises :class:`SeedError`."""
-    seeds, bad = read_seeds(text.encode(errors="replace") for text in arguments)
-    _require_good(bad, "seeds of the command line", settings)
+    seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in arguments)
+    _require_good(bad, "command line", "seed", settings)
     source = settings.output.seeds
     if source:
-        try:
-            with sys.stdin.buffer if source == "-" else open(source, "rb") as file:
-                more, bad = read_seeds(file)
-        except OSError as error:
-            raise UsageError(f"--seeds {source}: {error.strerror}") from None
-        _require_good(bad, f"--seeds {source}", settings)
-        seeds += more
-        if not seeds:
+        more, bad = _read_seed_file(source)
+        _require_good(bad, f"--seeds {source}", "line", settings)
+        if not more:
             raise UsageError(f"--seeds {source}: holds no URL")
+        seeds += more
     return list(dict.fromkeys(seeds))
 
 
-def _require_good(bad: list[BadSeed], source: str, settings: Settings) -> None:
+def _read_seed_file(source: str) -> tuple[list[str], list[BadSeed]]:
+    try:
+        if source != "-":
+            with open(source, "rb") as file:
+                return read_seeds(seed_lines(file))
+        if sys.stdin is None:
+            raise UsageError("--seeds -: standard input is closed")
+        return read_seeds(seed_lines(sys.stdin.buffer))
+    except OSError as error:
+        raise UsageError(f"--seeds {source}: {error.strerror}") from None
+
+
+def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings) -> None:
     if settings.output.skip_bad_seeds:
         for seed in bad:
-            print(f"crawler: {source}, line {seed.line}: passed over: {seed.reason}", file=sys.stderr)
+            _tell(f"{source}, {unit} {seed.line}: passed over: {seed.reason}")
     else:
-        require_good(bad, source)
+        require_good(bad, source, unit=unit)
 
 
 async def _run(settings: Settings, seeds: list[str]) -> int:
-    clock = SystemClock()
+    clock, signals = SystemClock(), _Signals()
     async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
-        stopped = _stop_on_signals(crawl)
+        signals.stop_from_now_on(crawl)
         if settings.output.progress and console.is_terminal and not settings.output.json:
-            async with Watch(crawl, store, clock, console):
+            async with Watch(crawl, store, clock, console, lambda: signals.came):
                 ended_by = await run_to_end(crawl, store, clock)
         else:
             ended_by = await run_to_end(crawl, store, clock)
@@ -162,21 +223,29 @@ async def _run(settings: Settings, seeds: list[str]) -> int:
         print_json(result)
     else:
         print_summary(result, console)
-    return _STOPPED if stopped else 0
+    return _STOPPED if signals.came else 0
 
 
-def _stop_on_signals(crawl: Crawl) -> list[str]:
-    """SIGINT and SIGTERM end the crawl in order; the list returned names those that came."""
-    came: list[str] = []
+class _Signals:
+    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet."""
 
-    def stop(name: str) -> None:
-        came.append(name)
-        crawl.stop(f"stopped by {name}; the same command goes on")
+    def __init__(self) -> None:
+        self.came: str | None = None
+        self._crawl: Crawl | None = None
+        self._command = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, number.name)
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number.name)
-    return came
+    def stop_from_now_on(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    def _stop(self, name: str) -> None:
+        self.came = self.came or name
+        if self._crawl is not None:
+            self._crawl.stop(f"stopped by {self.came}; the same command goes on")
+        elif self._command is not None:
+            self._command.cancel()
 
 
 @cli.command()
@@ -185,7 +254,14 @@ def _stop_on_signals(crawl: Crawl) -> list[str]:
 @click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show what came out."""
-    return _run_async(run_demo(Path(db), console, live=not no_progress and not as_json, as_json=as_json))
+
+    async def show() -> int:
+        signals = _Signals()
+        live = not no_progress and not as_json
+        code = await run_demo(Path(db), console, live=live, as_json=as_json, on_crawl=signals.stop_from_now_on)
+        return _STOPPED if signals.came else code
+
+    return _run_async(show())
 
 
 _db_option = click.option("--db", default="crawl.db", show_default=True, metavar="PATH", help="The store to read.")
@@ -224,14 +300,8 @@ def why(url: str, db: str, as_json: bool) -> int:
     async def explain() -> int:
         store = await open_store(_reading_from(db), read_only=True)
         try:
-            last = await store.last_settings() or {}
-            known = await why_report.explain(
-                store,
-                canonical,
-                token=last.get("identity", {}).get("agent", Settings().identity.agent),
-                reading=Reading(last.get("robots", {}).get("reading", Reading.STRICT)),
-                now=SystemClock().now(),
-            )
+            token = Settings().identity.agent
+            known = await why_report.explain(store, canonical, token=token, now=SystemClock().now())
         finally:
             await store.close()
         if as_json:
@@ -291,24 +361,27 @@ def page() -> None:
 def page_check(file: Path | None, url: str | None, agent: str, reading: str, jsonl: bool) -> int:
     """What a page asks (index, follow), says (title, description …) and links to; as JSON."""
     if jsonl:
-        return _jsonl(check_page_case)
+        return _jsonl(partial(check_case, read=read_within))
     if file is None or url is None:
         raise UsageError("page check needs --url URL and a FILE, or --jsonl")
     case = {"url": url, "html": file.read_text(errors="replace"), "agent": agent, "reading": reading}
-    print(json.dumps(_checked(check_page_case, case, str(file)), indent=1, ensure_ascii=False))
+    print(to_json(_checked(partial(check_case, read=read_within), case, str(file)), indent=1))
     return 0
 
 
 def _jsonl(check: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """One answer per line of standard input, in order."""
-    write = sys.stdout.write
+    if sys.stdin is None:
+        raise UsageError("--jsonl: standard input is closed")
     for number, line in enumerate(sys.stdin.buffer, 1):
         where = f"standard input, line {number}"
         try:
             case = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{where}: not JSON: {error}") from None
-        write(json.dumps(_checked(check, case, where), ensure_ascii=False) + "\n")
+        if not isinstance(case, dict):
+            raise UsageError(f"{where}: must be a JSON object")
+        print_json(_checked(check, case, where))
     return 0
 
 
@@ -338,6 +411,30 @@ def _run_async(work: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
+
+
+@cli.command()
+@_db_option
+@_json_option
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.md", help="A document of it.")
+def audit(db: str, as_json: bool, report: Path | None) -> int:
+    """Judge every request in the log anew by robots.txt and pace; 1 if any broke a rule."""
+
+    async def judge() -> int:
+        store = await open_store(_reading_from(db), read_only=True)
+        try:
+            found = await audit_report.audit(store, SystemClock().now())
+        finally:
+            await store.close()
+        if report is not None:
+            write_report(report, found)
+        if as_json:
+            print_json(audit_report.as_json(found))
+        else:
+            audit_report.render(found, console)
+        return 1 if found.broken else 0
+
+    return _run_async(judge())
 
 
 assert set(_RUN_KEYS.values()) <= set(KEYS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -70,48 +70,58 @@ class Settings:
 
 
 _UNITS_S = {"s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(s)|(second|minute|hour|day|week)s?)\s*")
+_MAX_SECONDS = 100 * 366 * 86400.0  # a century: what is later cannot be shown as a date
+_MAX_COUNT = 10**15
+_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
+_CONTACT = re.compile(r"https?://[^\s/]+\S*|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
 def _seconds(value: object) -> float:
     """A number of seconds, or a text such as "30 days"."""
-    if (
-        isinstance(value, str)
-        and (match := re.fullmatch(r"\s*([\d.]+)\s*([a-z]+?)s?\s*", value))
-        and match[2] in _UNITS_S
-    ):
-        value = float(match[1]) * _UNITS_S[match[2]]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError('must be a number of seconds, or a text such as "30 days"')
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value)):
+        value = float(match[1]) * _UNITS_S[match[2] or match[3]]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:
+        raise ValueError('must be a number of seconds, 0 or more, or a text such as "30 days"')
     return float(value)
 
 
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError("must be a whole number, 1 or more")
-    return value
-
-
-def _count_or_none(value: object) -> int | None:
-    """0 is no limit."""
-    if value == 0 and not isinstance(value, bool):
-        return None
-    return _count(value)
-
-
-def _natural(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("must be a whole number, 0 or more")
-    return value
-
-
-def _depth(value: object) -> int | None:
-    """-1 is no limit."""
-    return None if value == -1 else _natural(value)
+def _some_seconds(value: object) -> float:
+    """Not 0: a request without a time limit might never end, a retry without a pause is a hammer."""
+    seconds = _seconds(value)
+    if seconds == 0:
+        raise ValueError("must be more than 0 seconds")
+    return seconds
 
 
 def _seconds_or_none(value: object) -> float | None:
     """0 is no limit."""
     return _seconds(value) or None
+
+
+def _factor(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
+        raise ValueError("must be a number from 0 to 1000")
+    return float(value)
+
+
+def _whole(least: int) -> Callable[[object], int]:
+    def convert(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX_COUNT:
+            raise ValueError(f"must be a whole number, {least} or more")
+        return value
+
+    return convert
+
+
+def _count_or_none(value: object) -> int | None:
+    """0 is no limit."""
+    return _whole(0)(value) or None
+
+
+def _depth(value: object) -> int | None:
+    """-1 is no limit."""
+    return None if value == -1 else _whole(0)(value)
 
 
 def _flag(value: object) -> bool:
@@ -121,9 +131,15 @@ def _flag(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a text")
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError("must be a text on one line, in quotes")
     return value
+
+
+def _name(value: object) -> str:
+    if not _text(value):
+        raise ValueError("must not be empty")
+    return str(value)
 
 
 def _token(value: object) -> str:
@@ -134,15 +150,22 @@ def _token(value: object) -> str:
 
 def _contact(value: object) -> str:
     text = _text(value)
-    if text and not re.fullmatch(r"https?://[^\s/]+\S*|[^\s@]+@[^\s@]+\.[^\s@]+|mailto:\S+@\S+", text):
+    if text and not (text.isascii() and _CONTACT.fullmatch(text)):
         raise ValueError("must be an http(s) URL or an e-mail address of whoever runs the crawl")
     return text.removeprefix("mailto:")
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ValueError("must be a list of texts")
+        raise ValueError('must be a list of texts: ["…", "…"]')
     return tuple(value)
+
+
+def _types(value: object) -> tuple[str, ...]:
+    types = tuple(text.lower() for text in _texts(value)) if isinstance(value, list | tuple) else ()
+    if not types or not all(_TYPE.fullmatch(text) for text in types):
+        raise ValueError('must be a list of content types: ["text/html", "text/plain"]')
+    return types
 
 
 def _regexes(value: object) -> tuple[str, ...]:
@@ -155,7 +178,10 @@ def _regexes(value: object) -> tuple[str, ...]:
 
 
 def _resolve(value: object) -> tuple[tuple[str, str], ...]:
-    return tuple(parse_resolve(item) for item in _texts(value))
+    try:
+        return tuple(parse_resolve(item) for item in _texts(value))
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix("--resolve ")) from None
 
 
 def _one_of(kind: type[ScopeMode] | type[Reading] | type[GroupBy]) -> Callable[[object], object]:
@@ -172,7 +198,7 @@ def _one_of(kind: type[ScopeMode] | type[Reading] | type[GroupBy]) -> Callable[[
 KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "identity.agent": (_token, "identity", "agent"),
     "identity.contact": (_contact, "identity", "contact"),
-    "store.db": (_text, "output", "db"),
+    "store.db": (_name, "output", "db"),
     "seeds.file": (_text, "output", "seeds"),
     "seeds.skip_bad": (_flag, "output", "skip_bad_seeds"),
     "output.progress": (_flag, "output", "progress"),
@@ -184,83 +210,109 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "limits.max_pages_per_site": (_count_or_none, "crawl", "max_pages_per_site"),
     "limits.max_depth": (_depth, "scope", "max_depth"),
     "limits.max_time": (_seconds_or_none, "crawl", "max_time_s"),
-    "limits.concurrency": (_count, "crawl", "concurrency"),
+    "limits.concurrency": (_whole(1), "crawl", "concurrency"),
     "politeness.delay": (_seconds, "politeness", "delay_s"),
-    "politeness.slow_factor": (_seconds, "politeness", "slow_factor"),
+    "politeness.slow_factor": (_factor, "politeness", "slow_factor"),
     "politeness.slow_cap": (_seconds, "politeness", "slow_cap_s"),
     "politeness.crawl_delay_cap": (_seconds_or_none, "politeness", "crawl_delay_cap_s"),
-    "politeness.backoff_first": (_seconds, "politeness", "backoff_first_s"),
-    "politeness.backoff_max": (_seconds, "politeness", "backoff_max_s"),
+    "politeness.backoff_first": (_some_seconds, "politeness", "backoff_first_s"),
+    "politeness.backoff_max": (_some_seconds, "politeness", "backoff_max_s"),
     "politeness.group": (_one_of(GroupBy), "politeness", "group"),
     "robots.reading": (_one_of(Reading), "robots", "reading"),
     "robots.stale_if_error": (_flag, "robots", "stale_if_error"),
     "robots.give_up_after": (_seconds, "robots", "give_up_after_s"),
     "robots.min_fresh": (_seconds, "robots", "min_fresh_s"),
-    "robots.retry_first": (_seconds, "robots", "retry_first_s"),
-    "robots.retry_max": (_seconds, "robots", "retry_max_s"),
-    "fetch.types": (_texts, "fetch", "accept_types"),
-    "fetch.max_body_bytes": (_count, "crawl", "max_body_bytes"),
-    "fetch.max_redirects": (_natural, "retry", "max_redirects"),
-    "fetch.retries": (_natural, "retry", "retries"),
+    "robots.retry_first": (_some_seconds, "robots", "retry_first_s"),
+    "robots.retry_max": (_some_seconds, "robots", "retry_max_s"),
+    "fetch.types": (_types, "fetch", "accept_types"),
+    "fetch.max_body_bytes": (_whole(1), "crawl", "max_body_bytes"),
+    "fetch.max_redirects": (_whole(0), "retry", "max_redirects"),
+    "fetch.retries": (_whole(0), "retry", "retries"),
     "fetch.retry_pause": (_seconds, "retry", "retry_pause_s"),
-    "fetch.connect_timeout": (_seconds, "fetch", "connect_timeout_s"),
-    "fetch.read_timeout": (_seconds, "fetch", "read_timeout_s"),
-    "fetch.total_timeout": (_seconds, "fetch", "total_timeout_s"),
+    "fetch.connect_timeout": (_some_seconds, "fetch", "connect_timeout_s"),
+    "fetch.read_timeout": (_some_seconds, "fetch", "read_timeout_s"),
+    "fetch.total_timeout": (_some_seconds, "fetch", "total_timeout_s"),
     "fetch.resolve": (_resolve, "fetch", "resolve"),
     "fetch.allow_private": (_flag, "fetch", "allow_private"),
 }
+_SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS))
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """The keys of a TOML file, dotted. Raises :class:`ConfigError` where it is missing or no TOML."""
+    """What a TOML file says, as :func:`apply` takes it. Raises :class:`ConfigError` where it is missing or no TOML."""
     try:
-        with path.open("rb") as file:
-            return dict(_dotted(tomllib.load(file)))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"--config {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--config {path}: not TOML: {error}") from None
-
-
-def _dotted(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+        raise ConfigError(f"configuration {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"configuration {path}: not text in UTF-8; save it as UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"configuration {path}: not TOML: {error}") from None
 
 
 def settings_from(values: Mapping[str, object], *, source: str) -> Settings:
-    """Settings with ``values`` (dotted keys) over the defaults.
-
-    Raises :class:`ConfigError` that names every wrong key at once, each with its remedy; ``source``
-    says where the values come from.
-    """
+    """Settings with ``values`` over the defaults; takes and raises what :func:`apply` does."""
     return apply(Settings(), values, source=source)
 
 
-def apply(settings: Settings, values: Mapping[str, object], *, source: str) -> Settings:
-    """``settings`` with ``values`` in place of theirs; raises as :func:`settings_from`."""
+def apply(
+    settings: Settings, values: Mapping[str, object], *, source: str, names: Mapping[str, str] | None = None
+) -> Settings:
+    """``settings`` with ``values`` in place of theirs.
+
+    ``values`` are dotted keys (``{"politeness.delay": 5}``) or tables of them, as in TOML. ``source`` says in
+    messages where they come from, ``names`` what the user calls a key there (``--delay``).
+    Raises :class:`ConfigError` that names every wrong key at once, each with its remedy.
+    """
     wrong: list[str] = []
     sections: dict[str, dict[str, object]] = {}
-    for key, value in values.items():
-        if key not in KEYS:
-            wrong.append(f"unknown key {key!r}{_nearest(key)}")
+    for key, value in _dotted(values):
+        if key not in KEYS or isinstance(value, Mapping):
+            wrong.append(_unknown(key, value))
             continue
         convert, section, name = KEYS[key]
         try:
             sections.setdefault(section, {})[name] = convert(value)
-        except (ValueError, UsageError) as error:
-            wrong.append(f"{key} = {value!r}: {error}")
+        except ValueError as error:
+            wrong.append(_told(key, value, names or {}) + str(error))
     if wrong:
         raise ConfigError(f"{source}: " + "; ".join(wrong))
     changed = {name: replace(getattr(settings, name), **fields) for name, fields in sections.items()}
     return replace(settings, **changed)
 
 
-def _nearest(key: str) -> str:
+def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every value with its dotted key; a table that stands where a value belongs counts as one."""
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and name in _SECTIONS:
+            yield from _dotted(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _told(key: str, value: object, names: Mapping[str, str]) -> str:
+    """How a message on a wrong value begins. Lists are not shown: the message names the item."""
+    shown = "" if isinstance(value, list | tuple) else f"{str(value)[:100]}" if key in names else f"{value!r}"[:100]
+    return " ".join(filter(None, [names.get(key, f"{key} =" if shown else key), shown])) + ": "
+
+
+def _unknown(key: str, value: object) -> str:
+    """What to do about a key that is none."""
+    if key in KEYS:
+        return f"{key} is a key, not a section: write {key.rpartition('.')[2]} = … in [{key.partition('.')[0]}]"
+    if key in _SECTIONS:
+        keys = ", ".join(known.rpartition(".")[2] for known in KEYS if known.startswith(f"{key}."))
+        return f"{key} is a section: write [{key}] and below it its keys ({keys})"
+    if isinstance(value, Mapping):
+        near = get_close_matches(key, _SECTIONS, n=1)
+        return f"unknown section [{key}], " + (f"did you mean [{near[0]}]?" if near else _all_of(_SECTIONS))
     by_last_word = {known.rpartition(".")[2]: known for known in KEYS}
-    near = get_close_matches(key, KEYS, n=1, cutoff=0.6) or [
-        by_last_word[word] for word in get_close_matches(key.rpartition(".")[2], by_last_word, n=1, cutoff=0.6)
-    ]
-    return f", did you mean {near[0]!r}?" if near else "; config/crawler.toml lists them all"
+    last = key.rpartition(".")[2]
+    words = [last] if last in by_last_word else get_close_matches(last, by_last_word, n=1)
+    near = get_close_matches(key, KEYS, n=1, cutoff=0.8) or [by_last_word[word] for word in words]
+    return f"unknown key {key!r}, " + (f"did you mean {near[0]!r}?" if near else _all_of(_SECTIONS))
+
+
+def _all_of(sections: Iterable[str]) -> str:
+    return "the sections are " + ", ".join(sections)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from crawler.clock import Clock, local_hhmm
 from crawler.loops.crawl import Crawl
 from crawler.model import State
+from crawler.report.layout import Fact, duration, facts, size
 from crawler.store.interface import Counts, Store, Waiting
 
 _REFRESH_S = 0.5
+_TROUBLES = 10
+_HINT = "Ctrl-C stops; the same command goes on"
 
 
 @dataclass(slots=True)
@@ -32,8 +36,11 @@ class _Snapshot:
 class Watch:
     """Draws a crawl's progress on a terminal until left; silent where there is none."""
 
-    def __init__(self, crawl: Crawl, store: Store, clock: Clock, console: Console) -> None:
+    def __init__(
+        self, crawl: Crawl, store: Store, clock: Clock, console: Console, stopped_by: Callable[[], str | None]
+    ) -> None:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
+        self._stopped_by = stopped_by
         self._seen = _Snapshot(at=clock.now())
 
     async def __aenter__(self) -> None:
@@ -48,9 +55,12 @@ class Watch:
 
     async def _draw(self) -> None:
         while True:
+            began = self._clock.now()
             await self._look()
+            took_s = self._clock.now() - began
             self._live.update(self._panel(), refresh=True)
-            await self._clock.sleep(_REFRESH_S)
+            # Counting a large frontier takes the store a while: let it have twenty times that for the crawl.
+            await self._clock.sleep(max(_REFRESH_S, 20 * took_s))
 
     async def _look(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
@@ -63,28 +73,31 @@ class Watch:
 
     def _panel(self) -> RenderableType:
         progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
-        ends = progress.ends
-        top = Text.assemble(
-            (f"{ends[State.FETCHED]:,} pages", "bold green"),
-            f"  {seen.rate:.1f}/s  {seen.queued:,} queued  ",
-            f"{ends[State.REDIRECTED]:,} redirected  {ends[State.EXCLUDED]:,} excluded  ",
-            (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
-        )
-        middle = Text(
-            f"{progress.active:,} sites worked on  {progress.requests:,} requests  "
-            f"{progress.wire_bytes / 1e6:,.1f} MB  {now - progress.started_at:,.0f} s"
-        )
-        lines: list[RenderableType] = [top, middle]
+        ends, rest = progress.ends, ""
+        if seen.rate > 0.05 and seen.queued:
+            rest = f", {duration(seen.queued / seen.rate)} at this rate"
+        lines = [
+            Text.assemble(
+                (f"{ends[State.FETCHED]:,} pages", "bold green"), f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}"
+            ),
+            Text.assemble(
+                f"{ends[State.REDIRECTED]:,} redirected, {ends[State.EXCLUDED]:,} excluded, ",
+                (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
+            ),
+            Text(
+                f"{progress.active:,} sites worked on, {progress.requests:,} requests, {size(progress.wire_bytes)}, "
+                f"{duration(now - progress.started_at)}"
+            ),
+        ]
         if progress.troubles:
-            lines.append(
-                Text(
-                    "trouble: " + ", ".join(f"{n}× {what}" for what, n in progress.troubles.most_common(4)),
-                    style="yellow",
-                )
-            )
+            lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
-        lines.append(Text("Ctrl-C stops; the same command goes on", style="dim"))
+        stopped_by = self._stopped_by()
+        hint = f"{stopped_by}: stopping, requests in flight get a few seconds" if stopped_by else _HINT
+        lines.append(Text(hint, style="bold" if stopped_by else "dim"))
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
 
     def _slowest(self, now: float) -> str | None:
@@ -121,20 +134,34 @@ def summary(crawl: Crawl, counts: Counts, ended_by: str, db: str, now: float) ->
 def print_summary(result: dict[str, Any], console: Console) -> None:
     """The end of a run, for people."""
     run, urls = result["run"], result["urls"]
-    console.print(Text(f"Ended: {result['ended_by']}.", style="bold"))
     rate = run["pages"] / result["seconds"] if result["seconds"] else 0.0
-    console.print(
-        f"{run['pages']:,} pages, {run['requests']:,} requests, {run['bytes'] / 1e6:,.1f} MB "
-        f"in {result['seconds']:,.1f} s ({rate:,.1f} pages/s)"
-    )
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_row(*(f"{n:,} {state}" for state, n in urls.items()))
-    console.print(f"{result['db']} now holds {result['pages']:,} pages, {result['links']:,} links; URLs:")
-    console.print(table)
+    rows: list[Fact] = [
+        ("Ended", Text(result["ended_by"], style="bold")),
+        (
+            "This run",
+            f"{run['pages']:,} pages, {run['requests']:,} requests, {size(run['bytes'])} "
+            f"in {duration(result['seconds'])} ({rate:,.1f} pages/s)",
+        ),
+    ]
     if run["troubles"]:
-        console.print("trouble: " + ", ".join(f"{n}× {what}" for what, n in run["troubles"].items()))
+        troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
+        more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
+        rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
+    rows.append(("Store", f"{result['db']}: {result['pages']:,} pages, {result['links']:,} links"))
+    rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
+    console.print(facts(rows))
+
+
+def _troubles(troubles: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{n:,} × {what}" for what, n in troubles)
 
 
 def print_json(document: object) -> None:
-    """One JSON document on standard output."""
-    print(json.dumps(document, default=str, ensure_ascii=False))
+    """One JSON document on a line of standard output."""
+    print(to_json(document))
+
+
+def to_json(document: object, *, indent: int | None = None) -> str:
+    """JSON that standard output can take, whatever its encoding."""
+    utf8 = (getattr(sys.stdout, "encoding", None) or "").lower() in ("utf-8", "utf8")
+    return json.dumps(document, default=str, ensure_ascii=not utf8, indent=indent)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from crawler.errors import SeedError
-from crawler.url import NotCrawlable, canonicalise
+from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
 _SHOWN = 20
+_LINE_BYTES = 16 * MAX_URL_CHARS  # longer than any URL that is taken, whatever its escapes
+_HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:(?:\.[\w-]+)+(?::[0-9]+)?|:[0-9]+)(?:[/?].*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +20,16 @@ class BadSeed:
     """A line that is no seed, and why. ``line`` counts from 1."""
 
     line: int
-    text: str
     reason: str
+
+
+def seed_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file. What makes a line longer than any seed is dropped, so that no file fills the memory."""
+    while line := file.readline(_LINE_BYTES):
+        rest = line
+        while len(rest) == _LINE_BYTES and not rest.endswith(b"\n"):
+            rest = file.readline(_LINE_BYTES)
+        yield line
 
 
 def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
@@ -28,32 +40,47 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
     seeds: dict[str, None] = {}
     bad: list[BadSeed] = []
     for number, raw in enumerate(lines, 1):
-        text = raw.decode("utf-8", "replace").lstrip("\ufeff").strip()
-        if not text or text.startswith("#"):
-            continue
-        text = text.partition(" #")[0].rstrip()
         try:
-            if "\ufffd" in text or any(ord(c) < 32 for c in text):
-                raise NotCrawlable("not text in UTF-8")
-            seeds[canonicalise(text)] = None
+            text = _text(raw)
+            if text:
+                seeds[_seed(text)] = None
         except NotCrawlable as error:
-            bad.append(BadSeed(number, text[:100], _remedy(text, str(error))))
+            bad.append(BadSeed(number, str(error)))
     return list(seeds), bad
 
 
-def require_good(bad: list[BadSeed], source: str) -> None:
-    """Raise :class:`SeedError` that lists the bad lines, where there are any."""
+def require_good(bad: list[BadSeed], source: str, *, unit: str = "line") -> None:
+    """Raise :class:`SeedError` that lists the bad lines, where there are any; ``unit`` is what is counted."""
     if not bad:
         return
-    shown = "\n".join(f"  line {seed.line}: {seed.reason}" for seed in bad[:_SHOWN])
-    more = f"\n  … and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    shown = "\n".join(f"  {unit} {seed.line}: {seed.reason}" for seed in bad[:_SHOWN])
+    more = f"\n  … and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
     raise SeedError(
-        f"{source}: {len(bad)} bad line{'s' if len(bad) > 1 else ''}, nothing was fetched; "
+        f"{source}: {len(bad):,} bad {unit}{'s' if len(bad) > 1 else ''}, nothing was fetched; "
         f"mend them, or pass over them with --skip-bad-seeds\n{shown}{more}"
     )
 
 
-def _remedy(text: str, reason: str) -> str:
-    if "://" not in text and "." in text and " " not in text:
-        return f"{reason} (did you mean https://{text} ?)"
-    return reason
+def _text(raw: bytes) -> str:
+    """A line without its comment and the white space around it."""
+    try:
+        text = raw.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise NotCrawlable("not text in UTF-8; save the list as UTF-8") from None
+    if "\0" in text:
+        raise NotCrawlable("holds NUL characters: a binary file, or UTF-16; save the list as UTF-8")
+    return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].rstrip()
+
+
+def _seed(text: str) -> str:
+    """The canonical form of a seed. The URL Standard would drop or escape what is refused here: in a list made by
+    people it is a mistake."""
+    try:
+        url = canonicalise(text)
+    except NotCrawlable as error:
+        if _HOST_WITHOUT_SCHEME.fullmatch(text):
+            raise NotCrawlable(f"no http:// or https:// before it; did you mean https://{text} ?") from None
+        raise NotCrawlable(str(error)) from None
+    if not text.isprintable() or " " in text:
+        raise NotCrawlable(f"white space within: {url[:200]}; one URL a line, and a blank in it is %20")
+    return url

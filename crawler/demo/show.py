@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from crawler.assemble import crawl_session, run_to_end
+from crawler.assemble import crawl_session, open_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, settings_from
+from crawler.demo.town import COUNCIL
 from crawler.demo.web import DemoWeb
 from crawler.display import Watch, print_json, print_summary, summary
-from crawler.errors import UsageError
+from crawler.errors import StoreError, UsageError
 from crawler.loops.crawl import Crawl
 from crawler.store.interface import Store
+from crawler.url import host_of
 
 _SEEN = {
     "A mirror, by its Host line": "SELECT site AS a, main_site AS b FROM mirrors",
@@ -38,6 +41,7 @@ def demo_settings(db: Path, web: DemoWeb) -> Settings:
             "store.db": str(db),
             "fetch.resolve": [f"{pattern}={address}" for pattern, address in web.resolve],
             "fetch.allow_private": True,
+            "fetch.retries": 1,
             "fetch.retry_pause": pace.backoff_first_s,
             "fetch.total_timeout": pace.timeout_s,
             "politeness.delay": pace.delay_s,
@@ -52,14 +56,17 @@ def demo_settings(db: Path, web: DemoWeb) -> Settings:
     )
 
 
-async def run_demo(db: Path, console: Console, *, live: bool, as_json: bool) -> int:
-    """Run it; 0 where every promise to the town was kept, 1 where one was broken."""
-    _begin_anew(db)
+async def run_demo(
+    db: Path, console: Console, *, live: bool, as_json: bool, on_crawl: Callable[[Crawl], None] = lambda crawl: None
+) -> int:
+    """Run it; 0 where every promise to the town was kept, 1 where one was broken. ``on_crawl`` gets the crawl."""
+    await _begin_anew(db)
     clock = SystemClock()
     async with DemoWeb() as web:
         if not as_json:
             console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
         async with crawl_session(demo_settings(db, web), web.seeds, clock=clock) as (crawl, store):
+            on_crawl(crawl)
             async with _watched(crawl, store, clock, console, live):
                 ended_by = await run_to_end(crawl, store, clock)
             result = summary(crawl, await store.counts(), ended_by, str(db), clock.now())
@@ -78,16 +85,28 @@ async def run_demo(db: Path, console: Console, *, live: bool, as_json: bool) -> 
 @asynccontextmanager
 async def _watched(crawl: Crawl, store: Store, clock: SystemClock, console: Console, live: bool) -> AsyncIterator[None]:
     if live and console.is_terminal:
-        async with Watch(crawl, store, clock, console):
+        async with Watch(crawl, store, clock, console, lambda: None):
             yield
     else:
         yield
 
 
-def _begin_anew(db: Path) -> None:
+async def _begin_anew(db: Path) -> None:
     """Remove the store of an earlier demonstration, and nothing that is none."""
-    if db.exists() and not db.read_bytes()[:16].startswith(b"SQLite format 3"):
-        raise UsageError(f"{db} is no crawl store; choose another --db")
+    if not db.exists():
+        return
+    settings = settings_from({"store.db": str(db)}, source="demo")
+    try:
+        store = await open_store(settings, read_only=True)
+        try:
+            seeds = await store.seeds()
+        finally:
+            await store.close()
+    except (StoreError, UsageError):
+        raise UsageError(f"{db} is no store of an earlier demonstration; choose another --db") from None
+    if not all(host_of(seed).endswith(".demo.test") for seed in seeds):
+        raise UsageError(f"{db} holds another crawl than a demonstration; choose another --db")
+    await (await open_store(settings)).close()  # refused where another demonstration is under way
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             Path(f"{db}{suffix}").unlink()
@@ -95,26 +114,36 @@ def _begin_anew(db: Path) -> None:
 
 async def _show(store: Store, web: DemoWeb, console: Console) -> None:
     for title, sql in _SEEN.items():
-        rows = await store.query(sql)
-        if rows:
-            table = Table(
-                title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2, 0, 0)
-            )
-            for row in rows:
-                table.add_row(Text(row["a"].replace(f":{web.port}", "")), Text(row["b"].replace(f":{web.port}", "")))
-            console.print(table)
-    console.print(
-        "What the town's sites asked, and how many requests went there nevertheless (by their own logs)", style="bold"
+        _section(title, [(row["a"], row["b"]) for row in await store.query(sql)], web.port, console)
+    promises = [(f"{kept.requests} × {kept.host}", kept.what) for kept in web.kept()]
+    _section(
+        "What sites asked to be left alone, and how often it was asked for (by their own logs)",
+        promises,
+        web.port,
+        console,
     )
-    for kept in web.kept():
-        style = "green" if kept.requests == 0 else "bold red"
-        console.print(Text.assemble((f"{kept.requests} requests", style), f"  {kept.host}: {kept.what}"))
+    if missed := web.missed():
+        _section("Never asked for, though open to all", [(url, "") for url in sorted(missed)], web.port, console)
+
+
+def _section(title: str, rows: list[tuple[str, str]], port: int, console: Console) -> None:
+    console.print(Text(f"\n{title}", style="bold"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", max_width=46)
+    table.add_column(overflow="fold")
+    for left, right in rows:
+        table.add_row(*(Text(text.replace("http://", "").replace(f":{port}", "")) for text in (left, right)))
+    console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _show_further(db: Path, web: DemoWeb, console: Console) -> None:
-    console.print("Look further", style="bold")
-    console.print(f"  crawler status --db {db}")
-    console.print(f"  crawler why --db {db} {web.seeds[0]}")
-    console.print(f"  sqlite3 {db} 'SELECT state, count(*) FROM urls GROUP BY state'")
-    console.print("Crawl your own seeds")
-    console.print("  crawler run https://example.org/ --contact you@example.org --max-pages 100")
+    lines = [
+        ("\nLook further", "bold"),
+        (f"  crawler status --db {db}", ""),
+        (f"  crawler why --db {db} {web.url(COUNCIL, '/private/')}", ""),
+        (f"  sqlite3 {db} 'SELECT state, count(*) FROM urls GROUP BY state'", ""),
+        ("\nCrawl your own seeds", "bold"),
+        ("  crawler run https://example.org/ --contact you@example.org --max-pages 100", ""),
+    ]
+    for line, style in lines:
+        console.print(Text(line, style=style), soft_wrap=True)

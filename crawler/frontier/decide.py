@@ -48,7 +48,10 @@ class RetrySettings:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A URL whose turn has come. ``attempts`` counts the failed ones so far, ``hops`` the redirects before it."""
+    """A URL whose turn has come. ``attempts`` counts the failed ones so far, ``hops`` the redirects before it.
+
+    It may be claimed shortly before ``due_at``, the time of its next attempt in seconds since the epoch.
+    """
 
     id: int
     url: str
@@ -57,6 +60,7 @@ class Queued:
     attempts: int = 0
     hops: int = 0
     seed: bool = False
+    due_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ def after_fetch(
             assert facts is not None
             return _page(queued, result, facts, scope)
         case NotModified():
-            return Outcome(queued, State.FETCHED, "304 Not Modified")
+            return Outcome(queued, State.FAILED, "304 Not Modified, though nothing was asked to be compared")
         case Redirected():
             return _redirect(queued, result, scope, settings)
         case Failed():

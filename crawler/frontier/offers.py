@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from crawler.model import State
 
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
-#: a shorter way to it, a way outside the redirect chain that had grown too long).
-_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:")
+#: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
+#: since a mirror's main host was adopted, or as where a seed redirects to).
+_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Change:
     hops: int
     requeue: bool
     reason: str
+    seed: bool = False  # it counts as a seed from now on
 
 
 def weigh(known: Known, offer: Offer) -> Change | None:
@@ -52,7 +54,9 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     requeue = liftable and offer.refusal is None
     closer = offer.depth < known.depth and offer.refusal is None
     if requeue:
-        return Change(offer.depth, offer.hops, True, "")
+        # A way that the scope refused was a way; one that may not be followed was none.
+        depth = min(known.depth, offer.depth) if known.reason.startswith("scope:") else offer.depth
+        return Change(depth, offer.hops, True, "", offer.seed)
     if closer:
-        return Change(offer.depth, min(known.hops, offer.hops), False, known.reason)
+        return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
     return None

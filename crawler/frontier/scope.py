@@ -45,8 +45,9 @@ class Scope:
     ) -> None:
         self.settings = settings
         self._reachable = reachable
-        self._include = _any_of(settings.include)
-        self._exclude = _any_of(settings.exclude)
+        # Each on its own: joined into one, inline flags and back-references would not mean what they meant.
+        self._include = tuple(map(re.compile, settings.include))
+        self._exclude = tuple(map(re.compile, settings.exclude))
         self._places = {self._place(seed) for seed in seeds}
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, str | None] = {}
@@ -75,9 +76,10 @@ class Scope:
             return refused
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
             return "scope: below no seed's directory (--scope prefix)"
-        if self._exclude is not None and (match := self._exclude.search(url)):
-            return f"scope: matches --exclude ({match.group()[:80]!r})"
-        if self._include is not None and not is_seed and not self._include.search(url):
+        for pattern in self._exclude:
+            if match := pattern.search(url):
+                return f"scope: matches --exclude ({match.group()[:80]!r})"
+        if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
             return "scope: matches no --include"
         if self.settings.max_depth is not None and depth > self.settings.max_depth:
             return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
@@ -110,7 +112,3 @@ class Scope:
                 return site + path.partition("?")[0].rpartition("/")[0] + "/"
             case ScopeMode.ANY:
                 return ""
-
-
-def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
-    return re.compile("|".join(f"(?:{p})" for p in patterns)) if patterns else None

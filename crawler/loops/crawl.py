@@ -17,19 +17,19 @@ from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.frontier.scope import Scope
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.progress import Progress
+from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
-from crawler.model import Fetched, FetchResult, PageFacts, Purpose, Request, RobotsAction
-from crawler.page.html import header_facts, read_page
+from crawler.model import Fetched, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
 from crawler.url import split
 
 _BATCH = 200  # outcomes in one transaction, when they come fast
+_CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _POLL_S = 1.0  # how often to look for groups whose pause is over, when nothing else happens
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
 _STOP_GRACE_S = 8.0  # requests in flight get this long to end when the crawl is stopped
-_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,11 @@ class Crawl:
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
+        self._reader = PageReader(manners.robots.token, manners.robots.settings.reading)
         self._pending = _Pending()
         self._wake = asyncio.Event()
+        self._uncrowded = asyncio.Event()
+        self._uncrowded.set()
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
         self._pages_left: int | None = None
@@ -111,6 +114,7 @@ class Crawl:
             await self._drain()
         finally:
             await self._cancel_workers()
+            self._reader.close()
         return ended_by
 
     def stop(self, why: str) -> None:
@@ -144,11 +148,18 @@ class Crawl:
             return f"--max-pages reached ({self._manners.crawl.max_pages})"
         ready = await self._store.next_ready()
         if ready is None:
-            return "nothing is left in the frontier"
+            return await self._nothing_left()
         self.progress.idle_for = ready
         await self._woken(max(0.0, ready.until - self._clock.now() - HORIZON_S))
         self.progress.idle_for = None
         return None
+
+    async def _nothing_left(self) -> str:
+        queued = await self._store.queued_count()
+        if queued == 0:
+            return "nothing is left in the frontier"
+        limit = self._manners.crawl.max_pages_per_site
+        return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
 
     async def _until_due(self) -> None:
         """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
@@ -190,6 +201,7 @@ class Crawl:
         )
         turn = Turn(now, limits, pending.outcomes, pending.requests, pending.robots, pending.paces, pending.released)
         result = await self._store.turn(turn)
+        self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
             waiter = self._robots_waiters.pop(site_id, None)
             if waiter is not None and not waiter.done():
@@ -199,6 +211,7 @@ class Crawl:
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
+        self._uncrowded.set()
         if self._failure is not None:
             raise self._failure
 
@@ -248,14 +261,19 @@ class Crawl:
         self.progress.sent(row)
 
     def _book(self, outcome: Outcome) -> None:
-        self._news().outcomes.append(outcome)
+        pending = self._news()
+        pending.outcomes.append(outcome)
         self.progress.ended(outcome)
+        if len(pending.outcomes) >= _CROWD:
+            self._uncrowded.clear()
 
-    async def _commit_robots(self, news: RobotsNews) -> int | None:
+    async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
-        self._news(hurry=True).robots.append(news)
+        pending = self._news(hurry=True)
+        pending.robots.append(news)
+        pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:
             return None
         waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -284,10 +302,13 @@ class Crawl:
         """Go through a claimed group's batch: one URL after the other, each at its time."""
         deferred: set[int] = set()
         for queued in claim.urls:
+            await self._uncrowded.wait()
             if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > _HOLD_S:
                 return
             if queued.site_id in deferred:
                 continue
+            while (early_s := queued.due_at - self._clock.now()) > 0:
+                await self._clock.sleep(early_s)
             site = claim.sites[queued.site_id]
             copy = await self._robots.in_force(site, claim.group)
             if copy.action is RobotsAction.DEFER:
@@ -323,23 +344,8 @@ class Crawl:
                 self._give_back_budget()
         if result is None:
             return  # still queued; the next claim asks robots.txt first
-        self._book(after_fetch(queued, result, self._facts(result), self._scope, self._manners.retry))
-
-    def _facts(self, result: FetchResult) -> PageFacts | None:
-        if not isinstance(result, Fetched):
-            return None
-        token, reading = self._manners.robots.token, self._robots.reading
-        if result.content_type not in _HTML_TYPES:
-            return header_facts(result.headers, url=result.url, token=token, reading=reading, now=result.finished_at)
-        return read_page(
-            result.body,
-            url=result.url,
-            headers=result.headers,
-            charset=result.charset,
-            token=token,
-            reading=reading,
-            now=result.finished_at,
-        )
+        facts = await self._reader.read(result) if isinstance(result, Fetched) else None
+        self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
 
     def _take_budget(self) -> bool:
         """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,12 +36,14 @@ class Warrant:
 
 @dataclass(slots=True)
 class _Group:
-    """A politeness group that somebody here is working on."""
+    """A politeness group that somebody here is working on, or whose pace the store does not have yet."""
 
     pace: Pace
     users: int = 0
+    unsaved: bool = False
     in_flight: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, as far as heard of here
 
 
 class Gate:
@@ -64,18 +66,33 @@ class Gate:
 
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
-        live = self._groups.setdefault(group, _Group(pace))
-        live.users += 1
+        self._groups.setdefault(group, _Group(pace)).users += 1
+        self.keep(group, pace)
+
+    def keep(self, group: str, pace: Pace) -> None:
+        """Keep ``pace`` too, in a group that was entered."""
+        live = self._groups[group]
         if pace.next_at > live.pace.next_at:
             live.pace = pace
 
     def leave(self, group: str) -> Pace:
-        """Done with a group; returns the pace to be kept."""
+        """Done with a group; returns the pace to be kept. It is remembered here until it is :meth:`stored`."""
         live = self._groups[group]
         live.users -= 1
-        if live.users == 0:
-            del self._groups[group]
+        self._forget_if_idle(group, live)
         return live.pace
+
+    def stored(self, paces: Mapping[str, Pace]) -> None:
+        """The store has these paces now, and gives them to whoever enters their groups next."""
+        for group, pace in paces.items():
+            live = self._groups.get(group)
+            if live is not None and live.pace == pace:
+                live.unsaved = False
+                self._forget_if_idle(group, live)
+
+    def _forget_if_idle(self, group: str, live: _Group) -> None:
+        if live.users == 0 and not live.unsaved:
+            del self._groups[group]
 
     def wait_s(self, group: str) -> float:
         """How long this group has to be left alone from now on, in seconds."""
@@ -89,13 +106,15 @@ class Gate:
 
     def slowest(self) -> tuple[str, Pace] | None:
         """The group worked on whose next request is furthest away."""
-        paces = ((name, live.pace) for name, live in self._groups.items())
+        paces = ((name, live.pace) for name, live in self._groups.items() if live.users)
         return max(paces, key=lambda item: item[1].next_at, default=None)
 
-    def heed_crawl_delay(self, group: str, answer: Answer, crawl_delay_s: float | None) -> None:
-        """A robots.txt was just read: its ``Crawl-delay`` holds from that very answer on."""
+    def heed_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
+        """A robots.txt was just read: its ``Crawl-delay`` holds from that very answer on, for requests waiting too."""
         live = self._groups[group]
+        live.crawl_delays[site_id] = crawl_delay_s
         live.pace = with_crawl_delay(live.pace, answer.finished_at, crawl_delay_s, self._settings)
+        live.unsaved = True
 
     async def send(self, request: Request, warrant: Warrant) -> FetchResult | None:
         """Wait for the group's turn, send, and set when its next turn is. Logs every request sent.
@@ -125,7 +144,9 @@ class Gate:
             return answer
 
     def _settle(self, live: _Group, request: Request, warrant: Warrant, answer: FetchResult) -> None:
-        live.pace = after_answer(live.pace, answer, warrant.crawl_delay_s, self._settings)
+        crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)
+        live.pace = after_answer(live.pace, answer, crawl_delay_s, self._settings)
+        live.unsaved = True
         self._log(_row(request, warrant, answer), warrant.group, live.pace)
 
 

@@ -36,7 +36,7 @@ async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], *, ne
         if any(_plain(_at(before, key)) != _plain(_at(settings, key)) for key in keys)
     )
     if new_seeds:
-        reasons += ("scope:", "depth:")
+        reasons += ("scope:", "depth:", "mirror")
     if not reasons:
         return 0
     lifted, after = 0, -1

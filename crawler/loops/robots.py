@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
-from crawler.frontier.politeness import GroupBy, group_name
+from crawler.frontier.politeness import GroupBy, Pace, group_name
 from crawler.loops.gate import Gate, Warrant
 from crawler.model import FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, interpret
 from crawler.robots.text import parse
-from crawler.store.interface import ClaimedSite, RobotsNews, Store
+from crawler.store.interface import HORIZON_S, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
-_RULES_KEPT = 1000
+_RULES_KEPT = 2500  # more than the groups that are claimed together
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class RobotsKeeper:
         gate: Gate,
         store: Store,
         clock: Clock,
-        commit: Callable[[RobotsNews], Awaitable[int | None]],
+        commit: Callable[[RobotsNews, str], Awaitable[int | None]],
     ) -> None:
         self._needs = needs
         self._gate = gate
@@ -53,17 +53,25 @@ class RobotsKeeper:
 
     async def in_force(self, site: ClaimedSite, group: str) -> RobotsCopy:
         """The copy that applies to ``site`` now; it is committed before any page is asked for under it."""
-        copy = site.copy
-        if copy is not None and not self._must_ask(copy):
-            return copy
-        copy, answer = await self._ask(site)
+        if site.copy is not None and not await self._must_ask(site.copy):
+            return site.copy
+        copy, answer = await self._ask(site, group)
         rules = self.rules(site.name, copy)
-        delay_s = None if rules is None else rules.crawl_delay_s
-        self._gate.heed_crawl_delay(group, answer, delay_s)
+        if copy.action is not RobotsAction.DEFER:  # while its robots.txt cannot be had, a site's last word counts
+            site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
+        self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
         main_site = None if rules is None else rules.main_site
-        site.copy = copy
-        site.robots_id = await self._commit(RobotsNews(site.id, site.name, copy, delay_s, main_site))
+        site.copy = copy = self._lasting(copy, group)
+        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site)
+        site.robots_id = await self._commit(news, group)
         return copy
+
+    def _lasting(self, copy: RobotsCopy, group: str) -> RobotsCopy:
+        """A copy that would run out before the pause after it is over, as one that does not: else no page ever came."""
+        next_at = self._gate.pace(group).next_at
+        if copy.failures or copy.expires_at > next_at:
+            return copy
+        return replace(copy, expires_at=next_at + self._needs.settings.min_fresh_s)
 
     def rules(self, site: str, copy: RobotsCopy) -> SiteRules | None:
         """The reading of a copy that is a file; ``None`` where the answer alone decides."""
@@ -71,7 +79,9 @@ class RobotsKeeper:
             return None
         key = (site, copy.sha256)
         rules = self._rules.get(key)
-        if rules is None:
+        if rules is not None:
+            self._rules.move_to_end(key)
+        else:
             file = parse(copy.body, max_bytes=self._needs.settings.max_bytes)
             rules = read(
                 file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host
@@ -81,17 +91,19 @@ class RobotsKeeper:
                 self._rules.popitem(last=False)
         return rules
 
-    def _must_ask(self, copy: RobotsCopy) -> bool:
-        now = self._clock.now()
-        if copy.action is RobotsAction.DEFER:
-            return copy.retry_at is None or now >= copy.retry_at
-        return now >= copy.expires_at
+    async def _must_ask(self, copy: RobotsCopy) -> bool:
+        """Whether a copy has run out. A deferred site may have been claimed a little before its time: waits for it."""
+        if copy.action is not RobotsAction.DEFER or copy.retry_at is None:
+            return self._clock.now() >= copy.expires_at
+        while 0 < (early_s := copy.retry_at - self._clock.now()) < 2 * HORIZON_S:
+            await self._clock.sleep(early_s)
+        return early_s <= 0
 
-    async def _ask(self, site: ClaimedSite) -> tuple[RobotsCopy, FetchResult]:
+    async def _ask(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult]:
         """Fetch /robots.txt, redirects followed over any host, each at its own host's pace."""
         url, seen = f"{site.name}/robots.txt", [f"{site.name}/robots.txt"]
         while True:
-            answer = await self._send(url, site, first=len(seen) == 1)
+            answer = await self._send(url, site, group, first=len(seen) == 1)
             now = self._clock.now()
             meaning = interpret(
                 answer, settings=self._needs.settings, previous=site.copy, hops=len(seen) - 1, seen=tuple(seen), now=now
@@ -102,7 +114,7 @@ class RobotsKeeper:
             url = meaning.url
             seen.append(url)
 
-    async def _send(self, url: str, site: ClaimedSite, *, first: bool) -> FetchResult:
+    async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult:
         previous = site.copy if first else None
         request = Request(
             url,
@@ -114,12 +126,20 @@ class RobotsKeeper:
             last_modified=previous.last_modified if previous else None,
         )
         host_site = split(url).site
-        host_group = group_name(host_site, self._needs.group_by)
-        number = site.id if host_site == site.name else await self._store.site_id(host_site)
-        self._gate.enter(host_group, await self._store.group_pace(host_group))
-        try:
-            answer = await self._gate.send(request, Warrant(number, host_group))
-        finally:
-            self._gate.leave(host_group)
+        if host_site == site.name:
+            answer = await self._gate.send(request, Warrant(site.id, group))
+        else:
+            answer = await self._send_abroad(request, host_site)
         assert answer is not None, "a warrant for robots.txt does not run out"
         return answer
+
+    async def _send_abroad(self, request: Request, host_site: str) -> FetchResult | None:
+        """A hop to another site, which may be worked on at the same time: at its pace, its Crawl-delay kept."""
+        number, delay_s = await self._store.site_id(host_site), await self._store.crawl_delay(host_site)
+        group = group_name(host_site, self._needs.group_by)
+        self._gate.enter(group, Pace())  # first, so that nothing is forgotten while the store is asked
+        try:
+            self._gate.keep(group, await self._store.group_pace(group))
+            return await self._gate.send(request, Warrant(number, group, crawl_delay_s=delay_s))
+        finally:
+            self._gate.leave(group)

@@ -1,0 +1,21 @@
+"""What a page says: its directives, its names for itself, its links. All of it is pure.
+
+The ideas:
+
+* **A page is asked once.** :func:`~crawler.page.html.read_page` takes a body and its headers and returns everything
+  that is stored or decided: may it be indexed, may its links be followed, what is it called, where does it lead.
+* **What is said is not what is meant.** Tags and headers are first gathered as written, then read together in the
+  chosen reading, for several of them add up and may contradict each other.
+* **Links are resolved once per target**, which is what makes reading a page cheap.
+* **The parser is guarded.** A page that could tie it up is told by cheap counts, for the shell to read it where it can
+  be killed; one that had to be killed is taken for one that forbids everything.
+
+From the bottom: ``guard`` (is it light) · ``charset`` (bytes to UTF-8) · ``directives`` (the terms) · ``links`` →
+``html`` (all of it together) → ``check``, for trying it without network.
+"""
+
+from crawler.page.check import check_case
+from crawler.page.directives import Directives, directives, x_robots_tag
+from crawler.page.html import header_facts, read_page
+
+__all__ = ["Directives", "check_case", "directives", "header_facts", "read_page", "x_robots_tag"]

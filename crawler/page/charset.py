@@ -13,7 +13,7 @@ import re
 #: How far into the page a declaration is looked for, in bytes.
 PRESCAN_BYTES = 1024
 
-# WHATWG name, Python's codec for it, labels besides the name.
+# WHATWG name, Python's codec for it, labels besides the name; more labels on a further line of the same name.
 _ENCODINGS = """
 utf-8 utf-8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8
 ibm866 cp866 866 cp866 csibm866
@@ -21,9 +21,12 @@ iso-8859-2 iso8859-2 csisolatin2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_88
 iso-8859-3 iso8859-3 csisolatin3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3
 iso-8859-4 iso8859-4 csisolatin4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4
 iso-8859-5 iso8859-5 csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988
-iso-8859-6 iso8859-6 arabic asmo-708 csisolatinarabic ecma-114 iso-8859-6-e iso-8859-6-i iso-ir-127 iso88596 iso_8859-6
-iso-8859-7 iso8859-7 csisolatingreek ecma-118 elot_928 greek greek8 iso-ir-126 iso8859-7 iso88597 iso_8859-7 sun_eu_greek
-iso-8859-8 iso8859-8 csisolatinhebrew hebrew iso-8859-8-e iso-8859-8-i iso-ir-138 iso8859-8 iso88598 iso_8859-8 logical visual
+iso-8859-6 iso8859-6 arabic asmo-708 csisolatinarabic csiso88596e csiso88596i ecma-114 iso-8859-6-e
+iso-8859-6 iso8859-6 iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987
+iso-8859-7 iso8859-7 csisolatingreek ecma-118 elot_928 greek greek8 iso-ir-126 iso8859-7 iso88597
+iso-8859-7 iso8859-7 iso_8859-7 iso_8859-7:1987 sun_eu_greek
+iso-8859-8 iso8859-8 csisolatinhebrew hebrew iso-8859-8-e iso-8859-8-i iso-ir-138 iso8859-8 iso88598
+iso-8859-8 iso8859-8 iso_8859-8 iso_8859-8:1988 logical visual
 iso-8859-10 iso8859-10 csisolatin6 iso-ir-157 iso8859-10 iso885910 l6 latin6
 iso-8859-13 iso8859-13 iso8859-13 iso885913
 iso-8859-14 iso8859-14 iso8859-14 iso885914
@@ -35,9 +38,11 @@ macintosh mac-roman csmacintosh mac x-mac-roman
 windows-874 cp874 dos-874 iso-8859-11 iso8859-11 iso885911 tis-620
 windows-1250 cp1250 cp1250 x-cp1250
 windows-1251 cp1251 cp1251 x-cp1251
-windows-1252 cp1252 ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii x-cp1252 x-user-defined
+windows-1252 cp1252 ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1
+windows-1252 cp1252 iso-ir-100 iso8859-1 iso88591 iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii x-cp1252 x-user-defined
 windows-1253 cp1253 cp1253 x-cp1253
-windows-1254 cp1254 cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 x-cp1254
+windows-1254 cp1254 cp1254 csisolatin5 iso-8859-9
+windows-1254 cp1254 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 x-cp1254
 windows-1255 cp1255 cp1255 x-cp1255
 windows-1256 cp1256 cp1256 x-cp1256
 windows-1257 cp1257 cp1257 x-cp1257

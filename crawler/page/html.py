@@ -26,7 +26,6 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from crawler.model import Headers, PageFacts, Reading, header_values
 from crawler.page.charset import to_utf8
 from crawler.page.directives import directives, x_robots_tag
-from crawler.page.guard import objection
 from crawler.page.links import LinkTable, canonical_in_headers, collapse, refresh_target
 from crawler.url import NotCrawlable, canonicalise
 
@@ -54,6 +53,12 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
     )
 
 
+def unread_page(why: str, *, url: str, headers: Headers, token: str, reading: Reading, now: float) -> PageFacts:
+    """What is known of a page that could not be parsed: it counts as NOINDEX, NOFOLLOW, for it may ask that."""
+    known = header_facts(headers, url=url, token=token, reading=reading, now=now)
+    return replace(known, index=False, follow=False, note=f"not parsed: {why}")
+
+
 def read_page(
     body: bytes,
     *,
@@ -68,15 +73,10 @@ def read_page(
     """Read an HTML page; never raises for what the page holds.
 
     ``url`` is the canonical URL it was fetched from, ``charset`` that of its Content-Type header,
-    ``token`` our product token, ``now`` in epoch seconds. A page that would cost the parser too
-    much (:mod:`crawler.page.guard`) is not parsed: ``note`` says why, and it counts as NOINDEX,
-    NOFOLLOW, since what it asks is not known.
+    ``token`` our product token, ``now`` in epoch seconds. A hostile page may take minutes: ask
+    :func:`crawler.page.guard.is_light` first, and read what is not light where it can be killed.
     """
     encoding, text = to_utf8(body, charset)
-    objected = objection(text)
-    if objected:
-        known = header_facts(headers, url=url, token=token, reading=reading, now=now)
-        return replace(known, index=False, follow=False, charset=encoding, note=f"not parsed: {objected}")
     page = _Tags(text)
     tags = (*x_robots_tag(header_values(headers, "x-robots-tag"), token), *page.robots_tags(token))
     said = directives(tags, reading=reading, now=now)
@@ -160,7 +160,7 @@ class _Tags:
         return next(filter(None, lines), None)
 
     def robots_tags(self, token: str) -> Iterator[tuple[str, str]]:
-        names = ("robots", token.lower())
+        names = ("robots", token.lower() or "robots")
         return ((f"META {key}", content) for key, content in self.metas if key in names)
 
     def document_state(self) -> str | None:

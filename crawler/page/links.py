@@ -12,7 +12,7 @@ from itertools import islice
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.model import Headers, Link, header_values
-from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise, scheme_of
+from crawler.url import NotCrawlable, canonicalise, scheme_of
 
 #: Distinct links looked at in one page.
 MAX_LINKS = 50_000
@@ -28,11 +28,6 @@ Use = tuple[str, LexborNode | None]
 
 # The parser numbers tags the same in every document, and numbers are cheaper to read than names.
 _SILENT = frozenset(node.tag_id for node in LexborHTMLParser("<script></script><style></style>").css("script,style"))
-# Links that say all they mean: what a URL parser makes of these is the text itself, behind the base's origin where
-# they begin with a slash, behind its directory where they do not. Half of it is host names that are no IP addresses
-# and need no IDNA, half is paths without dot segments and without octets that are escaped.
-_SEGMENTS = r"(?:[A-Za-z0-9_~-][A-Za-z0-9_.~+,-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9_.~+,-]*)?(?:\?[A-Za-z0-9_.~+,=&;%/-]*)?"
-_PLAIN = re.compile(r"(https?://(?:(?!xn--)[a-z0-9-]+\.)+(?!xn--)[a-z]+/|/|(?=[A-Za-z0-9_~-]))" + _SEGMENTS)
 _REFRESH = re.compile(r"\s*+[\d.]++(?=[\s;,])\s*+[;,]?\s*+(?:url\s*+=\s*+)?(.*)", re.IGNORECASE | re.DOTALL)
 _HEADER_LINK = re.compile(
     r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL
@@ -67,15 +62,13 @@ class LinkTable:
         targets: dict[str, list[Use]] = {}
         schemes: dict[str, int] = {}
         budget = MAX_JOINED_CHARS
-        prefixes = {"/": _origin(base), "": base.partition("?")[0].rpartition("/")[0] + "/"}
         for href, uses in self._uses.items():
             budget -= len(base) + len(href)
             if budget < 0:
-                self.note = "links too long to be joined all; the rest were left out"
+                self.note = "the links are too long to be joined all; the rest were left out"
                 break
             try:
-                plain = _PLAIN.fullmatch(href)
-                url = prefixes.get(plain[1], "") + href if plain else canonicalise(href, base)
+                url = canonicalise(href, base)
             except NotCrawlable:
                 _count_scheme(schemes, href, len(uses))
                 continue
@@ -116,6 +109,9 @@ def _link(url: str, uses: list[Use], keep_anchor_chars: int) -> Link:
 
 def anchor_text(node: LexborNode, keep_chars: int) -> str:
     """The text of a link, white space collapsed; where it has none, the ``alt`` of its images (or of the area)."""
+    only = node.first_child
+    if only is not None and only.next is None and only.text_content:
+        return collapse(only.text_content, keep_chars)
     texts: list[str] = []
     silent = False
     for part in islice(node.traverse(include_text=True), MAX_ANCHOR_NODES):

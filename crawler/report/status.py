@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
 from crawler.model import State
+from crawler.report.layout import Fact, counted, duration, facts
 from crawler.store.interface import Counts, Store, Waiting
 
 _SITES_SHOWN = 20
@@ -36,8 +37,9 @@ async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
     runs = await store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
     sites = await store.query(
-        "SELECT * FROM sites WHERE robots_status IS NOT NULL OR queued"
-        " ORDER BY queued DESC, fetched DESC, site LIMIT ?",
+        "SELECT s.*, s.queued AND g.ready_at IS NULL AS at_limit"
+        " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
+        " WHERE s.robots_status IS NOT NULL OR s.queued ORDER BY s.queued DESC, s.fetched DESC, s.site LIMIT ?",
         (_SITES_SHOWN,),
     )
     (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
@@ -54,10 +56,12 @@ async def look(store: Store, now: float) -> Status:
 
 
 async def _reasons(store: Store, state: State) -> list[tuple[str, int]]:
-    """Reasons without their particulars, the most frequent first."""
+    """Reasons without their particulars (after a colon, in brackets), the most frequent first."""
     rows = await store.query(
         """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
-             WHEN reason LIKE 'mirror of %' THEN 'mirror' ELSE substr(reason, 1, 40) END AS why, count(*) AS n
+             WHEN reason LIKE 'mirror of %' THEN 'mirror'
+             WHEN instr(reason, ' (') THEN substr(reason, 1, instr(reason, ' (') - 1)
+             ELSE substr(reason, 1, 60) END AS why, count(*) AS n
            FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT 10""",
         (state,),
     )
@@ -87,21 +91,25 @@ def as_json(status: Status) -> dict[str, Any]:
 def render(status: Status, console: Console) -> None:
     """Print a status for people."""
     counts = status.counts
-    states = Text("URLs    ")
-    for state in State:
-        states.append(f"{counts.states[state]:,} {state}  ", style=_STYLES[state])
-    lines = [states, Text(f"Store   {counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests")]
+    states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=_STYLES[state]) for state in State)
+    rows: list[Fact] = [
+        ("URLs", states),
+        ("Store", f"{counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests"),
+    ]
     if status.last_run is not None:
-        lines.append(Text("Last run  " + _last_run(status.last_run), style="dim"))
-    for title, reasons in (("excluded", status.excluded_for), ("failed", status.failed_for)):
-        if reasons:
-            lines.append(Text(f"{title}: " + ", ".join(f"{n:,} {why}" for why, n in reasons)))
-    lines += [
-        Text(f"waiting for {wait.group} until {local_hhmm(wait.until, status.at)}: {wait.reason}", style="magenta")
+        rows.append(("Last run", _last_run(status.last_run)))
+    if status.excluded_for:
+        rows.append(("Excluded", counted(status.excluded_for)))
+    if status.failed_for:
+        rows.append(("Failed", counted(status.failed_for)))
+    rows += [
+        ("Waiting", f"for {wait.group} until {local_hhmm(wait.until, status.at)}, {wait.reason}")
         for wait in status.waiting
     ]
-    console.print(Group(*lines))
+    rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
+    console.print(facts(rows))
     if status.sites:
+        console.print()
         console.print(_sites_table(status))
     if status.more_sites:
         console.print(f"… and {status.more_sites:,} more sites (view `sites`)", style="dim")
@@ -110,26 +118,32 @@ def render(status: Status, console: Console) -> None:
 def _last_run(run: Mapping[str, Any]) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is None:
-        return f"started {started}, running or ended without a word (the same command goes on with it)"
-    return f"started {started}, ended {iso(run['finished_at'])}: {run['ended_by']}"
+        return f"since {started}: it is still running, or was killed (then the same command goes on with it)"
+    return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
 
 
 def _sites_table(status: Status) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("site", overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("Site", overflow="fold")
     for name in ("queued", "fetched"):
-        table.add_column(name, justify="right")
-    for name in ("robots.txt", "pause", "next at", "main site"):
-        table.add_column(name)
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("robots.txt", "pause", "next"):
+        table.add_column(name, no_wrap=True)
     for row in status.sites:
-        later = row["next_at"] > status.at and row["queued"]
         table.add_row(
-            row["site"],
+            Text(row["site"]),
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
-            row["robots_status"] or "not asked yet",
-            f"{row['delay_s']:.3g} s",
-            local_hhmm(row["next_at"], status.at) if later else "now" if row["queued"] else "",
-            row["main_site"] or "",
+            Text(row["robots_status"] or "not asked"),
+            duration(row["delay_s"]),
+            _next(row, status.at),
         )
     return table
+
+
+def _next(row: Mapping[str, Any], now: float) -> str:
+    if not row["queued"]:
+        return ""
+    if row["at_limit"]:
+        return "at its limit"
+    return local_hhmm(row["next_at"], now) if row["next_at"] > now else "now"

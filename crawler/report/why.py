@@ -9,7 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
-from crawler.model import Reading
+from crawler.frontier.decide import may_adopt
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.model import Reading, RobotsAction
+from crawler.report.layout import Fact, counted, duration, facts, size
 from crawler.robots.readings import read
 from crawler.robots.text import parse
 from crawler.store.interface import Store
@@ -19,9 +22,16 @@ _LINKERS_SHOWN = 10
 _CHAIN = 30
 
 
-async def explain(store: Store, url: str, *, token: str, reading: Reading, now: float) -> dict[str, Any]:
-    """What the store knows of a canonical URL, as one JSON object. ``known`` is false for a URL never met."""
+async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str, Any]:
+    """What the store knows of a canonical URL, as one JSON object. ``known`` is false for a URL never met.
+
+    What robots.txt and the scope say is read anew, with the settings of the last run; ``token`` is the product
+    token where these name none.
+    """
     site, path = split(url)
+    settings = await store.last_settings() or {}
+    token = settings.get("identity", {}).get("agent", token)
+    reading = Reading(settings.get("robots", {}).get("reading", Reading.STRICT))
     known: dict[str, Any] = {"url": url, "known": False, "at": now}
     number = await store.find(url)
     if number is not None:
@@ -41,10 +51,28 @@ async def explain(store: Store, url: str, *, token: str, reading: Reading, now: 
     )
     known["site"] = await _site(store, site)
     known["robots"] = await _robots(store, site, path, token, reading)
+    known["scope"] = await _scope(store, url, known, settings.get("scope", {}))
     if known.get("state") == "queued" and known["site"]:
         known["next_at"] = max(known["due_at"], known["site"]["next_at"])
         known["waits_for"] = _waits_for(known, now)
+        if known["site"]["at_limit"]:
+            known["next_at"] = None
     return known
+
+
+async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
+    """Why the scope of the last run leaves this URL out; ``None`` where it takes it in."""
+    last = ScopeSettings(
+        ScopeMode(settings.get("mode", ScopeMode.DOMAIN)),
+        tuple(settings.get("include", ())),
+        tuple(settings.get("exclude", ())),
+        settings.get("max_depth"),
+    )
+    scope = Scope(last, await store.seeds())
+    for site, main_site in await store.main_sites():
+        if may_adopt(site, main_site):
+            scope.adopt(main_site)
+    return scope.refusal(url, known.get("depth", 0), is_seed=known.get("seed", False))
 
 
 async def _chain(store: Store, number: int) -> list[str]:
@@ -90,7 +118,11 @@ async def _page(store: Store, number: int) -> dict[str, Any] | None:
 
 
 async def _site(store: Store, site: str) -> dict[str, Any] | None:
-    rows = await store.query("SELECT * FROM sites WHERE site = ?", (site,))
+    rows = await store.query(
+        "SELECT s.*, s.queued AND g.ready_at IS NULL AS at_limit"
+        " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group WHERE s.site = ?",
+        (site,),
+    )
     return rows[0] if rows else None
 
 
@@ -120,6 +152,8 @@ async def _robots(store: Store, site: str, path: str, token: str, reading: Readi
 
 
 def _waits_for(known: dict[str, Any], now: float) -> str:
+    if known["site"]["at_limit"]:
+        return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
     if known["next_at"] <= now:
         return "its turn: nothing stands against it but the URLs before it"
     if known["due_at"] == known["next_at"]:
@@ -131,55 +165,88 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
 
 def render(known: dict[str, Any], console: Console) -> None:
     """Print an explanation for people."""
-    now = known["at"]
-    console.print(Text(known["url"], style="bold"))
-    if not known["known"]:
-        console.print("  not known to this store: no seed is it, and no page fetched links to it", style="yellow")
-    else:
-        seed = ", a seed" if known["seed"] else ""
-        console.print(Text(f"  state      {known['state']}: {known['reason'] or 'waits in the frontier'}"))
-        console.print(Text(f"  depth      {known['depth']}{seed}"))
-        for step, url in enumerate(known["chain"][:-1]):
-            console.print(Text(f"  {'found by' if step == 0 else '':10} {url}"))
-        _render_links(known["linked_from"], console)
-        if known.get("target"):
-            console.print(Text(f"  leads to   {known['target']}"))
-        if "next_at" in known:
-            console.print(Text(f"  next at    {local_hhmm(known['next_at'], now)}, waits for {known['waits_for']}"))
-    _render_robots(known["robots"], console)
+    console.print(Text(known["url"], style="bold", overflow="fold"))
+    rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
+    if known["scope"] is not None and known["scope"] != known.get("reason"):
+        rows.append(("scope", f"would be left out: {known['scope'].removeprefix('scope: ')}"))
+    rows += _about_robots(known["robots"])
     site = known["site"]
     if site and site["main_site"]:
-        console.print(Text(f"  mirror     {site['site']} is a mirror of {site['main_site']}"))
+        rows.append(("mirror", f"{site['site']} is a mirror of {site['main_site']}"))
     for request in known["requests"]:
+        took = duration(request["finished_at"] - request["started_at"])
         what = request["error"] or request["status"]
-        took = request["finished_at"] - request["started_at"]
-        console.print(
-            Text(f"  request    {iso(request['started_at'])} {what}, {request['bytes']:,} bytes in {took:.2f} s")
-        )
-    for key, value in (known.get("page") or {}).items():
-        shown = iso(value) if key == "fetched_at" else value
-        console.print(Text(f"  page       {key}: {shown}"))
+        rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
+    rows += _about_page(known.get("page"))
+    console.print(facts(rows, indent=2))
 
 
-def _render_links(linked: dict[str, Any], console: Console) -> None:
-    for step, link in enumerate(linked["first"]):
-        label = "linked by" if step == 0 else ""
+def _fate(known: dict[str, Any]) -> list[Fact]:
+    """The URL's state, the way to it, and what comes next."""
+    rows: list[Fact] = [
+        ("state", f"{known['state']}: {known['reason'] or 'waits in the frontier'}"),
+        ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
+    ]
+    if known.get("target"):
+        rows.append(("leads to", known["target"]))
+    if "next_at" in known:
+        when = "" if known["next_at"] is None else f"{local_hhmm(known['next_at'], known['at'])}, "
+        rows.append(("next", f"{when}waits for {known['waits_for']}"))
+    rows += [("found by", url) for url in known["chain"][:-1]]
+    linked = known["linked_from"]
+    for link in linked["first"]:
         rel = f" rel={link['rel']!r}" if link["rel"] else ""
-        console.print(Text(f"  {label:10} {link['url']} “{link['anchor']}”{rel}"))
+        rows.append(("linked by", f"{link['url']} “{link['anchor']}”{rel}"))
     if linked["count"] > len(linked["first"]):
-        console.print(Text(f"  {'':10} … {linked['count']:,} pages link to it in all"))
+        rows.append(("linked by", f"… {linked['count']:,} pages in all"))
+    return rows
 
 
-def _render_robots(robots: dict[str, Any] | None, console: Console) -> None:
+_MEANINGS = {
+    RobotsAction.PARSE: "read and obeyed",
+    RobotsAction.FREE: "no instructions, so everything is allowed",
+    RobotsAction.RESTRICTED: "closes the whole site",
+    RobotsAction.DEFER: "could not be had, so nothing is fetched until it can",
+    RobotsAction.GIVEN_UP: "could not be had for so long that the site was given up",
+    RobotsAction.UNREACHABLE: "the site's address may not be connected to",
+}
+
+
+def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
     if robots is None:
-        console.print("  robots.txt not asked for yet")
-        return
+        return [("robots.txt", "not asked for yet")]
+    meaning = _MEANINGS[RobotsAction(robots["action"])]
     version = f", version {robots['version_sha256'][:12]}" if robots["version_sha256"] else ""
-    console.print(
-        Text(f"  robots.txt {robots['status']} ({robots['action']}), fetched {iso(robots['fetched_at'])}, "
-             f"in force until {iso(robots['valid_until'])}{version}")
-    )  # fmt: skip
+    rows: list[Fact] = [
+        ("robots.txt", f"{robots['status']}, {meaning}{version}"),
+        ("robots.txt", f"fetched {iso(robots['fetched_at'])}, in force until {iso(robots['valid_until'])}"),
+    ]
+    if robots["note"]:
+        rows.append(("robots.txt", robots["note"]))
     if "allowed" in robots:
         verdict = "allowed" if robots["allowed"] else "forbidden"
-        line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no rule is about it"
-        console.print(Text(f"  {'':10} {verdict}{line} ({robots['reading']})"))
+        line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line is about it"
+        rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
+    return rows
+
+
+def _about_page(page: dict[str, Any] | None) -> list[Fact]:
+    """The page's row in words; flags only where they are set."""
+    rows: list[Fact] = []
+    for key, value in (page or {}).items():
+        if key in ("noindex", "nofollow"):
+            rows += [("page", f"{key}: " + _FLAGS[key])] if value else []
+        elif key == "body_bytes":
+            rows.append(("page", f"body: {size(value)}"))
+        elif key == "fetched_at":
+            rows.append(("page", f"fetched: {iso(value)}"))
+        elif key == "other_schemes":
+            rows.append(("page", f"links left alone: {counted(value.items())}"))
+        elif key == "directives":
+            rows += [("page", f"asks: {directive}") for directive in value]
+        else:
+            rows.append(("page", f"{key.replace('_', ' ')}: {value}"))
+    return rows
+
+
+_FLAGS = {"noindex": "its body and texts are not kept", "nofollow": "its links are not followed"}

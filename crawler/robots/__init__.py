@@ -8,11 +8,12 @@ The ideas:
 * **A verdict carries its evidence**: the line of the file that decided, so that every request can be justified.
 * **An answer is not a file.** :func:`~crawler.robots.response.interpret` turns what came back for /robots.txt, also
   404, 503 or nothing at all, into the copy in force, or into the next hop of a redirect.
-* **Bounded.** The file is a stranger's: its octets and lines are counted, and no pattern makes matching backtrack.
+* **Bounded.** The file is a stranger's: its octets are counted, no pattern makes matching backtrack, and where rules
+  are too many to be compared, the answer is no.
 
-From the bottom: ``text`` (lines) → ``paths`` (one pattern) · ``records`` (which lines are for us) · ``hosts`` →
-``rules`` (compiled, in order of precedence) · ``mobile_agents`` → ``readings`` (all of it together); beside them
-``http_dates`` → ``response``, ``mirrors``; and ``check`` on top, for trying it without network.
+From the bottom: ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (many of them) · ``records`` (which lines are
+for us) · ``hosts`` → ``rules`` (in order of precedence) · ``mobile_agents`` → ``readings`` (all of it together); beside
+them ``http_dates`` → ``response``, ``mirrors``; and ``check`` on top, for trying it without network.
 """
 
 from crawler.robots.check import check_case

@@ -45,7 +45,10 @@ def delta_seconds(text: str) -> float | None:
 
 
 def retry_after_s(headers: Headers, now: float) -> float | None:
-    """How many seconds from ``now`` a ``Retry-After`` asks to wait; ``None`` where there is none that can be read."""
+    """How many seconds from ``now`` a ``Retry-After`` asks to wait; ``None`` where there is none that can be read.
+
+    Bounded like a number of seconds, so that the time meant can be shown: 9999 is a year in few time zones.
+    """
     value = header(headers, "retry-after")
     if value is None:
         return None
@@ -53,4 +56,4 @@ def retry_after_s(headers: Headers, now: float) -> float | None:
     if seconds is not None:
         return seconds
     date = http_date(value)
-    return None if date is None else max(0.0, date - now)
+    return None if date is None else min(max(0.0, date - now), float(MAX_SECONDS))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from crawler.robots.matching import PatternIndex, TooCostly, index_of
 from crawler.robots.paths import Pattern
 from crawler.robots.text import MOBILE_AGENT_SERVER, Line
 
@@ -32,16 +33,20 @@ class AgentServer:
 class AgentServers:
     """The correct lines of a file, the last first, for that is the one that wins (3.1)."""
 
-    latest_first: tuple[tuple[Pattern, AgentServer], ...]
+    latest_first: tuple[AgentServer, ...]
+    patterns: PatternIndex  # of these lines
     form: Callable[[str], str]
 
     def at(self, path: str) -> AgentServer:
-        """The answer for a path with its query."""
-        if self.latest_first:
-            form = self.form(path)
-            for pattern, server in self.latest_first:
-                if pattern.matches(form):
-                    return server
+        """The answer for a path with its query; "not available" where the lines are too many to find it."""
+        last = len(self.latest_first)
+        if last:
+            try:
+                first = self.patterns.first(self.form(path), last)
+            except TooCostly:
+                return AgentServer(False)
+            if first < last:
+                return self.latest_first[first]
         return AgentServer(False)
 
 
@@ -57,4 +62,5 @@ def agent_servers(
         if match is not None and int(match["port"] or 0) <= 65535:
             server = AgentServer(match["url"] is not None, match["url"], line.number)
             found.append((compile_path(match["path"]), server))
-    return AgentServers(tuple(reversed(found)), form)
+    found.reverse()
+    return AgentServers(tuple(server for _, server in found), index_of(pattern for pattern, _ in found), form)

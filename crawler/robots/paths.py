@@ -1,8 +1,8 @@
 """Whether a path written in robots.txt matches the path of a URL, in either reading.
 
 A pattern is compiled once per file and a URL's path brought into the same form once per verdict, so that what is
-left to do for the common pattern, a plain prefix, is ``str.startswith``. Nothing backtracks: a pattern costs at most
-its own length times the path's.
+left to do for the common pattern, a plain prefix, is to compare it. Nothing backtracks: a pattern costs at most its own
+length times the path's.
 
 Sources: the 1996 draft, 3.2.2; RFC 9309, 2.2.2 and 2.2.3; ``docs/protocols.md``, section 1, "Matching".
 """
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_HALF_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_ASCII = re.compile(r"[\x80-\xff]")
 
 # An encoded slash equals only itself. It needs a character that no octet can be: "%252F" decodes to "%2F" too.
@@ -39,12 +40,15 @@ class Tail(NamedTuple):
     pieces: tuple[str, ...]  # each to be found after the one before it
     end: str | None  # what the path must end in, after the pieces; None where there is no "$"
     starred: bool  # a "*" precedes ``end``
+    longest: int  # the length of the longest of ``pieces``
 
     def matches(self, form: str) -> bool:
         """Whether the rest of ``form``, whose start is known to match, matches too.
 
         Taking the leftmost place for every piece is enough, and so each octet is passed only once.
         """
+        if self.end is not None and not form.endswith(self.end):
+            return False
         at = self.start
         for piece in self.pieces:
             found = form.find(piece, at)
@@ -55,7 +59,7 @@ class Tail(NamedTuple):
             return True
         if not self.starred:
             return len(form) == at
-        return len(form) - len(self.end) >= at and form.endswith(self.end)
+        return len(form) - len(self.end) >= at
 
 
 class Pattern(NamedTuple):
@@ -109,6 +113,16 @@ def rfc_query_form(path: str) -> str | None:
     return form if form != rfc_form(path) else None
 
 
+def has_half_escape(value: str) -> bool:
+    """Whether a path has a ``%`` that begins no escape: who writes ``/*%`` means the text of a URL, not its octets."""
+    return "%" in value and _HALF_ESCAPE.search(value) is not None
+
+
+def rfc_written_form(path: str) -> str | None:
+    """``path`` as it is written, escapes in upper case, to compare half escapes with; None where it has no escape."""
+    return _ESCAPE.sub(lambda escape: escape[0].upper(), path) if "%" in path else None
+
+
 def rfc_pattern(value: str) -> Pattern:
     """Compile a path for RFC 9309, 2.2.3: ``*`` is any octets, ``$`` at the end is the end of the URL."""
     anchored = value.endswith("$")
@@ -122,7 +136,9 @@ def rfc_pattern(value: str) -> Pattern:
     end = rest.pop() if anchored and rest else "" if anchored else None
     if end is None and not any(rest):
         return Pattern(first, None, octets)
-    return Pattern(first, Tail(len(first), tuple(filter(None, rest)), end, len(pieces) > 1), octets)
+    rest = list(filter(None, rest))
+    longest = max(map(len, rest), default=0)
+    return Pattern(first, Tail(len(first), tuple(rest), end, len(pieces) > 1, longest), octets)
 
 
 def _rfc_pieces(raw: Sequence[str]) -> list[str]:

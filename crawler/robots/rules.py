@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from crawler.model import Reading
-from crawler.robots.paths import Pattern, Tail, draft_form, draft_pattern, rfc_form, rfc_pattern, rfc_query_form
+from crawler.robots.matching import PatternIndex, TooCostly, index_of
+from crawler.robots.paths import (
+    Pattern,
+    draft_form,
+    draft_pattern,
+    has_half_escape,
+    rfc_form,
+    rfc_pattern,
+    rfc_query_form,
+    rfc_written_form,
+)
 from crawler.robots.text import ALLOW, DISALLOW, Line
 
 
@@ -18,8 +28,8 @@ from crawler.robots.text import ALLOW, DISALLOW, Line
 class Verdict:
     """Whether a URL may be fetched, and the line of robots.txt that says so.
 
-    ``line`` is None and ``text`` empty where no rule decided. ``reading`` is the one asked for; but a refusal of the
-    strict reading names the reading that refused.
+    ``line`` is None and ``text`` empty where no rule decided; a text is printable and bounded. ``reading`` is the one
+    asked for; but a refusal of the strict reading names the reading that refused.
     """
 
     allowed: bool
@@ -30,39 +40,37 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules in order of precedence, as (literal start, what follows it, line)."""
+    """Rules in order of precedence."""
 
-    ordered: tuple[tuple[str, Tail | None, Line], ...]
-    starts: tuple[str, ...]  # the literal starts alone: most paths are free, and one call shows it
+    lines: tuple[Line, ...]
+    patterns: PatternIndex  # of these lines
     asked: Reading  # the reading asked for
     own: Reading  # the reading whose rules these are
     form: Callable[[str], str]
-    other_form: Callable[[str], str | None] | None = None
+    other_forms: tuple[Callable[[str], str | None], ...] = ()  # in which a path may match as well
 
     def decide(self, path: str) -> Verdict:
-        """The verdict on a path with its query, as :func:`crawler.url.split` gives it."""
-        first = last = len(self.ordered)
+        """The verdict on a path with its query, as :func:`crawler.url.split` gives it.
+
+        Where the rules are too many to be compared with so long a path, it may not be fetched: one of those not
+        compared might forbid it.
+        """
+        first = last = len(self.lines)
         if last:
-            form = self.form(path)
-            if form.startswith(self.starts):
-                first = self._first(form, last)
-            other = self.other_form(path) if self.other_form is not None else None
-            if other is not None:
-                first = self._first(other, first)
+            try:
+                first = self.patterns.first(self.form(path), last)
+                for other_form in self.other_forms:
+                    if (other := other_form(path)) is not None:
+                        first = self.patterns.first(other, first)
+            except TooCostly as stopped:
+                line = self.lines[stopped.index]
+                text = f"{line.shown} (from here on too many rules for so long a URL: closed)"
+                return Verdict(False, line.number, text, self.own)
         if first == last:
             return Verdict(True, None, "", self.asked)
-        line = self.ordered[first][2]
+        line = self.lines[first]
         allowed = line.field == ALLOW
-        return Verdict(allowed, line.number, line.text, self.asked if allowed else self.own)
-
-    def _first(self, form: str, before: int) -> int:
-        """The index of the first rule that matches, ``before`` where none does sooner."""
-        for index, (start, tail, _) in enumerate(self.ordered):
-            if index >= before:
-                break
-            if form.startswith(start) and (tail is None or tail.matches(form)):
-                return index
-        return before
+        return Verdict(allowed, line.number, line.shown, self.asked if allowed else self.own)
 
 
 def draft_rules(members: Iterable[Line], implied: Line | None, asked: Reading) -> Rules:
@@ -74,9 +82,9 @@ def draft_rules(members: Iterable[Line], implied: Line | None, asked: Reading) -
         for path in _draft_paths(line)
     ]
     if implied is not None:
-        text = f"{implied.text} (another host is the main one: Disallow: / is implied)"
+        text = f"{implied.shown} (another host is the main one: Disallow: / is implied)"
         compiled.append((draft_pattern("/"), Line(implied.number, DISALLOW, "/", text)))
-    return Rules(*_ordered(compiled), asked, Reading.DRAFT1996, draft_form)
+    return Rules(*_indexed(compiled), asked, Reading.DRAFT1996, draft_form)
 
 
 def rfc_rules(lines: Iterable[Line], asked: Reading) -> Rules:
@@ -84,15 +92,16 @@ def rfc_rules(lines: Iterable[Line], asked: Reading) -> Rules:
     compiled = [(rfc_pattern(line.value), line) for line in lines if line.value]
     if len(compiled) > 1:
         compiled.sort(key=lambda rule: (-rule[0].octets, rule[1].field))  # "allow" sorts before "disallow"
-    return Rules(*_ordered(compiled), asked, Reading.RFC9309, rfc_form, rfc_query_form)
+    half_escapes = any(has_half_escape(line.value) for _, line in compiled)
+    others = (rfc_query_form, rfc_written_form) if half_escapes else (rfc_query_form,)
+    return Rules(*_indexed(compiled), asked, Reading.RFC9309, rfc_form, others)
 
 
-_Ordered = tuple[tuple[tuple[str, Tail | None, Line], ...], tuple[str, ...]]
+_Indexed = tuple[tuple[Line, ...], PatternIndex]
 
 
-def _ordered(compiled: list[tuple[Pattern, Line]]) -> _Ordered:
-    ordered = tuple((pattern.prefix, pattern.tail, line) for pattern, line in compiled)
-    return ordered, tuple({start for start, _, _ in ordered})
+def _indexed(compiled: list[tuple[Pattern, Line]]) -> _Indexed:
+    return tuple(line for _, line in compiled), index_of(pattern for pattern, _ in compiled)
 
 
 def _draft_paths(line: Line) -> Sequence[str]:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 #: Octets of a body that are read (``docs/protocols.md``, section 1; RFC 9309, 2.5 asks for 500 KiB at least).
 MAX_BYTES = 512 * 1024
 
-#: Lines of a file that are kept: the bound on rules that the 1996 draft, section 5, asks for.
-MAX_LINES = 100_000
+#: Lines of unknown fields that are kept, to be shown. Of those that say something none is dropped: what would a line
+#: past a limit have closed? ``MAX_BYTES`` bounds them too, and :mod:`crawler.robots.matching` what rules may cost.
+MAX_EXTENSIONS = 1000
 
 USER_AGENT = "user-agent"
 ALLOW = "allow"
@@ -26,6 +27,7 @@ MOBILE_AGENT_SERVER = "mobile-agent-server"
 #: Fields that some reading gives a meaning; lines with any other are extensions.
 KNOWN_FIELDS = frozenset({USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER})
 
+_SHOWN_CHARS = 200
 _WHITE = " \t\x0b\x0c"
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -44,6 +46,14 @@ class Line(NamedTuple):
     value: str
     text: str
 
+    @property
+    def shown(self) -> str:
+        """``text`` for people, who find the rest by its number: printable, and no longer than is read at a glance."""
+        text = self.text if len(self.text) <= _SHOWN_CHARS else self.text[:_SHOWN_CHARS] + "…"
+        if text.isprintable():
+            return text
+        return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text)
+
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
@@ -54,16 +64,16 @@ class RobotsFile:
     notes: tuple[str, ...] = ()
 
 
-def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> RobotsFile:
+def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_EXTENSIONS) -> RobotsFile:
     """Parse any bytes as robots.txt. Never raises; time and memory are linear in ``max_bytes``.
 
-    Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). What lies past ``max_bytes`` octets or ``max_lines`` kept
-    lines is ignored, and the file marked ``truncated``.
+    Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). What lies past ``max_bytes`` octets is ignored, and the file
+    marked ``truncated``. Lines of unknown fields are dropped after the first ``max_extensions``.
     """
     whole = whole_lines(body, max_bytes)
     text = whole.removeprefix(_BOM).decode("utf-8", "surrogateescape")
     lines: list[Line] = []
-    truncated = len(whole) < len(body)
+    extensions = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         content = (raw.partition("#")[0] if "#" in raw else raw).strip(_WHITE)
         if content:
@@ -71,16 +81,20 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES
             if not colon:
                 continue
             line = Line(number, field.rstrip(_WHITE).lower(), value.lstrip(_WHITE), content)
+            if line.field not in KNOWN_FIELDS:
+                extensions += 1
+                if extensions > max_extensions:
+                    continue
+            lines.append(line)
         elif "#" not in raw and lines and lines[-1].text:
-            line = Line(number, "", "", "")  # of several blank lines, the first is enough
-        else:
-            continue
-        if len(lines) == max_lines:
-            truncated = True
-            break
-        lines.append(line)
-    said = notes(whole)
-    return RobotsFile(tuple(lines), truncated, (*said, "longer than the limits") if truncated else said)
+            lines.append(Line(number, "", "", ""))  # of several blank lines, the first is enough
+    said = list(notes(whole))
+    truncated = len(whole) < len(body)
+    if truncated:
+        said.append(f"longer than {max_bytes} bytes; the rest is ignored")
+    if extensions > max_extensions:
+        said.append(f"{extensions} lines of unknown fields, of which {max_extensions} are shown")
+    return RobotsFile(tuple(lines), truncated, tuple(said))
 
 
 def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:

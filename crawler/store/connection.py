@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -65,15 +66,16 @@ async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Con
         raise UsageError(f"{path}: no such store; `crawler run --db {path} --seeds FILE` makes one")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    target = f"{path.absolute().as_uri()}?mode=ro" if read_only else str(path)
+    target = _read_only_uri(path) if read_only else str(path)
     try:
         db = await aiosqlite.connect(target, uri=read_only, isolation_level=None)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened: {error}") from error
     try:
+        version = await _version(db, path, read_only)
         if not read_only:
             await db.executescript(_PRAGMAS)
-        await _migrate(db, path, read_only)
+        await _migrate(db, version)
         await db.create_function("zstd", 1, _compress, deterministic=True)
     except sqlite3.Error as error:
         await db.close()
@@ -84,7 +86,14 @@ async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Con
     return db
 
 
-async def _migrate(db: aiosqlite.Connection, path: Path, read_only: bool) -> None:
+def _read_only_uri(path: Path) -> str:
+    """SQLite makes a file beside the store to read it; where it may not, and nobody writes, it can do without."""
+    alone = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    return f"{path.absolute().as_uri()}?mode=ro" + ("&immutable=1" if alone else "")
+
+
+async def _version(db: aiosqlite.Connection, path: Path, read_only: bool) -> int:
+    """The version of the store in a file that this crawler may use; 0 where there is none yet. Changes nothing."""
     migrations = _migrations()
     (version,) = await one(db, "PRAGMA user_version")
     if version > len(migrations):
@@ -92,27 +101,30 @@ async def _migrate(db: aiosqlite.Connection, path: Path, read_only: bool) -> Non
             f"{path}: written by a newer crawler (store version {version}, this one knows {len(migrations)}); "
             "upgrade the crawler"
         )
-    if version == len(migrations):
-        return
     (tables,) = await one(db, "SELECT count(*) FROM sqlite_master")
     if version == 0 and tables:
         raise UsageError(f"{path}: a SQLite file, but no crawl store; choose another --db")
-    if read_only:
+    if read_only and version < len(migrations):
         raise UsageError(f"{path}: an older store (version {version}); `crawler run --db {path}` migrates it")
-    for number, script in enumerate(migrations[version:], version + 1):
+    return int(version)
+
+
+async def _migrate(db: aiosqlite.Connection, version: int) -> None:
+    for number, script in enumerate(_migrations()[version:], version + 1):
         await db.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
 
 
 @asynccontextmanager
 async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
-    """One write transaction, rolled back whole if anything goes wrong inside it."""
+    """One write transaction, rolled back whole if anything goes wrong inside it, or the caller is cancelled."""
     try:
-        await db.execute("BEGIN IMMEDIATE")
         try:
+            await db.execute("BEGIN IMMEDIATE")
             yield
             await db.execute("COMMIT")
         except BaseException:
-            if db.in_transaction:
+            # A statement that was cancelled is still carried out, before this one: there may be no transaction to end.
+            with suppress(sqlite3.OperationalError):
                 await db.execute("ROLLBACK")
             raise
     except sqlite3.Error as error:

@@ -80,6 +80,7 @@ class ClaimedSite:
     name: str
     copy: RobotsCopy | None
     robots_id: int | None
+    crawl_delay_s: float | None = None  # of the last robots.txt that was had
 
 
 @dataclass(slots=True)
@@ -162,6 +163,10 @@ class Store(Protocol):
 
     async def site_id(self, site: str) -> int:
         """The number of a site, given one if it has none yet."""
+        ...
+
+    async def crawl_delay(self, site: str) -> float | None:
+        """The ``Crawl-delay`` that a site asked for when its robots.txt was last had, in seconds."""
         ...
 
     async def next_ready(self) -> Waiting | None:

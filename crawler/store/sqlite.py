@@ -138,6 +138,10 @@ class SqliteStore:
         async with self._writing():
             return (await self._offers.sites([site]))[site][0]
 
+    async def crawl_delay(self, site: str) -> float | None:
+        row = await self._one(self._sql["crawl_delay"], (site,))
+        return None if row is None else row[0]
+
     async def next_ready(self) -> Waiting | None:
         row = await self._one(self._sql["next_ready"])
         return None if row is None else Waiting(row[1], row[0], row[2])

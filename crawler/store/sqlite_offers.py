@@ -18,6 +18,7 @@ from crawler.url import split
 #: Bits of a URL's number that hash its path; the site's number stands above them.
 HASH_BITS = 39
 _GENERATION = 40_000
+_SITES_KEPT = 100_000
 _REFUSED = 1 << 30  # the depth remembered for a URL that was refused: any admitted offer beats it
 
 
@@ -70,10 +71,10 @@ class Offers:
 
     async def sites(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
         """(site number, group number) of each site, given where it had none."""
+        if len(self._sites) > _SITES_KEPT:
+            self._sites.clear()
         missing = [name for name in dict.fromkeys(names) if name not in self._sites]
         if missing:
-            if len(self._sites) > 100_000:
-                self._sites.clear()
             groups = [group_name(name, self._group_by) for name in missing]
             await self._db.executemany(self._sql["add_groups"], [(g,) for g in dict.fromkeys(groups)])
             await self._db.executemany(self._sql["add_sites"], list(zip(missing, groups, strict=True)))
@@ -156,7 +157,7 @@ class Offers:
         await self._db.executemany(
             self._sql["change_url"],
             [
-                (c.depth, c.hops, State.QUEUED if c.requeue else states[n], c.reason, found_on, n)
+                (c.depth, c.hops, State.QUEUED if c.requeue else states[n], c.reason, found_on, c.seed, n)
                 for n, (c, found_on) in changes.items()
             ],
         )
@@ -170,7 +171,8 @@ class Offers:
         changes: dict[int, tuple[Change, int | None]] = {}
         for number, _, state, reason, depth, hops in await self._known(best):
             too_deep = max_depth is not None and best[number] > max_depth
-            stays_out = state == State.EXCLUDED and (too_deep or not reason.startswith("depth:"))
+            # These links may be followed: that is all that was missing to a URL known from a nofollow link.
+            stays_out = state == State.EXCLUDED and (too_deep or not reason.startswith(("depth:", "nofollow:")))
             refusal = reason if stays_out else None
             if change := weigh(Known(State(state), reason, depth, hops), Offer("", best[number], refusal, hops)):
                 changes[number] = (change, None)

@@ -64,12 +64,22 @@ class TurnTaker:
                 ):
                     offers[offer.url] = (offer, outcome.queued.id)
         numbers, touched = await self._offers.take(offers, max_depth)
+        outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
             await self._write_pages(pages, numbers)
         touched |= await self._catch_up(outcomes, max_depth)
         return touched
+
+    async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Without the URLs that were too deep when they were claimed, and are known to be nearer by now."""
+        claimed = {o.queued.id: o.queued.depth for o in outcomes if o.reason.startswith("depth:")}
+        if not claimed:
+            return outcomes
+        rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
+        stale = {number for number, depth in rows if depth < claimed[number]}
+        return [o for o in outcomes if o.queued.id not in stale]
 
     async def _end_urls(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
         await self._db.executemany(self._sql["dequeue"], [(o.queued.id,) for o in outcomes])
@@ -186,14 +196,15 @@ class TurnTaker:
         await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
         horizon = now + HORIZON_S
         for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
-            site_id, name, group, fetched, robots_id, urls, *copy = row
+            site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row
             allowed = limits.urls_per_group
             if limits.pages_per_site is not None:
                 allowed = min(allowed, limits.pages_per_site - fetched)
             claim = claims[group]
-            claim.sites[site_id] = ClaimedSite(site_id, name, _robots_copy(copy), robots_id)
-            for number, path, depth, attempts, hops, seed in json.loads(urls)[: max(0, allowed)]:
-                claim.urls.append(Queued(number, name + path, number >> HASH_BITS, depth, attempts, hops, bool(seed)))
+            claim.sites[site_id] = ClaimedSite(site_id, name, _robots_copy(copy), robots_id, crawl_delay_s)
+            for number, path, depth, attempts, hops, seed, due_at in json.loads(urls)[: max(0, allowed)]:
+                url, site = name + path, number >> HASH_BITS
+                claim.urls.append(Queued(number, url, site, depth, attempts, hops, bool(seed), due_at))
         return list(claims.values())
 
 

@@ -350,6 +350,7 @@ def test_a_leap_second_is_a_time() -> None:
         ("9" * 5000, 2.0**31),
         ("Sun, 06 Nov 1994 08:50:37 GMT", 60.0),
         ("Sun, 06 Nov 1994 08:00:00 GMT", 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 2.0**31),
         ("-5", None),
         ("tomorrow", None),
     ],

@@ -63,14 +63,35 @@ def test_what_lies_past_the_limit_of_bytes_is_ignored_and_half_a_line_too() -> N
     file = parse(b"allow: /a\nallow: /b/c\n", max_bytes=18)
     assert [line.text for line in file.lines if line.text] == ["allow: /a"]
     assert file.truncated
-    assert file.notes == ("longer than the limits",)
+    assert file.notes == ("longer than 18 bytes; the rest is ignored",)
     assert not parse(b"allow: /a\n", max_bytes=10).truncated
 
 
-def test_what_lies_past_the_limit_of_lines_is_ignored() -> None:
-    file = parse(b"#\na: 1\nb: 2\nc: 3\n", max_lines=2)
-    assert [line.text for line in file.lines] == ["a: 1", "b: 2"]
-    assert file.truncated
+def test_past_their_limit_only_lines_that_nobody_obeys_are_dropped() -> None:
+    file = parse(b"a: 1\n\nb: 2\n\nallow: /\nc: 3\n", max_extensions=1)
+    assert [(line.number, line.text) for line in file.lines] == [(1, "a: 1"), (2, ""), (5, "allow: /"), (7, "")]
+    assert not file.truncated
+    assert file.notes == ("3 lines of unknown fields, of which 1 are shown",)
+
+
+def test_a_rule_after_a_hundred_thousand_others_counts() -> None:
+    file = parse(b":\n" * 200_000 + b"user-agent:*\n" + b"allow:/a\n" * 10_000 + b"disallow:/\n")
+    assert file.lines[-2].text == "disallow:/"
+    assert len(file.lines) == 1000 + 10_003
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"Disallow: /caf\xe9", "Disallow: /caf\ufffd"),
+        (b"Disallow:\t/\x00\x1b[2J\xe2\x80\xae", "Disallow: /\ufffd\ufffd[2J\ufffd"),
+        ("Disallow: /ツ".encode(), "Disallow: /ツ"),
+        (b"Disallow: /" + b"x" * 10_000, "Disallow: /" + "x" * 189 + "…"),
+    ],
+)
+def test_a_line_is_shown_printable_and_bounded(body: bytes, shown: str) -> None:
+    """Evidence is stored and printed: no database takes a lone surrogate, no terminal should get an escape."""
+    assert parse(body).lines[0].shown == shown
 
 
 def test_whole_lines() -> None:

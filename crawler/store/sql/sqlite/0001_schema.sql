@@ -148,7 +148,7 @@ CREATE VIEW urls AS
 CREATE VIEW pages AS
   SELECT s.name || u.path AS url, p.status, p.content_type, p.fetched_at, u.depth,
          p.title, p.description, p.keywords, p.canonical_url, p.document_state,
-         p.noindex, p.nofollow, lower(hex(b.sha256)) AS body_sha256, p.body_bytes,
+         p.noindex, p.nofollow, nullif(lower(hex(b.sha256)), '') AS body_sha256, p.body_bytes,
          s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = p.url_id >> 39 LEFT JOIN body b ON b.id = p.body_id;
 
@@ -166,7 +166,7 @@ CREATE VIEW sites AS
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
 
 CREATE VIEW robots_versions AS
-  SELECT s.name AS site, lower(hex(t.sha256)) AS version_sha256, r.fetched_at, r.valid_from, r.valid_until,
+  SELECT s.name AS site, nullif(lower(hex(t.sha256)), '') AS version_sha256, r.fetched_at, r.valid_from, r.valid_until,
          r.status, t.body, r.action, r.note, r.id AS robots_copy
   FROM robots_copy r JOIN site s ON s.id = r.site_id LEFT JOIN robots_text t ON t.id = r.text_id;
 
@@ -174,6 +174,6 @@ CREATE VIEW mirrors AS SELECT site, main_site, evidence FROM mirror;
 
 CREATE VIEW requests AS
   SELECT s.name || q.path AS url, s.name AS site, q.purpose, q.started_at, q.finished_at, q.status, q.error, q.bytes,
-         lower(hex(t.sha256)) AS robots_version, q.verdict_line, q.retry_after_s, q.run_id, q.robots_id AS robots_copy
+         nullif(lower(hex(t.sha256)), '') AS robots_version, q.verdict_line, q.retry_after_s, q.run_id, q.robots_id AS robots_copy
   FROM request q JOIN site s ON s.id = q.site_id
   LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id;

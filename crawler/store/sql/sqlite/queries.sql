@@ -15,8 +15,9 @@ INSERT INTO frontier (site_id, due_at, depth, url_id) SELECT id >> 39, due_at, d
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT id >> 39, due_at, depth, id FROM url WHERE id = ?);
 
 -- name: change_url
--- A better offer: (depth, hops, state, reason, found_on, id).
-UPDATE url SET depth = ?, hops = ?, state = ?, reason = ?, found_on = coalesce(?, found_on) WHERE id = ?;
+-- A better offer: (depth, hops, state, reason, found_on, is a seed, id).
+UPDATE url SET depth = ?, hops = ?, state = ?, reason = ?, found_on = coalesce(?, found_on), seed = max(seed, ?)
+WHERE id = ?;
 
 -- name: end_url
 -- How a visit ended: (state, reason, attempts, target, due_at, id).
@@ -120,11 +121,14 @@ WHERE ready_at <= ? AND claimed_by IS NULL ORDER BY ready_at LIMIT ?;
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = ? WHERE id IN (SELECT value FROM json_each(?));
 
+-- name: crawl_delay
+SELECT crawl_delay_s FROM site WHERE name = ?;
+
 -- name: claimed_sites
 -- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first:
 -- (now, URLs per site, JSON list of groups)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id,
-  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed)) FROM
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
+  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at)) FROM
     (SELECT url_id FROM frontier WHERE site_id = s.id AND due_at <= ?1 ORDER BY due_at, depth, url_id LIMIT ?2) q
     JOIN url u ON u.id = q.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,

@@ -1,0 +1,168 @@
+"""URLs that look like a trap: an endless web that a program makes up as it is asked.
+
+Each rule is named, looks at one URL alone, and would rather let a trap pass than refuse a page: what slips through is
+bounded by depth and page limits, what is refused here is not seen at all. A refusal holds for this crawl's settings
+only, and its reason begins with ``trap:``.
+
+===================  ================================================================================
+``url-length``       longer than servers and sitemaps take (2,048, sitemaps.org)
+``path-depth``       more path segments than 20 (so does Heritrix)
+``path-repetition``  a segment, or a run of segments, three times in a row (so does Heritrix for one
+                     segment); segments of digits alone do not count: ``/1/1/1.png`` is a map
+``query-growth``     a query longer than 1,024, with more than 30 parameters, with one name more than
+                     12 times, or the very same parameter three times
+``session-id``       a session's name with a value that is made like a token
+``calendar``         a date before 1990 or more than 3 years ahead, where the URL speaks of a calendar
+===================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import itemgetter
+
+_YEAR_S = 31_556_952  # a mean Gregorian year
+#: Longest run of segments that is looked for, so that time stays linear whatever the settings.
+_MAX_PERIOD = 8
+_SHOWN_CHARS = 60
+
+_SESSION = re.compile(
+    # Names used for nothing else: what looks at all like a token is one.
+    r"[?&;](?P<name>jsessionid|phpsessid|aspsessionid[a-z]{8}|cftoken|oscsid|zenid|sessid)=[a-z0-9_.!-]{8}"
+    # Names that mean other things too: letters and digits mixed, long, and without the hyphens of a record's UUID.
+    r"|[?&;](?P<other>sid|s|session|session_?id|sess)="
+    r"(?:[0-9a-f]{32,}|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[0-9a-z]{26,})(?:%3d|=)*(?=[&;#/?]|$)"
+)
+# ASP.NET without cookies: /(S(token))/, in version 1 /(token)/.
+_ASP_SESSION = re.compile(r"/\((?:[a-z]\([a-z0-9_-]{16,200}\)){1,4}\)(?:/|$)|/\([a-z0-9]{24}\)(?:/|$)")
+
+# Looked for first, since most URLs have none of them.
+_CALENDAR_HINTS = ("calend", "kalend", "event", "agenda", "year=")
+_CALENDAR = re.compile(r"[/?&=_.-](?:calend[a-z]{1,6}|kalend[a-z]{1,6}|events?|agenda)(?=[/?&=_.-]|$)")
+# 2031-05, 2031-5-1, /2031/05/, 20310501, each as a whole: a longer text (2031-05-01-concert) is somebody's title.
+_DATE = re.compile(
+    r"[/=_-]((?:19|20|21)[0-9]{2})"
+    r"(?:-(?:0?[1-9]|1[0-2])(?:-[0-3]?[0-9])?|/(?:0[1-9]|1[0-2])(?:/[0-3]?[0-9])?|(?:0[1-9]|1[0-2])[0-3][0-9])"
+    r"(?=[/?&;t]|$)"
+)
+_YEAR = re.compile(r"[?&;][a-z_.-]{0,20}year=([0-9]{1,6})(?=[&;]|$)")
+_MONTH = re.compile(r"[?&;][a-z_.-]{0,20}month=")
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSettings:
+    """Thresholds of the rules; each is the most that is let pass."""
+
+    enabled: bool = True
+    max_url_chars: int = 2048
+    max_path_segments: int = 20
+    max_repetitions: int = 2  # in a row, of a segment or a run of segments
+    max_query_chars: int = 1024
+    max_parameters: int = 30
+    max_same_name: int = 12  # parameters of one name: ?f=1&f=2 …
+    max_same_parameter: int = 2  # name and value alike
+    first_year: int = 1990
+    max_years_ahead: int = 3
+
+
+def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
+    """Which rule takes the canonical ``url`` for a trap, and by what (``trap: path-repetition (/a/b 3 times)``).
+
+    ``None`` where none does. ``now`` in epoch seconds. Never raises; takes time linear in the length of ``url``.
+    """
+    if not settings.enabled:
+        return None
+    if len(url) > settings.max_url_chars:
+        return f"trap: url-length ({len(url)} characters)"
+    # Most URLs are short and plain: nothing dearer than a search for a character is done to them.
+    found = None
+    if url.count("/") > 2 + min(settings.max_repetitions, settings.max_path_segments):
+        found = _path(url.partition("?")[0].split("/")[3:], settings)
+    lower = url.lower()
+    if not found and "?" in lower:
+        found = _query(url.partition("?")[2], settings)
+    if not found and ("=" in lower or "/(" in lower):
+        found = _session(lower)
+    if not found:
+        for hint in _CALENDAR_HINTS:
+            if hint in lower:
+                found = _calendar(lower, settings, now)
+                break
+    return f"trap: {found}" if found else None
+
+
+def _path(segments: list[str], settings: TrapSettings) -> str | None:
+    count = len(segments) - (not segments[-1])  # a directory's last slash begins no segment
+    if count > settings.max_path_segments:
+        return f"path-depth ({count} segments)"
+    # A repetition is made of segments that were there before.
+    if len(set(segments)) > len(segments) - settings.max_repetitions:
+        return None
+    for period in range(1, min(_MAX_PERIOD, count // (settings.max_repetitions + 1)) + 1):
+        run = _repeated_run(segments, period, settings.max_repetitions)
+        if run:
+            return f"path-repetition ({_shown(run)} {settings.max_repetitions + 1} times)"
+    return None
+
+
+def _repeated_run(segments: list[str], period: int, repetitions: int) -> str | None:
+    """The first run of ``period`` segments, not all of them numbers, that is followed by itself so many times."""
+    same = 0
+    for place in range(period, len(segments)):
+        same = same + 1 if segments[place] == segments[place - period] else 0
+        if same >= period * repetitions:
+            run = segments[place - period + 1 : place + 1]
+            if not all(segment.isdigit() for segment in run):
+                return "/" + "/".join(run)
+    return None
+
+
+def _query(query: str, settings: TrapSettings) -> str | None:
+    if len(query) > settings.max_query_chars:
+        return f"query-growth ({len(query)} characters)"
+    parameters = query.split("&")
+    if len(parameters) > settings.max_parameters:
+        return f"query-growth ({len(parameters)} parameters)"
+    if len(parameters) > settings.max_same_parameter:
+        parameter, times = _commonest(filter(None, parameters))
+        if times > settings.max_same_parameter:
+            return f"query-growth ({_shown(parameter)} {times} times)"
+    if len(parameters) > settings.max_same_name:
+        name, times = _commonest(parameter.partition("=")[0] for parameter in parameters)
+        if times > settings.max_same_name:
+            return f"query-growth (parameter {_shown(name)} {times} times)"
+    return None
+
+
+def _commonest(texts: Iterable[str]) -> tuple[str, int]:
+    """The text that occurs most often, and how often."""
+    return max(Counter(texts).items(), key=itemgetter(1), default=("", 0))
+
+
+def _session(lower: str) -> str | None:
+    if match := _SESSION.search(lower):
+        return f"session-id ({match['name'] or match['other']})"
+    if match := _ASP_SESSION.search(lower):
+        return f"session-id ({_shown(match[0])})"
+    return None
+
+
+def _calendar(lower: str, settings: TrapSettings, now: float) -> str | None:
+    last_year = int(1970 + now / _YEAR_S) + settings.max_years_ahead
+    is_calendar = _CALENDAR.search(lower) is not None
+    dates = list(_DATE.finditer(lower)) if is_calendar else []
+    if (year := _YEAR.search(lower)) and (is_calendar or _MONTH.search(lower)):
+        dates.append(year)
+    for date in dates:
+        # An archive of old papers has years and months as well; only a calendar has none before its time.
+        if int(date[1]) > last_year or (is_calendar and int(date[1]) < settings.first_year):
+            return f"calendar ({_shown(date[0][1:])})"
+    return None
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+    return "".join(c if c.isprintable() else "\ufffd" for c in cut)

@@ -1,0 +1,163 @@
+"""Reading pages without being held up: one that could tie up the HTML parser is read in a process that can be killed.
+
+Tree construction as the HTML Standard prescribes it is quadratic in places, and lexbor cannot be
+interrupted: 0.5 MB of nested ``<div>`` take it 40 s. :func:`crawler.page.guard.is_light` tells the many
+pages that cannot do harm; the few others go to a child, which has one second for each.
+
+The child is this module run as a program: pickled arguments of :func:`read_page` come in on standard
+input, each with its length before it, and pickled :class:`PageFacts` go out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import select
+import struct
+import subprocess
+import sys
+import threading
+from typing import Any, BinaryIO
+
+from crawler.model import Fetched, PageFacts, Reading
+from crawler.page.guard import is_light
+from crawler.page.html import header_facts, read_page, unread_page
+
+#: What the child may take for one page, in seconds; an ordinary page of 1 MB takes it 0.05.
+PATIENCE_S = 1.0
+_START_S = 30.0
+_MAX_MEMORY_BYTES = 2 << 30
+_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+_LENGTH = struct.Struct(">Q")
+
+
+class PageReader:
+    """Reads what was fetched. Close it, or its child outlives it."""
+
+    def __init__(self, token: str, reading: Reading) -> None:
+        self._token = token
+        self._reading = reading
+        self._child = _Child()
+
+    async def read(self, result: Fetched) -> PageFacts:
+        """What a fetched document says; the event loop is never held up by a hostile one."""
+        arguments = self._arguments(result)
+        if result.content_type not in _HTML_TYPES:
+            return header_facts(**arguments)
+        if is_light(result.body):
+            return read_page(result.body, charset=result.charset, **arguments)
+        return await asyncio.to_thread(self._child.read, result.body, result.charset, arguments)
+
+    def _arguments(self, result: Fetched) -> dict[str, Any]:
+        return {
+            "url": result.url,
+            "headers": result.headers,
+            "token": self._token,
+            "reading": self._reading,
+            "now": result.finished_at,
+        }
+
+    def close(self) -> None:
+        self._child.stop()
+
+
+def read_within(body: bytes, charset: str | None, **arguments: Any) -> PageFacts:
+    """:func:`read_page`, held to :data:`PATIENCE_S` where the page is not light. Waits; for use without a loop."""
+    if is_light(body):
+        return read_page(body, charset=charset, **arguments)
+    child = _Child()
+    try:
+        return child.read(body, charset, arguments)
+    finally:
+        child.stop()
+
+
+class _Child:
+    """The process that reads heavy pages, started when the first one comes. One page at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def read(self, body: bytes, charset: str | None, arguments: dict[str, Any]) -> PageFacts:
+        with self._one_at_a_time:
+            answer = self._ask(pickle.dumps((body, charset, arguments)))
+        if answer is None:
+            return unread_page(f"the parser was given {PATIENCE_S:g} s and did not end", **arguments)
+        facts = pickle.loads(answer)
+        assert isinstance(facts, PageFacts)
+        return facts
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def _ask(self, question: bytes) -> bytes | None:
+        """The child's answer; ``None`` where it took too long or died, and was replaced."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            _write(process.stdin, question)
+            if select.select([process.stdout], [], [], PATIENCE_S)[0]:
+                return _read(process.stdout)
+        except (OSError, EOFError):
+            pass  # it died: out of memory, most likely
+        self.stop()
+        return None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the crawler, which ends its child itself
+        )
+        self._process = process
+        assert process.stdout is not None
+        if select.select([process.stdout], [], [], _START_S)[0]:
+            _read(process.stdout)  # its greeting: from here on, its time is the page's
+        return process
+
+
+def _write(stream: BinaryIO | Any, message: bytes) -> None:
+    stream.write(_LENGTH.pack(len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def _read(stream: BinaryIO | Any) -> bytes:
+    """One message. Raises :class:`EOFError` where the other side has gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    body = stream.read(_LENGTH.unpack(head)[0])
+    assert isinstance(body, bytes)
+    return body
+
+
+def _bound_memory() -> None:
+    """A page of 100 kB can make a tree of gigabytes: the child dies of it, nothing else does."""
+    try:
+        import resource
+    except ImportError:
+        return  # no such bound on this system
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
+
+
+def _serve() -> None:
+    _bound_memory()
+    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    _write(answers, b"ready")
+    while True:
+        try:
+            body, charset, arguments = pickle.loads(_read(questions))
+        except EOFError:
+            return
+        _write(answers, pickle.dumps(read_page(body, charset=charset, **arguments)))
+
+
+if __name__ == "__main__":
+    _serve()

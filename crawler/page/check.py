@@ -1,0 +1,88 @@
+"""``crawler page check --jsonl``: what a page says of itself, one case in, one answer out, no network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from crawler.model import Headers, PageFacts, Reading
+from crawler.page.html import read_page
+from crawler.url import NotCrawlable, canonicalise
+
+_ANSWERED = ("index", "follow", "title", "description", "keywords", "document_state", "canonical_url", "base_url")
+_PRODUCT_TOKEN = re.compile(r"\s*([A-Za-z0-9_-]*)")
+
+
+def check_case(
+    case: Mapping[str, Any], *, now: float = 0.0, read: Callable[..., PageFacts] = read_page
+) -> dict[str, Any]:
+    """Answer one case; ``read`` stands in for :func:`read_page` where hostile pages may come.
+
+    Of the case are read ``url`` and ``html`` (text, so no charset is guessed), ``headers`` (pairs of
+    name and value), ``agent`` (a product token or a whole ``User-Agent``), ``reading`` (default
+    ``strict``) and ``now``, in seconds since the epoch; the argument stands in where the case has none.
+    The answer has ``index, follow, title, description, keywords, document_state, canonical_url,
+    base_url, links``, and ``note`` where part of the page was not read. Raises ``ValueError`` that
+    names the key which is missing or wrong.
+    """
+    try:
+        url = canonicalise(_text(case, "url"))
+    except NotCrawlable as error:
+        raise ValueError(f"url: {error}") from None
+    facts = read(
+        _text(case, "html").encode("utf-8", "replace"),
+        url=url,
+        headers=_headers(case.get("headers")),
+        charset="utf-8",
+        token=_token(_text(case, "agent", "")),
+        reading=_reading(_text(case, "reading", Reading.STRICT.value)),
+        now=_now(now if case.get("now") is None else case["now"]),
+    )
+    answer: dict[str, Any] = {name: getattr(facts, name) for name in _ANSWERED}
+    answer["links"] = [
+        {"url": link.url, "anchor": link.anchor, "rel": link.rel, "follow": link.follow} for link in facts.links
+    ]
+    if facts.note:
+        answer["note"] = facts.note
+    return answer
+
+
+def _text(case: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = case.get(key)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise ValueError(f"{key}: must be text, not {'missing' if value is None else type(value).__name__}")
+    return value
+
+
+def _token(agent: str) -> str:
+    found = _PRODUCT_TOKEN.match(agent)
+    return found[1] if found else ""
+
+
+def _headers(value: object) -> Headers:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise ValueError('headers: must be a list of [name, value] pairs, such as [["Link", "…"]]')
+    pairs = []
+    for pair in value:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+            raise ValueError('headers: must be a list of [name, value] pairs, such as [["Link", "…"]]')
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
+
+
+def _reading(value: str) -> Reading:
+    try:
+        return Reading(value)
+    except ValueError:
+        raise ValueError(f"reading: must be one of {', '.join(Reading)}, not {value[:50]!r}") from None
+
+
+def _now(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+        raise ValueError("now: must be a number of seconds since the epoch")
+    return float(value)

@@ -1,0 +1,108 @@
+"""From a body to its characters, piece by piece: gzip (RFC 1952), then the encoding (XML 1.0, appendix F)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator
+
+from crawler.sitemaps.findings import Stop
+
+_GZIP = b"\x1f\x8b"
+_SLICE_BYTES = 16_384  # small, for zlib copies what it has not consumed yet
+_PIECE_BYTES = 65_536
+_HEAD_BYTES = 1024
+#: Gzip members in one body; packers that work in blocks write one for every 64 KiB.
+_MAX_MEMBERS = 1000
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
+# Python has codecs that no XML is in (``idna``, ``unicode_escape``), so only known families are looked up.
+_ENCODINGS = re.compile(
+    r"(us-)?ascii|iso-8859-\d\d?|latin-?\d|(windows-|cp)125\d|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|euc-(jp|kr)"
+)
+
+
+def characters(body: bytes, max_bytes: int) -> Iterator[str]:
+    """The text of ``body`` in pieces, unpacked if it is gzip by its first octets, whatever it was called.
+
+    What stands before the first visible character (byte order marks, blank lines) is left out. Octets that mean
+    nothing become U+FFFD. Raises :class:`~crawler.sitemaps.findings.Stop`, after everything that could be had, where
+    the gzip is broken or there is more than ``max_bytes`` of it.
+    """
+    decoder: codecs.IncrementalDecoder | None = None
+    begun = False
+    for piece in _octets(body, max_bytes):
+        if decoder is None:
+            decoder = codecs.getincrementaldecoder(_codec(piece))("replace")
+        text = decoder.decode(piece)
+        if not begun:
+            text = text.lstrip("\ufeff \t\r\n")
+            begun = bool(text)
+        if text:
+            yield text
+    if decoder is not None:
+        yield decoder.decode(b"", True)
+
+
+def _codec(head: bytes) -> str:
+    """The codec for a body that begins with ``head``; UTF-8 where nothing (known) is declared."""
+    for bom, codec in _BOMS:
+        if head.startswith(bom):
+            return codec
+    if head.startswith(b"<\x00"):
+        return "utf-16-le"
+    if head.startswith(b"\x00<"):
+        return "utf-16-be"
+    declared = _DECLARATION.match(head[:_HEAD_BYTES])
+    # A declaration of UTF-16 that could be read as ASCII is wrong, and passed over with all others.
+    name = declared[1].decode("ascii").lower() if declared else ""
+    return codecs.lookup(name).name if _ENCODINGS.fullmatch(name) and _is_known(name) else "utf-8"
+
+
+def _is_known(name: str) -> bool:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return False
+    return True
+
+
+def _octets(body: bytes, max_bytes: int) -> Iterator[bytes]:
+    """The body unpacked, in pieces of bounded size, none empty; ``max_bytes`` in all."""
+    room = max_bytes
+    for piece in _gunzip(body) if body.startswith(_GZIP) else _slices(body, _PIECE_BYTES):
+        if len(piece) > room:
+            yield piece[:room]
+            raise Stop(f"more than {max_bytes} bytes")
+        room -= len(piece)
+        if piece:
+            yield piece
+
+
+def _slices(body: bytes, size: int) -> Iterator[bytes]:
+    return (body[start : start + size] for start in range(0, len(body), size))
+
+
+def _gunzip(body: bytes) -> Iterator[bytes]:
+    """A series of gzip members read as one; what follows that is none, is padding."""
+    stream = zlib.decompressobj(31)
+    members = 1
+    try:
+        for data in _slices(body, _SLICE_BYTES):
+            while data:
+                if stream.eof:
+                    if not data.startswith(_GZIP[: len(data)]):
+                        return
+                    members += 1
+                    if members > _MAX_MEMBERS:
+                        raise Stop(f"gzip: more than {_MAX_MEMBERS} members")
+                    stream = zlib.decompressobj(31)
+                yield stream.decompress(data, _PIECE_BYTES)
+                data = stream.unused_data if stream.eof else stream.unconsumed_tail
+        yield stream.decompress(b"", _PIECE_BYTES)
+    except zlib.error as error:
+        raise Stop(f"gzip: broken ({error})") from None
+    if not stream.eof:
+        raise Stop("gzip: it ends too early")

@@ -1,0 +1,115 @@
+"""The ``crawler`` command as tests use it: in a process of its own, or, where only its words matter, in this one."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from crawler.cli import main
+
+ROOT = Path(__file__).parents[1]
+
+#: Options for the test webs, whose names exist nowhere.
+LOOPBACK = ("--resolve", "*.test=127.0.0.1", "--allow-private", "--no-progress")
+
+#: A configuration that hurries, for servers that are ours.
+HASTY = """
+[politeness]
+delay = 0.05
+slow_factor = 0
+backoff_first = 0.2
+[robots]
+retry_first = 0.2
+[fetch]
+retry_pause = 0.2
+retries = 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def crawler(
+    *arguments: str | Path,
+    stdin: bytes | None = None,
+    timeout_s: float = 60,
+    cwd: Path | None = None,
+    before: Callable[[], object] | None = None,
+    under: Sequence[str] = (),
+) -> Ended:
+    """Run ``crawler`` to its end, ``under`` another command. Whatever it ends with, it never shows a traceback."""
+    done = subprocess.run(
+        [*under, *_command(arguments)],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        timeout=timeout_s,
+        cwd=cwd,
+        env=_environment(),
+        preexec_fn=before,
+        check=False,
+    )
+    ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert "Traceback" not in ended.err, ended.err
+    return ended
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    """Start ``crawler``, to be ended by whoever asked."""
+    return subprocess.Popen(
+        _command(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
+    """Wait for a started command."""
+    out, err = process.communicate(timeout=timeout_s)
+    assert "Traceback" not in err, err
+    return Ended(process.returncode, out, err)
+
+
+def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
+    """Run the command within this process: ten times as fast."""
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["crawler", *map(str, arguments)]
+    source = io.TextIOWrapper(io.BytesIO(stdin))
+    given = (mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", source))
+    with given[0], given[1], redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    assert isinstance(code, int)
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 10) -> None:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for: {what}"
+        time.sleep(0.01)
+
+
+def _command(arguments: Sequence[str | Path]) -> list[str]:
+    return [sys.executable, "-m", "crawler", *map(str, arguments)]
+
+
+def _environment() -> dict[str, str]:
+    """Ours without what would change how the command looks, importing this checkout from any folder."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,0 +1,220 @@
+"""Groups are claimed, worked on by one, and come back at their time; nothing is lost by a crash."""
+
+from __future__ import annotations
+
+from crawler.frontier.politeness import Pace
+from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, retried, robots
+
+A, B = "http://a.test/", "http://b.test/"
+
+
+async def test_seeds_are_queued_at_depth_0_and_remembered(harness: Harness) -> None:
+    await harness.store.add_seeds([(A, None), (B, "scope: not there")])
+    assert sorted(await harness.store.seeds()) == [A, B]
+    assert await harness.urls("state, reason, depth, discovered_from") == {
+        A: ("queued", "", 0, None),
+        B: ("excluded", "scope: not there", 0, None),
+    }
+    assert await harness.store.queued_count() == 1
+
+
+async def test_a_seed_named_again_changes_nothing(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0]))
+    await harness.seed(A)
+    assert await harness.urls() == {A: "fetched"}
+    assert await harness.claim() == []
+
+
+async def test_a_found_url_named_as_a_seed_comes_to_depth_0_with_what_follows_from_it(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}x"]))
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}y"]))
+    await harness.seed(f"{A}x")
+    assert await harness.urls("depth") == {A: 0, f"{A}x": 0, f"{A}y": 1}
+
+
+async def test_a_claimed_group_is_not_claimed_again_until_it_is_released(harness: Harness) -> None:
+    await harness.seed(A, B)
+    (first,) = await harness.claim(groups=1)
+    (second,) = await harness.claim()
+    assert {first.group, second.group} == {"a.test", "b.test"}
+    assert await harness.claim() == []
+    assert await harness.store.next_ready() is None
+    await harness.turn(released=[first.group_id])
+    (again,) = await harness.claim()
+    assert queued_urls([again]) == queued_urls([first])
+
+
+async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    pace = Pace(NOW + 60, 60.0, 5.0, "Crawl-delay")
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}x"]), pace=pace)
+    assert await harness.claim() == []
+    ready = await harness.store.next_ready()
+    assert ready is not None
+    assert (ready.group, ready.until, ready.reason) == ("a.test", NOW + 60, "Crawl-delay")
+    assert await harness.store.waiting(NOW, 10) == [ready]
+    assert await harness.store.group_pace("a.test") == pace
+    harness.now = NOW + 59.5
+    (claim,) = await harness.claim()  # a little early: its worker waits
+    assert claim.pace == pace
+
+
+async def test_the_pace_of_a_group_that_nobody_has_claimed_is_kept_too(harness: Harness) -> None:
+    await harness.turn(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, "delay")})
+    assert (await harness.store.group_pace("hop.test")).next_at == NOW + 9
+    assert await harness.store.group_pace("never.test") == Pace()
+
+
+async def test_a_group_released_and_ready_is_claimed_in_the_same_turn(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    result = await harness.turn(fetched(claim.urls[0], [f"{A}x"]), released=[claim.group_id], groups=1)
+    assert queued_urls(result.claims) == [f"{A}x"]
+
+
+async def test_a_batch_brings_the_nearest_urls_first_and_no_more_than_asked(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}{n}" for n in range(5)]))
+    (claim,) = await harness.claim(per_group=1)
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}deep"]))
+    (claim,) = await harness.claim(per_group=4)
+    assert [queued.depth for queued in claim.urls] == [1] * 4
+    await harness.turn(released=[claim.group_id])
+    (claim,) = await harness.claim()
+    assert [queued.depth for queued in claim.urls] == [1, 1, 1, 1, 2]
+
+
+async def test_groups_that_have_waited_longest_come_first(harness: Harness) -> None:
+    await harness.seed(A, B, "http://c.test/")
+    claims = {claim.group: claim for claim in await harness.claim()}
+    paces = {"a.test": Pace(NOW - 1), "b.test": Pace(NOW - 3), "c.test": Pace(NOW - 2)}
+    await harness.turn(released=[claim.group_id for claim in claims.values()], paces=paces)
+    assert [claim.group for claim in await harness.claim(groups=2)] == ["b.test", "c.test"]
+
+
+async def test_schemes_and_ports_of_a_host_are_one_group(harness: Harness) -> None:
+    await harness.seed(A, "https://a.test/", "http://a.test:8080/")
+    (claim,) = await harness.claim()
+    assert {site.name for site in claim.sites.values()} == {"http://a.test", "https://a.test", "http://a.test:8080"}
+    assert len(claim.urls) == 3
+
+
+async def test_a_retry_waits_for_its_time(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, retried(claim.urls[0], NOW + 30))
+    assert await harness.urls("state, attempts, next_at") == {A: ("queued", 1, NOW + 30)}
+    assert await harness.claim() == []
+    harness.now = NOW + 30
+    (claim,) = await harness.claim()
+    assert (claim.urls[0].attempts, claim.urls[0].due_at) == (1, NOW + 30)
+    await harness.commit(claim, fetched(claim.urls[0]))
+    assert await harness.urls() == {A: "fetched"}
+    assert await harness.store.queued_count() == 0
+
+
+async def test_a_deferred_site_waits_while_others_of_its_group_go_on(harness: Harness) -> None:
+    await harness.seed(A, "https://a.test/")
+    (claim,) = await harness.claim()
+    site = next(site for site in claim.sites.values() if site.name == "http://a.test")
+    await harness.news(site.id, site.name, deferred(NOW, NOW + 60))
+    await harness.turn(released=[claim.group_id])
+    (claim,) = await harness.claim()
+    assert queued_urls([claim]) == ["https://a.test/"]
+    await harness.commit(claim, fetched(claim.urls[0]))
+    assert await harness.claim() == []
+    assert [(wait.until, wait.reason) for wait in await harness.store.waiting(NOW, 9)] == [
+        (NOW + 60, "robots.txt: 503")
+    ]
+    harness.now = NOW + 60
+    (claim,) = await harness.claim()
+    copy = claim.sites[site.id].copy
+    assert copy is not None
+    assert (copy.failures, copy.retry_at, copy.failing_since) == (1, NOW + 60, NOW)
+
+
+async def test_what_was_in_flight_at_a_crash_is_still_queued_and_its_pause_kept(harness: Harness) -> None:
+    await harness.seed(A, B)
+    claims = {claim.group: claim for claim in await harness.claim()}
+    await harness.turn(paces={"a.test": Pace(NOW + 1, 25.0, 0.0, "Crawl-delay")})
+    await harness.commit(claims["b.test"], failed(claims["b.test"].urls[0]))
+    harness.now = NOW + 5
+    await harness.reopen()
+    assert await harness.urls() == {A: "queued", B: "failed"}
+    pace = await harness.store.group_pace("a.test")
+    assert (pace.next_at, pace.waits_for) == (NOW + 30, "pause after a crash")
+    assert await harness.claim() == []
+    harness.now = NOW + 30
+    assert queued_urls(await harness.claim()) == [A]
+
+
+async def test_a_group_that_was_released_before_the_crash_need_not_wait(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}x"]))
+    await harness.reopen()
+    assert queued_urls(await harness.claim()) == [f"{A}x"]
+
+
+async def test_pages_per_site_are_counted_over_all_runs(harness: Harness) -> None:
+    harness.pages_per_site = 2
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0], [f"{A}{n}" for n in range(5)]))
+    (claim,) = await harness.claim()
+    assert len(claim.urls) == 1
+    await harness.commit(claim, fetched(claim.urls[0]))
+    assert await harness.claim() == []
+    assert await harness.store.next_ready() is None
+    await harness.reopen()
+    assert await harness.claim() == []
+    harness.pages_per_site = 4
+    await harness.store.prepare(4)
+    (claim,) = await harness.claim()
+    assert len(claim.urls) == 2
+    assert await harness.store.fetched_count() == 2
+
+
+async def test_the_robots_copy_in_force_comes_with_the_claim(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    (site,) = claim.sites.values()
+    assert (site.copy, site.robots_id) == (None, None)
+    copy = robots(etag='"1"', last_modified="then", note="a note")
+    number = await harness.news(site.id, site.name, copy, crawl_delay_s=7.0)
+    await harness.turn(released=[claim.group_id])
+    (claim,) = await harness.claim()
+    (site,) = claim.sites.values()
+    assert (site.copy, site.robots_id, site.crawl_delay_s) == (copy, number, 7.0)
+    assert await harness.store.crawl_delay("http://a.test") == 7.0
+    assert await harness.store.crawl_delay("http://unknown.test") is None
+
+
+async def test_the_settings_of_the_run_before_are_remembered(harness: Harness) -> None:
+    assert await harness.store.last_settings() is None
+    await harness.reopen(settings={"depth": [1, 2]})
+    assert await harness.store.last_settings() == {}
+    await harness.store.end_run("done", NOW + 9)
+    await harness.reopen()
+    assert await harness.store.last_settings() == {"depth": [1, 2]}
+    runs = await harness.store.query("SELECT finished_at, ended_by FROM run ORDER BY id")
+    assert [tuple(run.values()) for run in runs] == [(None, None), (NOW + 9, "done"), (None, None)]
+
+
+async def test_excluded_urls_are_listed_in_parts_and_put_back(harness: Harness) -> None:
+    seeds = [(f"{A}{n}", "scope: narrow") for n in range(5)]
+    await harness.store.add_seeds(seeds)
+    first = await harness.store.excluded(-1, 3)
+    rest = await harness.store.excluded(first[-1][0], 3)
+    assert sorted(row[1] for row in first + rest) == sorted(url for url, _ in seeds)
+    assert {row[2:] for row in first + rest} == {("scope: narrow", 0, True)}
+    await harness.store.requeue([first[0][0], rest[0][0]])
+    await harness.store.prepare(None)
+    assert sorted(queued_urls(await harness.claim())) == sorted([first[0][1], rest[0][1]])

@@ -1,0 +1,200 @@
+"""What only the SQLite store has: a file that may be full, damaged, foreign, older or newer, and colliding hashes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
+from crawler.store import connection, sqlite, sqlite_offers
+from crawler.store.sqlite import SqliteStore
+from tests.contract.visits import Harness, fetched, queued_urls
+
+A = "http://a.test/"
+
+
+@pytest.fixture
+async def store(db_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(db_path)
+    yield store
+    await store.close()
+
+
+async def open_and_close(path: Path, *, read_only: bool = False) -> None:
+    await (await SqliteStore.open(path, read_only=read_only)).close()
+
+
+def run_sql(path: Path, script: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(path) as db:
+        rows = db.execute(script).fetchall()
+    db.close()
+    return rows
+
+
+async def test_a_store_made_by_a_newer_crawler_is_refused_and_left_alone(db_path: Path) -> None:
+    await open_and_close(db_path)
+    run_sql(db_path, "PRAGMA user_version = 999")
+    with pytest.raises(StoreVersionError, match="newer crawler"):
+        await open_and_close(db_path)
+    assert run_sql(db_path, "PRAGMA user_version") == [(999,)]
+
+
+async def test_a_foreign_sqlite_file_is_refused_and_left_alone(db_path: Path) -> None:
+    run_sql(db_path, "CREATE TABLE accounts (money)")
+    before = db_path.read_bytes()
+    with pytest.raises(UsageError, match="no crawl store"):
+        await open_and_close(db_path)
+    assert db_path.read_bytes() == before
+
+
+async def test_an_empty_file_becomes_a_store(db_path: Path) -> None:
+    db_path.touch()
+    await open_and_close(db_path)
+    assert run_sql(db_path, "PRAGMA user_version") == [(1,)]
+
+
+async def test_an_older_store_is_migrated_by_a_run_but_not_by_a_look(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await open_and_close(db_path)
+    newer = [*connection._migrations(), "ALTER TABLE url ADD COLUMN colour TEXT;", "UPDATE url SET colour = 'red';"]
+    monkeypatch.setattr(connection, "_migrations", lambda: newer)
+    with pytest.raises(UsageError, match="older store"):
+        await open_and_close(db_path, read_only=True)
+    await open_and_close(db_path)
+    assert run_sql(db_path, "PRAGMA user_version") == [(3,)]
+    assert run_sql(db_path, "SELECT colour FROM url") == []
+    await open_and_close(db_path, read_only=True)
+
+
+async def test_a_migration_that_fails_leaves_the_store_as_it_was(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await open_and_close(db_path)
+    broken = [*connection._migrations(), "ALTER TABLE url ADD COLUMN colour TEXT; SELECT nonsense FROM nowhere;"]
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "_migrations", lambda: broken)
+        with pytest.raises(StoreError, match="nowhere"):
+            await open_and_close(db_path)
+    await open_and_close(db_path)
+    assert run_sql(db_path, "SELECT count(*) FROM pragma_table_info('url') WHERE name = 'colour'") == [(0,)]
+
+
+async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore, db_path: Path) -> None:
+    with pytest.raises(StoreInUse, match="another `crawler run`"):
+        await SqliteStore.open(db_path)
+    await open_and_close(db_path, read_only=True)
+
+
+async def test_a_store_can_be_opened_again_once_it_is_closed(db_path: Path) -> None:
+    for _ in range(3):
+        await open_and_close(db_path)
+
+
+async def test_looking_at_a_store_that_is_not_there_makes_none(db_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such store"):
+        await open_and_close(db_path, read_only=True)
+    assert not db_path.exists()
+    with pytest.raises(UsageError, match="does not exist"):
+        await open_and_close(db_path.parent / "nowhere" / "crawl.db")
+
+
+async def test_a_file_that_is_no_database_is_a_store_error(db_path: Path) -> None:
+    db_path.write_bytes(b"no database at all, " * 1000)
+    for read_only in (True, False):
+        with pytest.raises(StoreError, match="damaged or no SQLite store"):
+            await open_and_close(db_path, read_only=read_only)
+
+
+async def test_a_damaged_file_is_a_store_error(db_path: Path) -> None:
+    await _fill(db_path)
+    run_sql(db_path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(db_path.read_bytes())
+    for start in range(3 * 8192, len(content), 8192):
+        content[start : start + 200] = b"\xff" * 200
+    db_path.write_bytes(content)
+    with pytest.raises(StoreError, match="malformed"):
+        await _fill(db_path)
+
+
+async def _fill(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    try:
+        await store.start_run({}, 0.0)
+        await store.add_seeds([(f"http://h{n % 7}.test/{n}", None) for n in range(3000)])
+        await store.counts()
+    finally:
+        await store.close()
+
+
+async def test_a_full_disk_is_a_store_error_and_what_was_committed_is_kept(db_path: Path) -> None:
+    harness = Harness(lambda: SqliteStore.open(db_path))
+    await harness.reopen()
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.turn(fetched(claim.urls[0], [f"{A}kept"]))
+    (pages,) = (await harness.store.query("PRAGMA page_count"))[0].values()
+    await harness.store.query(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(StoreError, match=r"disk is full; what was committed is kept"):
+        await harness.turn(fetched(claim.urls[0], [f"{A}lost{n:0200}" for n in range(500)]))
+    assert await harness.urls() == {A: "fetched", f"{A}kept": "queued"}
+    await harness.store.query("PRAGMA max_page_count = 1000000")
+    await harness.turn(fetched(claim.urls[0], [f"{A}found{n}" for n in range(500)]), released=[claim.group_id])
+    assert len(await harness.urls()) == 502
+    await harness.reopen()
+    assert len(queued_urls(await harness.claim(per_group=1000))) == 501
+    await harness.close()
+
+
+async def test_urls_whose_hashes_collide_are_told_apart(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def colliding(site_id: int, path: str) -> int:
+        return site_id << sqlite_offers.HASH_BITS | len(path) % 3
+
+    monkeypatch.setattr(sqlite_offers, "url_number", colliding)
+    monkeypatch.setattr(sqlite, "url_number", colliding)
+    harness = Harness(lambda: SqliteStore.open(db_path))
+    await harness.reopen()
+    urls = {f"http://h{n % 2}.test/{'p' * (n % 5)}{n}" for n in range(40)}
+    await harness.seed(*sorted(urls))
+    await harness.seed(*sorted(urls))  # found again, not added again
+    claims = await harness.claim()
+    assert sorted(queued_urls(claims)) == sorted(urls)
+    for claim in claims:
+        visits = [fetched(queued, [f"{queued.url}/x"], body=queued.url.encode()) for queued in claim.urls]
+        await harness.commit(claim, *visits)
+    numbers = {url: await harness.store.find(url) for url in urls}
+    assert None not in numbers.values()
+    assert len(set(numbers.values())) == 40
+    assert {url: await harness.store.body(url) for url in urls} == {url: url.encode() for url in urls}
+    assert await harness.urls() == dict.fromkeys(urls, "fetched") | {f"{url}/x": "queued" for url in urls}
+    await harness.close()
+
+
+async def test_many_sites_may_be_forgotten_while_they_are_needed(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_offers, "_SITES_KEPT", 3)
+    harness = Harness(lambda: SqliteStore.open(db_path))
+    await harness.reopen()
+    for start in range(0, 20, 2):
+        await harness.seed(*(f"http://h{n}.test/" for n in range(start, start + 6)))
+    assert len(await harness.urls()) == 24
+    await harness.close()
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_cancelled_transaction_leaves_none_open(store: SqliteStore, steps: int) -> None:
+    task = asyncio.create_task(store.add_seeds([(f"http://h{n}.test/", None) for n in range(300)]))
+    for _ in range(steps):
+        await asyncio.sleep(0 if steps < 6 else 0.001)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled() or task.exception() is None
+    await store.add_seeds([(A, None)])
+    seeds = await store.seeds()
+    assert A in seeds
+    assert len(seeds) in (1, 301), "all of it or nothing"

@@ -1,0 +1,380 @@
+"""The command in a process of its own: exit codes, signals, stores that fail, what is printed and what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.demo.pages import Fault, Page
+from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
+from tests.web import LoopbackWeb
+
+
+def chain(length: int, *, body: str = "") -> dict[str, Page]:
+    """A site whose pages each link to the next."""
+    pages = {f"/{n}": Page(f"<title>{n}</title><a href=/{n + 1}>next</a>{body}") for n in range(length)}
+    return pages | {"/": Page("<title>start</title><a href=/0>first</a>")}
+
+
+@pytest.fixture
+def web(loopback: LoopbackWeb) -> LoopbackWeb:
+    loopback.sites["a.test"] = chain(3) | {"/2": Page("<title>2</title><a href=/gone>gone</a>")}
+    return loopback
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Path:
+    (tmp_path / "hasty.toml").write_text(HASTY)
+    return tmp_path / "hasty.toml"
+
+
+def states(db: Path) -> dict[str, int]:
+    connection = sqlite3.connect(db)
+    try:
+        return dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+    finally:
+        connection.close()
+
+
+# --- a crawl that ends by itself ------------------------------------------------------------------
+
+
+def test_a_finished_crawl_its_summary_and_what_can_be_asked_of_it(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    url = web.url("a.test")
+    ended = crawler("run", url, "--config", hasty, *LOOPBACK, "--db", db_path, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    result = json.loads(ended.out)
+    assert ended.out.count("\n") == 1
+    assert result["ended_by"] == "nothing is left in the frontier"
+    assert result["urls"] == {"queued": 0, "fetched": 4, "redirected": 0, "excluded": 0, "failed": 1}
+    assert (result["pages"], result["links"], result["run"]["requests"]) == (4, 4, len(web.log))
+    assert result["run"]["troubles"] == {"404": 2}
+
+    again = here("run", "--config", hasty, *LOOPBACK, "--db", db_path)
+    assert again.code == 0
+    assert "nothing is left in the frontier" in again.out
+    assert "0 pages, 0 requests" in again.out
+    assert "4 pages, 4 links" in again.out
+
+    seen = json.loads(here("status", "--db", db_path, "--json").out)
+    assert seen["urls"] == result["urls"]
+    assert seen["last_run"]["ended_by"] == "nothing is left in the frontier"
+    assert seen["failed_for"] == {"404 Not Found": 1}
+    assert [site["site"] for site in seen["sites"]] == [url.rstrip("/")]
+    text = here("status", "--db", db_path).out
+    assert "0 queued, 4 fetched, 0 redirected, 0 excluded, 1 failed" in text
+    assert "nothing is left in the frontier" in text
+
+    why = json.loads(here("why", web.url("a.test", "/2"), "--db", db_path, "--json").out)
+    assert (why["state"], why["reason"], why["depth"]) == ("fetched", "200", 3)
+    assert why["chain"] == [web.url("a.test", path) for path in ("/", "/0", "/1", "/2")]
+    assert why["linked_from"]["first"][0] == {"url": web.url("a.test", "/1"), "anchor": "next", "rel": ""}
+    text = here("why", web.url("a.test", "/gone"), "--db", db_path).out
+    assert "failed: 404 Not Found" in text
+    assert "404, no instructions, so everything is allowed" in text
+
+
+def test_nothing_but_the_summary_is_printed_where_there_is_no_terminal(web: LoopbackWeb, db_path: Path) -> None:
+    options = [option for option in LOOPBACK if option != "--no-progress"]
+    ended = crawler("run", web.url("a.test"), "--delay", "0", *options, "--db", db_path)
+    assert (ended.code, ended.err) == (0, "")
+    assert "\x1b" not in ended.out
+    assert ended.out.startswith("Ended")
+    assert "Ctrl-C" not in ended.out
+
+
+def test_a_terminal_shows_the_crawl_as_it_goes(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = chain(30)
+    options = [option for option in LOOPBACK if option != "--no-progress"]
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "crawler", "run", web.url("a.test"), *options, "--db", str(db_path)]
+    process = subprocess.Popen([*command, "--delay", "0.05"], stdout=slave, stderr=slave, stdin=slave)
+    os.close(slave)
+    shown = b"".join(_read(master))
+    assert process.wait() == 0
+    assert b"sites worked on" in shown
+    assert b"Ctrl-C stops; the same command goes on" in shown
+    assert b"nothing is left in the frontier" in shown
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    try:
+        while chunk := os.read(terminal, 65536):
+            yield chunk
+    except OSError:  # how a pseudo-terminal tells that nobody writes to it any more
+        os.close(terminal)
+
+
+def test_every_option_is_taken(web: LoopbackWeb, db_path: Path, tmp_path: Path, hasty: Path) -> None:
+    (tmp_path / "seeds.txt").write_text(f"# seeds\n{web.url('a.test')}\nnone\n")
+    options = {
+        "--db": db_path, "--seeds": tmp_path / "seeds.txt", "--config": hasty, "--contact": "crawl@example.org",
+        "--agent": "FigTree", "--delay": "0.05", "--max-pages": "50", "--max-pages-per-site": "50", "--max-depth": "2",
+        "--max-time": "30", "--scope": "host", "--include": "test", "--exclude": "/x$", "--concurrency": "4",
+        "--workers": "1", "--reading": "rfc9309", "--resolve": "*.test=127.0.0.1",
+    }  # fmt: skip
+    flags = ("--skip-bad-seeds", "--allow-private", "--no-progress", "--json", "--include", "a", "--exclude", "/y$")
+    ended = crawler("run", web.url("a.test"), *(text for option in options.items() for text in option), *flags)
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["urls"]["excluded"] == 1  # /2 is too deep
+    assert {hit.user_agent for hit in web.log} == {"FigTree/0.1.0 (+mailto:crawl@example.org)"}
+
+
+def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = chain(200)
+    begin = ("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0.02")
+    pages = here(*begin, "--max-pages", "3")
+    assert pages.code == 0
+    assert "--max-pages reached (3)" in pages.out
+    assert states(db_path)["fetched"] == 3
+    timed = here(*begin, "--max-time", "0.5")
+    assert timed.code == 0
+    assert "--max-time is over" in timed.out
+    per_site = here(*begin, "--max-pages-per-site", str(states(db_path)["fetched"] + 2))
+    assert per_site.code == 0
+    assert "--max-pages-per-site" in per_site.out
+
+
+# --- signals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
+    number: signal.Signals, web: LoopbackWeb, db_path: Path, hasty: Path
+) -> None:
+    """With an answer in flight that takes two seconds; and later with other options."""
+    web.sites["a.test"] = chain(20) | {"/1": Page("<title>1</title><a href=/2>next</a>", delay_s=2)}
+    options = ("--config", hasty, *LOOPBACK, "--db", db_path)
+    process = start("run", web.url("a.test"), *options)
+    until(lambda: len(web.log) >= 3, "the third request")
+    time.sleep(0.3)
+    running = json.loads(here("status", "--db", db_path, "--json").out)
+    assert running["last_run"]["finished_at"] is None
+    sent_at = time.monotonic()
+    process.send_signal(number)
+    ended = finish(process)
+    assert time.monotonic() - sent_at < 10
+    assert (ended.code, ended.err) == (3, "")
+    assert f"stopped by {number.name}; the same command goes on" in ended.out
+    assert {hit.path: hit.status for hit in web.log}["/1"] == 200, "the answer in flight was waited for"
+    stopped = json.loads(here("status", "--db", db_path, "--json").out)
+    assert stopped["urls"] == {"queued": 1, "fetched": 3, "redirected": 0, "excluded": 0, "failed": 0}
+    assert stopped["last_run"]["ended_by"].startswith("stopped by")
+    assert here("why", web.url("a.test", "/2"), "--db", db_path).out.count("queued: waits in the frontier") == 1
+
+    shallow = here("run", *options, "--max-depth", "5")
+    assert shallow.code == 0
+    assert states(db_path) == {"fetched": 6, "excluded": 1}
+    assert here("run", *options).code == 0
+    assert states(db_path)["fetched"] == 21
+    paths = [hit.path for hit in web.log if hit.path != "/robots.txt"]
+    assert len(paths) == len(set(paths)), "nothing was fetched twice"
+
+
+def test_a_server_that_never_answers_does_not_hold_up_the_end(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    web.sites["a.test"] = {"/": Page(fault=Fault.HANG), "/robots.txt": Page("", content_type="text/plain")}
+    process = start("run", web.url("a.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
+    until(lambda: len(web.log) >= 1, "robots.txt")
+    time.sleep(0.3)
+    sent_at = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert finish(process).code == 3
+    assert time.monotonic() - sent_at < 10
+    assert states(db_path) == {"queued": 1}
+
+
+def test_a_crawl_that_only_waits_stops_at_once(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = {"/robots.txt": Page("", status=503, headers=(("Retry-After", "3600"),))}
+    process = start("run", web.url("a.test"), *LOOPBACK, "--db", db_path)
+    until(lambda: len(web.log) == 1 and states_or_none(db_path) == {"queued": 1}, "robots.txt")
+    time.sleep(0.5)
+    text = here("status", "--db", db_path).out
+    assert "for a.test until " in text
+    assert "robots.txt: 503" in text
+    why = here("why", web.url("a.test"), "--db", db_path).out
+    assert "could not be had, so nothing is fetched until it can" in why
+    sent_at = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert finish(process).code == 3
+    assert time.monotonic() - sent_at < 2
+
+
+def states_or_none(db: Path) -> dict[str, int] | None:
+    try:
+        return states(db)
+    except sqlite3.Error:
+        return None
+
+
+def test_a_second_crawl_into_the_same_store_is_refused(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = chain(500)
+    process = start("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0.05")
+    until(lambda: len(web.log) >= 2, "the first requests")
+    second = here("run", web.url("a.test"), *LOOPBACK, "--db", db_path)
+    assert second.code == 2
+    assert "another `crawler run` is crawling into this store" in second.err
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert finish(process).code == 3
+    assert here("run", *LOOPBACK, "--db", db_path, "--max-pages", "1").code == 0
+
+
+# --- stores that fail ---------------------------------------------------------------------------
+
+
+def big_site(pages: int = 40) -> dict[str, Page]:
+    """Pages that do not compress, so that the store grows."""
+    chance = random.Random(1)
+    return chain(pages) | {
+        f"/{n}": Page(f"<a href=/{n + 1}>next</a><p>{chance.randbytes(30_000).hex()}") for n in range(pages)
+    }
+
+
+def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = big_site()
+    options = ("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0")
+
+    def little_room() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
+
+    ended = crawler(*options, before=little_room)
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err.count("\n") == 1
+    assert "make room and run the same command again" in ended.err
+    kept = states(db_path).get("fetched", 0)
+    assert 0 < kept < 40
+    assert crawler(*options).code == 0
+    assert states(db_path) == {"fetched": 41, "failed": 1}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_small_file_system_that_is_full(web: LoopbackWeb, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", small], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting is not permitted here")
+    try:
+        web.sites["a.test"] = big_site()
+        options = ("run", web.url("a.test"), *LOOPBACK, "--db", small / "c.db", "--delay", "0")
+        ended = crawler(*options)
+        assert (ended.code, ended.out) == (4, "")
+        assert "disk is full" in ended.err
+        subprocess.run(["mount", "-o", "remount,size=50m", small], check=True)
+        assert crawler(*options).code == 0
+        assert states(small / "c.db") == {"fetched": 41, "failed": 1}
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+@pytest.mark.parametrize("command", ["run", "status", "why"])
+@pytest.mark.parametrize("damage", ["no database", "garbage inside", "cut short"])
+def test_a_damaged_store(command: str, damage: str, web: LoopbackWeb, db_path: Path) -> None:
+    url = web.url("a.test")
+    assert here("run", url, *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
+    whole = db_path.read_bytes()
+    chance = random.Random(2)
+    match damage:
+        case "no database":
+            db_path.write_bytes(b"this is my diary, not a crawl\n" * 1000)
+        case "garbage inside":
+            db_path.write_bytes(whole[:100] + chance.randbytes(len(whole) - 100))
+        case _:
+            db_path.write_bytes(whole[: len(whole) // 3])
+    given: tuple[Any, ...] = (url, *LOOPBACK) if command == "run" else (url,) if command == "why" else ()
+    ended = crawler(command, *given, "--db", db_path)
+    assert ended.code == 4, ended
+    assert ended.out == ""
+    assert ended.err.count("\n") == 1
+    assert "damaged or no SQLite store" in ended.err
+
+
+#: Root may write everywhere; without this capability it is a user like others.
+_PLAIN_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A folder that may not be written to."""
+    if _PLAIN_USER and shutil.which("setpriv") is None:
+        pytest.skip("root may write everywhere")
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    yield folder
+    folder.chmod(0o755)
+
+
+def test_a_folder_that_may_not_be_written_to(web: LoopbackWeb, read_only: Path) -> None:
+    db = read_only / "c.db"
+    assert here("run", web.url("a.test"), *LOOPBACK, "--db", db, "--delay", "0").code == 0
+    asked = len(web.log)
+    for path in read_only.iterdir():
+        path.chmod(0o444)
+    read_only.chmod(0o555)
+    for name in ("c.db", "new.db"):
+        ended = crawler("run", web.url("a.test"), *LOOPBACK, "--db", read_only / name, under=_PLAIN_USER)
+        assert ended.code == 2
+        assert "cannot be written: Permission denied" in ended.err
+    assert len(web.log) == asked
+    status = crawler("status", "--db", db, "--json", under=_PLAIN_USER)
+    assert status.code == 0, status.err
+    assert json.loads(status.out)["pages"] == 4
+
+
+# --- outputs that fail --------------------------------------------------------------------------
+
+
+def shell(command: str) -> tuple[int, str, str]:
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_reader_that_has_seen_enough(web: LoopbackWeb, db_path: Path) -> None:
+    assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
+    me = f"{sys.executable} -m crawler"
+    for command in (
+        f"status --db {db_path}",
+        f"status --json --db {db_path}",
+        f"why --db {db_path} {web.url('a.test')}",
+    ):
+        assert shell(f"set -o pipefail; {me} {command} | true") == (0, "", "")
+    case = json.dumps({"robots": "", "agent": "x", "url": "http://a.test/"}) + "\n"
+    many = f"yes '{case.strip()}' | head -5000 | {me} robots check --jsonl | head -1"
+    code, out, err = shell(many)
+    assert (code, out.count("\n"), err) == (0, 1, "")
+
+
+def test_an_output_that_is_full(web: LoopbackWeb, db_path: Path) -> None:
+    assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
+    code, _, err = shell(f"{sys.executable} -m crawler status --db {db_path} > /dev/full")
+    assert code == 2
+    assert err == "crawler: standard output: No space left on device\n"
+
+
+def test_a_terminal_that_knows_no_unicode(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = {"/": Page("<title>Füße – 東京</title>")}
+    assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
+    me = f"PYTHONIOENCODING=ascii {sys.executable} -m crawler why --db {db_path} {web.url('a.test')}"
+    code, out, err = shell(me)
+    assert (code, err) == (0, "")
+    assert "F\\xfc\\xdfe" in out
+    code, out, err = shell(f"{me} --json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["page"]["title"] == "Füße – 東京"

@@ -1,0 +1,197 @@
+"""Wrong usage: exit code 2, one clear line that names the place and the remedy, nothing fetched, no store made."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page
+from tests.command import LOOPBACK, crawler, here
+from tests.web import LoopbackWeb
+
+SEED = "http://a.test/"
+
+
+def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
+    """What the command says on its one line."""
+    ended = here(*arguments, stdin=stdin)
+    assert ended.code == 2, ended
+    assert ended.out == ""
+    assert ended.err.startswith("crawler: ")
+    assert ended.err.endswith("\n")
+    assert ended.err.count("\n") == 1, ended.err
+    assert len(ended.err) < 500
+    return ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--delay", "-1"], "--delay -1.0: must be a number of seconds, 0 or more"),
+        (["--delay", "nan"], "--delay nan: must be a number of seconds"),
+        (["--delay", "soon"], "'--delay': 'soon' is not a valid float"),
+        (["--max-pages", "-5"], "--max-pages -5: must be a whole number, 0 or more"),
+        (["--max-pages-per-site", "x"], "'--max-pages-per-site': 'x' is not a valid integer"),
+        (["--max-depth", "-2"], "--max-depth -2: must be a whole number"),
+        (["--max-time", "-1"], "--max-time -1.0: must be a number of seconds"),
+        (["--concurrency", "0"], "--concurrency 0: must be a whole number, 1 or more"),
+        (["--workers", "3"], "--workers 3: this version crawls with one process"),
+        (["--scope", "planet"], "'--scope': 'planet' is not one of 'host', 'domain', 'prefix', 'any'"),
+        (["--reading", "loose"], "'--reading': 'loose' is not one of"),
+        (["--include", "("], "--include: '(' is no regular expression"),
+        (["--exclude", "["], "--exclude: '[' is no regular expression"),
+        (["--resolve", "a.test"], "--resolve: 'a.test': write PATTERN=ADDRESS"),
+        (["--contact", "me"], "--contact me: must be an http(s) URL or an e-mail address"),
+        (["--agent", "My Bot"], "--agent My Bot: must be a product token"),
+        (["--db", ""], "--db: must not be empty"),
+        (["--db", "postgresql://x/y"], "this version keeps a crawl in a SQLite file"),
+        (["--db", "no/such/folder/crawl.db"], "the folder no/such/folder does not exist"),
+        (["--config", "none.toml"], "configuration none.toml: No such file or directory"),
+        (["--dely", "3"], "No such option"),
+        (["--seeds", "none.txt"], "--seeds none.txt: No such file or directory"),
+        (["--seeds", "."], "--seeds .: Is a directory"),
+    ],
+)
+def test_wrong_options(options: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert told in refused("run", SEED, *LOOPBACK, *options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_wrong_options_are_told_at_once(tmp_path: Path) -> None:
+    told = refused("run", SEED, "--db", tmp_path / "c.db", "--delay", "-1", "--contact", "me", "--max-pages", "-1")
+    assert all(option in told for option in ("--delay -1", "--contact me", "--max-pages -1"))
+
+
+def test_no_seeds_at_all(tmp_path: Path) -> None:
+    assert "no seeds: name URLs, or a file with --seeds FILE" in refused("run", "--db", tmp_path / "c.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_crawl_of_others_needs_a_contact(tmp_path: Path) -> None:
+    told = refused("run", "https://example.org/", "--db", tmp_path / "c.db")
+    assert "https://example.org/ is not on loopback: say who crawls with --contact" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["status", "why"])
+def test_a_store_that_is_not_there(command: str, tmp_path: Path) -> None:
+    url = [SEED] if command == "why" else []
+    told = refused(command, *url, "--db", tmp_path / "none.db")
+    assert "no such store; `crawler run --db" in told
+
+
+def test_why_of_something_that_is_no_url(tmp_path: Path) -> None:
+    assert "not a URL: hello" in refused("why", "hello", "--db", tmp_path / "none.db")
+
+
+def test_a_sqlite_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    db = tmp_path / "diary.db"
+    with sqlite3.connect(db) as connection:
+        connection.execute("CREATE TABLE entry (day TEXT)")
+    connection.close()
+    before = db.read_bytes()
+    assert "no crawl store; choose another --db" in refused("status", "--db", db)
+    assert "no crawl store; choose another --db" in refused("run", SEED, *LOOPBACK, "--db", db)
+    assert "choose another --db" in refused("demo", "--db", db)
+    assert db.read_bytes() == before
+
+
+# --- seeds ------------------------------------------------------------------------------------
+
+GARBAGE = b"""\xef\xbb\xbf# a list
+http://a.test:PORT/
+mailto:clerk@a.test
+a.test
+http://a.test:PORT/ and more
+\x00\x01\x02
+http://a.test:PORT/b.html
+"""
+
+
+@pytest.fixture
+def web(loopback: LoopbackWeb) -> LoopbackWeb:
+    loopback.sites["a.test"] = {"/": Page("<title>A"), "/b.html": Page("<title>B")}
+    return loopback
+
+
+def test_bad_seeds_are_listed_with_their_lines_and_nothing_is_fetched(web: LoopbackWeb, tmp_path: Path) -> None:
+    seeds, db = tmp_path / "seeds.txt", tmp_path / "c.db"
+    seeds.write_bytes(GARBAGE.replace(b"PORT", str(web.port).encode()))
+    ended = here("run", "--seeds", seeds, *LOOPBACK, "--db", db)
+    assert (ended.code, ended.out) == (2, "")
+    first, *bad = ended.err.splitlines()
+    assert "seeds.txt: 4 bad lines, nothing was fetched; mend them, or pass over them with --skip-bad-seeds" in first
+    assert [line.split(":")[0] for line in bad] == ["  line 3", "  line 4", "  line 5", "  line 6"]
+    assert web.log == []
+    assert not db.exists()
+
+
+def test_skip_bad_seeds_takes_the_others(web: LoopbackWeb, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_bytes(GARBAGE.replace(b"PORT", str(web.port).encode()))
+    ended = here("run", "--seeds", seeds, "--skip-bad-seeds", "--delay", "0", *LOOPBACK, "--db", tmp_path / "c.db")
+    assert ended.code == 0
+    assert ended.err.count("passed over") == 4
+    assert [hit.path for hit in web.hits("a.test")] == ["/robots.txt", "/", "/b.html"]
+
+
+def test_seeds_from_standard_input(web: LoopbackWeb, tmp_path: Path) -> None:
+    ended = here("run", "--seeds", "-", *LOOPBACK, "--db", tmp_path / "c.db", stdin=web.url("a.test").encode())
+    assert ended.code == 0
+    assert len(web.log) == 2
+
+
+def test_bad_seeds_on_the_command_line(tmp_path: Path) -> None:
+    ended = here("run", SEED, "a.test", "ftp://a.test/", *LOOPBACK, "--db", tmp_path / "c.db")
+    assert ended.code == 2
+    assert "command line: 2 bad seeds, nothing was fetched" in ended.err
+    assert "  seed 2: no http:// or https:// before it; did you mean https://a.test ?" in ended.err
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"# only this\n"])
+def test_an_empty_seed_file(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "seeds.txt").write_bytes(content)
+    assert "seeds.txt: holds no URL" in refused("run", "--seeds", tmp_path / "seeds.txt", "--db", tmp_path / "c.db")
+
+
+# --- the commands without network ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["robots", "page"])
+def test_the_check_commands_say_what_they_need(command: str) -> None:
+    assert f"{command} check needs" in refused(command, "check")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"{", "not JSON"),
+        (b"5", "must be a JSON object"),
+        (b"[" * 100_000, "not JSON"),
+        (b"{}", "standard input, line 1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["robots", "page"])
+def test_a_case_that_is_none(command: str, line: bytes, told: str) -> None:
+    assert told in refused(command, "check", "--jsonl", stdin=line + b"\n")
+
+
+def test_a_file_that_is_not_there() -> None:
+    assert "none.txt" in refused("robots", "check", "--file", "none.txt", SEED)
+
+
+def test_the_help_of_every_command_and_the_version() -> None:
+    for command in ([], ["run"], ["demo"], ["status"], ["why"], ["robots", "check"], ["page", "check"]):
+        ended = here(*command, "--help")
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.startswith("Usage: crawler")
+    assert here("--version").out.startswith("crawler, version ")
+
+
+def test_nothing_asked_for_shows_what_there_is() -> None:
+    ended = crawler()
+    assert ended.code == 2
+    assert "Usage: crawler" in ended.err

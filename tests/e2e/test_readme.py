@@ -1,0 +1,41 @@
+"""README.md is true: its Python example runs as printed, but for the site it crawls."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+from crawler.demo.pages import Page
+from tests.web import LoopbackWeb
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def test_the_python_example_crawls(tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.M | re.S)
+    pages = {"/": Page(b'<title>Home</title><a href="/two">two</a>'), "/two": Page(b"<title>Two</title>")}
+    with LoopbackWeb({"home.test": pages}) as web:
+        seed = web.url("home.test", "/")
+        there = code.replace("https://example.org/", seed).replace(
+            '"politeness.delay": 2', '"politeness.delay": 0, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True'
+        )
+        assert there != code
+        done = subprocess.run(
+            [sys.executable, "-c", there], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [f"{seed} 200 Home 1", f"{web.url('home.test', '/two')} 200 Two 0"]
+    with sqlite3.connect(tmp_path / "crawl.db") as db:
+        assert db.execute("SELECT count(*) FROM pages").fetchone() == (2,)
+
+
+def test_the_sql_examples_answer(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```sql\n(.*?)^```", README, flags=re.M | re.S)
+    schema = Path(__file__).parents[2] / "crawler/store/sql/sqlite/0001_schema.sql"
+    with sqlite3.connect(":memory:") as db:
+        db.executescript(schema.read_text())
+        for statement in block.strip().split(";\n"):
+            db.execute(statement)

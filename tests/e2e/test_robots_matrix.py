@@ -1,0 +1,296 @@
+"""What every kind of answer to /robots.txt leads to, judged by the servers' log: docs/protocols.md, section 1.
+
+Each cell of the table is a site of its own with two pages. One crawl for each reading visits them all; what was asked
+of a site, how often and when, is all that the tests look at, but for the one site that has no server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+import crawler
+from crawler.demo.pages import Fault, Handler, Hit, Page, Site, first, plain, redirect, unavailable
+from crawler.model import Headers, Reading
+from tests.web import LoopbackWeb
+
+RETRY_FIRST_S, GIVE_UP_S, READ_TIMEOUT_S = 0.3, 2.0, 0.3
+TOLERANCE_S = 0.02
+DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
+BOTH = frozenset({"/page", "/closed"})
+OPEN = frozenset({"/page"})
+NONE: frozenset[str] = frozenset()
+TEXT = "User-agent: *\nDisallow: /closed\n"
+FILE = plain(TEXT)
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a site serves as /robots.txt and elsewhere, and what may come of it, for all readings or by reading."""
+
+    robots: Page | Handler
+    fetched: frozenset[str] | dict[Reading, frozenset[str]]
+    others: Site = field(default_factory=dict)
+
+    def expected(self, reading: Reading) -> frozenset[str]:
+        return self.fetched if isinstance(self.fetched, frozenset) else self.fetched[reading]
+
+
+def raw(octets: bytes) -> Page:
+    return Page(octets, fault=Fault.RAW)
+
+
+def octets(body: bytes, headers: Headers = ()) -> Page:
+    return Page(body, content_type="text/plain", headers=headers)
+
+
+def chain(hops: int) -> Cell:
+    """Redirects from /robots.txt to a file that is ``hops`` of them away."""
+    steps = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, hops)}
+    return Cell(redirect("/1"), OPEN if hops <= 10 else NONE, {**steps, f"/{hops}": FILE})
+
+
+def padded(before: str, size: int, after: str) -> Page:
+    return octets(before.encode() + b"# padding\n" * (size // 10) + after.encode())
+
+
+CLOSED_BY_STATUS = {DRAFT: NONE, STRICT: NONE, RFC: BOTH}
+DRAFT_ONLY = {DRAFT: OPEN, STRICT: OPEN, RFC: BOTH}
+RFC_ONLY = {DRAFT: BOTH, STRICT: OPEN, RFC: OPEN}
+
+# The first answer decides, and robots.txt is asked for once.
+LASTING = {
+    "200": Cell(FILE, OPEN),
+    "203": Cell(replace(FILE, status=203), OPEN),
+    "200-empty": Cell(plain(""), BOTH),
+    "204": Cell(Page(status=204, content_type=""), BOTH),
+    "200-html": Cell(Page("<!DOCTYPE html>\n<title>What are you looking for?</title>\n<p>Disallow: /"), BOTH),
+    "200-html-type": Cell(Page(TEXT), OPEN),
+    "200-no-type": Cell(Page(TEXT, content_type=""), OPEN),
+    "200-binary-type": Cell(Page(TEXT, content_type="application/octet-stream"), OPEN),
+    "200-bom": Cell(octets(b"\xef\xbb\xbf" + TEXT.encode()), OPEN),
+    "200-cr": Cell(plain(TEXT.replace("\n", "\r")), OPEN),
+    "200-crlf": Cell(plain(TEXT.replace("\n", "\r\n")), OPEN),
+    "200-no-end": Cell(plain(TEXT.rstrip()), OPEN),
+    "200-latin1": Cell(octets(b"User-agent: *\nDisallow: /caf\xe9\nDisallow: /closed\n"), OPEN, {"/caf%E9": Page()}),
+    "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), OPEN),
+    "200-etag-latin1": Cell(raw(b"HTTP/1.0 200 OK\r\nETag: \"\xe9\"\r\n\r\n" + TEXT.encode()), OPEN),
+    "200-utf16": Cell(octets(TEXT.encode("utf-16")), BOTH),
+    "200-gzip": Cell(octets(gzip.compress(TEXT.encode()), (("Content-Encoding", "gzip"),)), OPEN),
+    "200-chunked": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode()) + b"0\r\n\r\n"), OPEN),
+    "200-until-close": Cell(raw(b"HTTP/1.0 200 OK\r\n\r\n" + TEXT.encode()), OPEN),
+    "200-long-before": Cell(padded(TEXT, 600 * 1024, ""), OPEN),
+    "200-long-past": Cell(padded("User-agent: *\n", 600 * 1024, "Disallow: /\n"), BOTH),
+    "200-all": Cell(plain("User-agent: *\nDisallow: /\n"), NONE),
+    "200-by-name": Cell(plain("User-agent: politecrawler\nDisallow: /closed\n\nUser-agent: *\nDisallow: /\n"), OPEN),
+    "200-wildcard": Cell(plain("User-agent: *\nDisallow: /*losed$\n"), RFC_ONLY),
+    "200-order": Cell(plain("User-agent: *\nDisallow: /c\nAllow: /closed\n"), DRAFT_ONLY),
+    "200-list": Cell(plain("User-agent: *\nDisallow: /x /closed\n"), DRAFT_ONLY),
+    "200-blank-line": Cell(plain("User-agent: *\nDisallow: /x\n\nDisallow: /closed\n"), RFC_ONLY),
+    "200-host": Cell(plain("User-agent: *\nHost: main.example\n"), CLOSED_BY_STATUS),
+    "301": Cell(redirect("/r.txt", 301), OPEN, {"/r.txt": FILE}),
+    "302": Cell(redirect("/r.txt", 302), OPEN, {"/r.txt": FILE}),
+    "303": Cell(redirect("/r.txt", 303), OPEN, {"/r.txt": FILE}),
+    "307": Cell(redirect("r.txt", 307), OPEN, {"/r.txt": FILE}),
+    "308": Cell(redirect("/r.txt", 308), OPEN, {"/r.txt": FILE}),
+    "301-other-host": Cell(redirect("http://elsewhere.test:{port}/robots.txt", 301), OPEN),
+    "301-to-404": Cell(redirect("/r.txt", 301), BOTH),
+    "301-to-403": Cell(redirect("/r.txt", 301), CLOSED_BY_STATUS, {"/r.txt": Page(status=403)}),
+    "302-10-hops": chain(10),
+    "401": Cell(Page(TEXT, status=401), CLOSED_BY_STATUS),
+    "403": Cell(Page(TEXT, status=403), CLOSED_BY_STATUS),
+    **{str(code): Cell(Page("User-agent: *\nDisallow: /\n", status=code), BOTH) for code in (400, 404, 410, 418, 451)},
+}
+
+# No usable answer ever comes: asked again after growing pauses, until the site is given up.
+FAILING = {
+    **{str(code): Cell(Page(status=code), NONE) for code in (300, 304, 408, 425, 429, 500, 502, 503, 504, 599)},
+    "301-no-location": Cell(Page(status=301), NONE),
+    "302-loop": Cell(redirect("/robots.txt"), NONE),
+    "302-loop-of-2": Cell(redirect("/r.txt"), NONE, {"/r.txt": redirect("/robots.txt")}),
+    "302-11-hops": chain(11),
+    "302-ftp": Cell(redirect("ftp://elsewhere.test/robots.txt"), NONE),
+    "302-to-503": Cell(redirect("/r.txt"), NONE, {"/r.txt": unavailable()}),
+    "timeout": Cell(Page(fault=Fault.HANG), NONE),
+    "reset": Cell(Page(fault=Fault.RESET), NONE),
+    "cut": Cell(replace(FILE, fault=Fault.CUT), NONE),
+    "chunked-cut": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode())), NONE),
+    "no-http": Cell(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), NONE),
+    "gzip-broken": Cell(octets(b"\x1f\x8bno", (("Content-Encoding", "gzip"),)), NONE),
+    "gzip-cut": Cell(octets(gzip.compress(TEXT.encode())[:-12], (("Content-Encoding", "gzip"),)), NONE),
+}
+
+# It fails at first, then the file comes. Retry-After is the longest pause here, and is waited for.
+RECOVERING = {
+    "503-then-200": Cell(first(2, unavailable(), then=FILE), OPEN),
+    "timeout-then-404": Cell(first(1, Page(fault=Fault.HANG), then=Page(status=404)), BOTH),
+    "reset-then-403": Cell(first(1, Page(fault=Fault.RESET), then=Page(status=403)), CLOSED_BY_STATUS),
+}
+PATIENT = {
+    "429-retry-after": Cell(first(1, Page(status=429, headers=(("Retry-After", "1"),)), then=FILE), OPEN),
+    "503-retry-after": Cell(first(1, unavailable(1), then=FILE), OPEN),
+}
+CELLS = {**LASTING, **FAILING, **RECOVERING, **PATIENT}
+READINGS = pytest.mark.parametrize("reading", list(Reading))
+
+
+@dataclass(frozen=True)
+class Log:
+    """What three crawls asked of the servers, and the states in which they left the URLs."""
+
+    hits: list[Hit]
+    states: dict[str, str]
+
+    def of(self, name: str, reading: Reading) -> list[Hit]:
+        return [hit for hit in self.hits if hit.host == host_of(name, reading)]
+
+    def robots(self, name: str, reading: Reading) -> list[Hit]:
+        return [hit for hit in self.of(name, reading) if hit.path == "/robots.txt"]
+
+    def pages(self, name: str, reading: Reading) -> list[str]:
+        return sorted(hit.path for hit in self.of(name, reading) if hit.path in (*BOTH, "/caf%E9"))
+
+
+def host_of(name: str, reading: Reading) -> str:
+    return f"c{name}.{reading}.test"
+
+
+def sites(port: int) -> dict[str, Site]:
+    found: dict[str, Site] = {"elsewhere.test": {"/robots.txt": FILE}}
+    for name, cell in CELLS.items():
+        robots = cell.robots
+        if isinstance(robots, Page):
+            headers = tuple((key, value.replace("{port}", str(port))) for key, value in robots.headers)
+            robots = replace(robots, headers=headers)
+        for reading in Reading:
+            pages = dict.fromkeys(BOTH, Page("<title>x</title>"))
+            found[host_of(name, reading)] = {"/robots.txt": robots, **pages, **cell.others}
+    return found
+
+
+async def crawl(reading: Reading, db: Path, seeds: list[str]) -> dict[str, str]:
+    config = {
+        "robots.reading": reading.value,
+        "robots.retry_first": RETRY_FIRST_S,
+        "robots.give_up_after": GIVE_UP_S,
+        "fetch.read_timeout": READ_TIMEOUT_S,
+        "fetch.resolve": [LoopbackWeb.resolve],
+        "fetch.allow_private": True,
+        "politeness.delay": 0,
+        "politeness.slow_factor": 0,
+        "politeness.backoff_first": 0.01,
+        "politeness.backoff_max": 0.01,
+        "limits.max_time": 25,
+    }
+    async with crawler.open(db, config) as opened:
+        async for _ in opened.run(seeds):
+            pass
+        return {row["url"]: f"{row['state']}: {row['reason']}" for row in await opened.query("SELECT * FROM urls")}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
+    folder = tmp_path_factory.mktemp("matrix")
+    with LoopbackWeb() as web, socket.socket() as deaf:
+        web.sites.update(sites(web.port))
+        deaf.bind(("127.0.0.1", 0))  # bound, but nobody listens: refused
+        refused = deaf.getsockname()[1]
+
+        async def all_three() -> dict[str, str]:
+            runs = []
+            for reading in Reading:
+                seeds = [web.url(host_of(name, reading), path) for name in CELLS for path in sorted(BOTH)]
+                seeds.append(web.url(host_of("200-latin1", reading), "/caf%E9"))
+                seeds.append(f"http://refused.{reading}.test:{refused}/page")
+                runs.append(crawl(reading, folder / f"{reading}.db", seeds))
+            return {url: state for states in await asyncio.gather(*runs) for url, state in states.items()}
+
+        states = asyncio.run(all_three())
+        yield Log(sorted(web.log, key=lambda hit: hit.started_at), states)
+
+
+def pauses(hits: list[Hit]) -> list[float]:
+    return [after.started_at - before.finished_at for before, after in zip(hits, hits[1:], strict=False)]
+
+
+@READINGS
+@pytest.mark.parametrize("name", CELLS)
+def test_section_1_what_the_response_means(log: Log, name: str, reading: Reading) -> None:
+    assert log.pages(name, reading) == sorted(CELLS[name].expected(reading))
+
+
+@READINGS
+@pytest.mark.parametrize("name", CELLS)
+def test_section_1_robots_txt_is_asked_for_before_any_other_url(log: Log, name: str, reading: Reading) -> None:
+    asked = log.of(name, reading)
+    assert asked[0].path == "/robots.txt"
+    last = log.robots(name, reading)[-1]
+    assert all(hit.started_at >= last.finished_at for hit in asked if hit.path in BOTH)
+
+
+@READINGS
+@pytest.mark.parametrize("name", LASTING)
+def test_section_1_a_usable_answer_is_asked_for_once(log: Log, name: str, reading: Reading) -> None:
+    assert len(log.robots(name, reading)) == 1
+
+
+@READINGS
+@pytest.mark.parametrize("name", FAILING)
+def test_section_1_failures_are_retried_with_growing_pauses_then_given_up(
+    log: Log, name: str, reading: Reading
+) -> None:
+    asked = log.robots(name, reading)
+    waited = pauses(asked)
+    assert 3 <= len(asked) <= 5
+    for number, pause_s in enumerate(waited):
+        assert pause_s >= RETRY_FIRST_S * 2**number - TOLERANCE_S
+    assert asked[-1].finished_at - asked[0].finished_at >= GIVE_UP_S - TOLERANCE_S
+    states = [state for url, state in log.states.items() if f"//{host_of(name, reading)}:" in url]
+    assert len(states) == 2
+    assert all(state.startswith("failed: robots: given up") for state in states)
+
+
+@READINGS
+@pytest.mark.parametrize(("name", "times"), [("503-then-200", 3), ("timeout-then-404", 2), ("reset-then-403", 2)])
+def test_section_1_a_site_that_recovers_is_crawled(log: Log, name: str, times: int, reading: Reading) -> None:
+    asked = log.robots(name, reading)
+    assert len(asked) == times
+    assert all(pause_s >= RETRY_FIRST_S * 2**n - TOLERANCE_S for n, pause_s in enumerate(pauses(asked)))
+
+
+@READINGS
+@pytest.mark.parametrize("name", PATIENT)
+def test_section_1_retry_after_is_honoured_beyond_our_own_patience(log: Log, name: str, reading: Reading) -> None:
+    (pause_s,) = pauses(log.robots(name, reading))
+    assert 1 - TOLERANCE_S <= pause_s < 4
+
+
+@READINGS
+def test_section_1_redirects_are_followed_to_other_hosts(log: Log, reading: Reading) -> None:
+    asked = log.of("301-other-host", reading)
+    (hop,) = [
+        hit
+        for hit in log.hits
+        if hit.host == "elsewhere.test" and asked[0].finished_at <= hit.started_at <= asked[1].started_at
+    ][:1]
+    assert hop.path == "/robots.txt"
+
+
+@READINGS
+def test_section_1_ten_hops_are_followed_and_no_more(log: Log, reading: Reading) -> None:
+    asked = [hit.path for hit in log.of("302-10-hops", reading)]
+    assert asked[:11] == ["/robots.txt", *(f"/{n}" for n in range(1, 11))]
+    assert not any(hit.path == "/11" for hit in log.of("302-11-hops", reading))
+
+
+@READINGS
+def test_section_1_a_refused_connection_defers(log: Log, reading: Reading) -> None:
+    (state,) = [state for url, state in log.states.items() if f"//refused.{reading}.test:" in url]
+    assert state.startswith("failed: robots: given up")

@@ -1,0 +1,173 @@
+"""``kill -9`` at random moments, again and again, and nothing is lost: ``python -m tests.kill --rounds N --seed S``.
+
+A round starts ``crawler run`` and kills it; when it ends by itself, the crawl is over, and another web's turn comes.
+What a store holds in the end must be what an uninterrupted crawl of the same web leaves, and the server must
+not have seen impoliteness across kills either: a group that was claimed when its crawler died is left alone for its
+pause from the moment of the next start. (A request that the dead process had sent and the server had not yet read
+could still overlap the next one, if the server took longer than that to read it. These servers do not.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from crawler.cli import main as crawler
+from crawler.demo.pages import Page, Site, redirect
+from tests import judge
+from tests.command import HASTY, LOOPBACK
+from tests.web import LoopbackWeb, random_web
+
+DELAY_S = 0.05  # as in HASTY
+_CONTENT = (
+    "SELECT url, state, reason, depth FROM urls",
+    "SELECT url, status, body_sha256, title, noindex FROM pages",
+    "SELECT source, target, anchor, rel FROM links",
+)
+#: Forks each crawler from a process that has imported it already: a round takes as long as its crawl.
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["__main__", "crawler.cli", "crawler.api", "uvloop"])
+
+
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """One crawl that was killed ``kills`` times. ``wrong`` says what is not as it should be."""
+
+    kills: int
+    pages: int
+    requests: int
+    wrong: list[str]
+
+
+def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> Survived:
+    """Crawl the web of ``seed``, undisturbed and killed up to ``most_kills`` times, and compare."""
+    chance = random.Random(seed)
+    seeds = _serve(web, seed)
+    folder.mkdir()
+    (folder / "hasty.toml").write_text(HASTY)
+    options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--db"]
+    said = folder / "said"
+    wrong = _finish(_start([*options, str(folder / "whole.db")], said), said)
+    web.web.log.clear()
+
+    kills = 0
+    while kills < most_kills:
+        process = _start([*options, str(folder / "killed.db")], said)
+        _wait(web, chance)
+        process.kill()
+        process.join()
+        if process.exitcode != -signal.SIGKILL:
+            break
+        kills += 1
+    wrong += _finish(_start([*options, str(folder / "killed.db")], said), said)
+    wrong += _differences(folder / "whole.db", folder / "killed.db")
+    manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
+    wrong += map(str, judge.violations(web.log, manners))
+    return Survived(kills, len(_rows(folder / "killed.db", _CONTENT[1])), len(web.log), wrong)
+
+
+def _start(arguments: list[str], said: Path) -> ForkServerProcess:
+    process = _processes.Process(target=_crawl, args=(arguments, said))
+    process.start()
+    return process
+
+
+def _crawl(arguments: list[str], said: Path) -> None:
+    """The whole life of a process that may be killed; what it prints goes to a file."""
+    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.argv = ["crawler", *arguments]
+    crawler()
+
+
+def _finish(process: ForkServerProcess, said: Path) -> list[str]:
+    """Wait for a crawl to end; what is wrong with its end."""
+    process.join(60)
+    if process.exitcode == 0:
+        return []
+    process.kill()
+    return [f"ended with {process.exitcode}: {said.read_text()}"]
+
+
+def _serve(web: LoopbackWeb, seed: int) -> list[str]:
+    """Put a random web on the server, and some odd pages; returns the seeds."""
+    made = random_web(seed, hosts=3, pages_per_host=6, port=web.port)
+    odd: dict[str, Page] = {
+        "/odd": Page("<a href=/moved>moved</a><a href=/none>none</a><a href=/hidden>hidden</a><a href=/x.pdf>x</a>"),
+        "/moved": redirect("/there", 301),
+        "/there": Page("<title>there</title>"),
+        "/hidden": Page("<meta name=robots content=noindex><title>hidden</title><a href=/there>there</a>"),
+        "/x.pdf": Page(b"%PDF", content_type="application/pdf"),
+    }
+    web.sites.clear()
+    web.sites.update((host, _slow({**site, **odd})) for host, site in made.sites.items())
+    return [*made.seeds, web.url("h0.web.test", "/odd")]
+
+
+def _slow(site: Site) -> Site:
+    """Pages that take a moment, so that kills fall within requests."""
+    return {path: replace(page, delay_s=0.01) if isinstance(page, Page) else page for path, page in site.items()}
+
+
+def _wait(web: LoopbackWeb, chance: random.Random) -> None:
+    """Until a random moment: most often between some requests, sometimes while the process starts."""
+    if chance.random() < 0.15:
+        time.sleep(chance.uniform(0, 0.3))
+        return
+    enough, deadline = len(web.web.log) + chance.randint(1, 12), time.monotonic() + 3
+    while len(web.web.log) < enough and time.monotonic() < deadline:
+        time.sleep(0.002)
+    time.sleep(chance.uniform(0, DELAY_S))
+
+
+def _differences(whole: Path, killed: Path) -> list[str]:
+    wrong = []
+    for query in _CONTENT:
+        expected, found = _rows(whole, query), _rows(killed, query)
+        if len(found) != len(set(found)):
+            wrong.append(f"rows twice: {query}")
+        wrong += [f"lost: {row}" for row in set(expected) - set(found)]
+        wrong += [f"new: {row}" for row in set(found) - set(expected)]
+    wrong += [f"integrity: {row}" for row in _rows(killed, "PRAGMA integrity_check") if row != ("ok",)]
+    return wrong
+
+
+def _rows(db: Path, query: str) -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(db)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run rounds until enough processes were killed; 1 where anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30, help="how many processes to kill")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args(arguments)
+    kills, seed, failed = 0, asked.seed, False
+    with LoopbackWeb() as web, tempfile.TemporaryDirectory() as folder:
+        while kills < asked.rounds:
+            survived = killed_crawl(web, seed, Path(folder) / str(seed), asked.rounds - kills)
+            kills += survived.kills
+            failed = failed or bool(survived.wrong)
+            told = "; ".join(survived.wrong[:10]) or "as if undisturbed"
+            print(f"web {seed}: {survived.kills} kills, {survived.pages} pages, {survived.requests} requests: {told}")
+            seed += 1
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

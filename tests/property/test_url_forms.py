@@ -1,0 +1,67 @@
+"""Any text at all as a URL: a canonical form or NotCrawlable, and canonical forms stay as they are."""
+
+from __future__ import annotations
+
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.url import (
+    MAX_URL_CHARS,
+    NotCrawlable,
+    canonicalise,
+    host_of,
+    port_of,
+    registrable_domain,
+    scheme_of,
+    split,
+)
+
+any_text = st.text(st.characters())
+pieces = st.lists(
+    st.sampled_from(
+        ["http:", "https:", "HTTP:", "//", "/", "\\", "a.test", "b.co.uk", "[::1]", "[", "]", "127.1", "@", ":", ":80",
+         ":8080", "?", "#", "..", ".", "%2e", "%", "%zz", "ü", "\ud800", "\x00", "\t", " ", "xn--", "x", "javascript:"]
+    )
+    | st.text(string.printable, max_size=3),
+    max_size=12,
+).map("".join)  # fmt: skip
+texts = any_text | pieces
+bases = st.none() | texts | st.sampled_from(["http://a.test/b/c?d", "https://[::1]:8443/"])
+
+
+def canonical_or_none(text: str, base: str | None = None) -> str | None:
+    try:
+        return canonicalise(text, base)
+    except NotCrawlable:
+        return None
+
+
+@given(texts, bases)
+def test_only_not_crawlable_is_raised_and_what_is_canonical_stays_so(text: str, base: str | None) -> None:
+    url = canonical_or_none(text, base)
+    if url is not None:
+        assert canonicalise(url) == url
+        assert canonicalise(url, "http://elsewhere.test/x/") == url
+        assert canonicalise(f"{url}#fragment") == url
+        assert len(url) <= MAX_URL_CHARS
+        assert url.isascii()
+        assert not set(url) & set("# \t\r\n\x00")
+
+
+@given(texts, bases)
+def test_the_parts_of_a_canonical_url_make_it_up(text: str, base: str | None) -> None:
+    url = canonical_or_none(text, base)
+    if url is not None:
+        site, path = split(url)
+        assert site + path == url
+        assert path.startswith("/")
+        host, port = host_of(url), port_of(url)
+        assert (host_of(site), port_of(site)) == (host, port)
+        assert host
+        assert 0 <= port <= 65535
+        shown = f"[{host}]" if ":" in host else host
+        scheme = scheme_of(url)
+        assert canonicalise(f"{scheme}://{shown}:{port}{path}") == url
+        assert host.endswith(registrable_domain(host))

@@ -1,0 +1,146 @@
+"""Whole crawls on virtual time: the real loops, rules and store, put together as ``crawler.assemble`` does, on a
+simulated web."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crawler.frontier.decide import RetrySettings, may_adopt
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.loops.crawl import Crawl, CrawlSettings, Manners, OnPages
+from crawler.loops.gate import Fetcher
+from crawler.loops.rescope import rescope
+from crawler.loops.robots import RobotsNeeds
+from crawler.model import FetchResult, Request
+from crawler.robots.response import RobotsSettings
+from crawler.store.sqlite import SqliteStore
+from tests.virtual_time import VirtualClock
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The settings of a simulated crawl: everything is in scope, and a second's pause suffices."""
+
+    scope: ScopeSettings = field(default_factory=lambda: ScopeSettings(ScopeMode.ANY))
+    crawl: CrawlSettings = field(default_factory=CrawlSettings)
+    politeness: PolitenessSettings = field(default_factory=lambda: PolitenessSettings(delay_s=1.0))
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    robots: RobotsSettings = field(default_factory=RobotsSettings)
+
+
+@asynccontextmanager
+async def session(
+    clock: VirtualClock,
+    path: Path,
+    fetcher: Fetcher,
+    seeds: Sequence[str],
+    options: Options,
+    on_pages: OnPages | None = None,
+) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
+    """A crawl ready to run on an opened store."""
+    store = await SqliteStore.open(path, options.politeness)
+    try:
+        known = await store.seeds()
+        await store.start_run(asdict(options), clock.now())
+        scope = Scope(options.scope, [*known, *seeds])
+        for site, main_site in await store.main_sites():
+            if may_adopt(site, main_site):
+                scope.adopt(main_site)
+        fresh = sorted(set(seeds) - set(known))
+        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
+        await rescope(store, scope, asdict(options), new_seeds=bool(fresh))
+        await store.prepare(options.crawl.max_pages_per_site)
+        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
+        manners = Manners(options.crawl, options.politeness, options.retry, needs)
+        yield Crawl(store, fetcher, clock, manners, scope, on_pages), store
+    finally:
+        await store.close()
+
+
+async def crawl(
+    clock: VirtualClock, path: Path, fetcher: Fetcher, seeds: Sequence[str] = (), options: Options | None = None
+) -> str:
+    """Crawl to the end; returns why it ended."""
+    async with session(clock, path, fetcher, seeds, options or Options()) as (run, store):
+        ended_by = await run.run()
+        await store.end_run(ended_by, clock.now())
+        return ended_by
+
+
+async def crawl_for(
+    clock: VirtualClock,
+    path: Path,
+    fetcher: Fetcher,
+    seeds: Sequence[str],
+    options: Options,
+    seconds: float,
+    *,
+    crash: bool,
+) -> bool:
+    """Crawl for so long at most, then stop, or crash: nothing more is committed. Whether it had ended by itself."""
+    async with session(clock, path, fetcher, seeds, options) as (run, _):
+        task = asyncio.create_task(run.run())
+        done, _ = await asyncio.wait([task], timeout=seconds)
+        if not done and crash:
+            task.cancel()
+        elif not done:
+            run.stop("enough")
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()  # raises what went wrong
+        return bool(done)
+
+
+class Jittery:
+    """A fetcher whose requests take a random while to arrive; the same seed gives the same whiles."""
+
+    def __init__(self, fetcher: Fetcher, clock: VirtualClock, seed: int, most_s: float = 1.0) -> None:
+        self._fetcher = fetcher
+        self._clock = clock
+        self._chance = random.Random(seed)
+        self._most_s = most_s
+
+    async def fetch(self, request: Request) -> FetchResult:
+        await self._clock.sleep(self._chance.uniform(0, self._most_s))
+        return await self._fetcher.fetch(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store holds of a crawl, without times: must not depend on latencies, stops and crashes."""
+
+    urls: frozenset[tuple[str, str, int]]  # URL, state, depth
+    pages: frozenset[tuple[str, str]]  # URL, body
+    links: frozenset[tuple[str, str, str, str]]
+
+
+async def look(path: Path) -> Found:
+    """Read what a crawl has found; every fetched URL must have one page, and no row may be doubled."""
+    urls = await rows(path, "SELECT url, state, depth FROM urls")
+    pages = await rows(path, "SELECT url, body_sha256 FROM pages")
+    links = await rows(path, "SELECT source, target, anchor, rel FROM links")
+    found = Found(frozenset(urls), frozenset(pages), frozenset(links))
+    assert [len(found.urls), len(found.pages), len(found.links)] == [len(urls), len(pages), len(links)]
+    assert {url for url, state, _ in urls if state == "fetched"} == {url for url, _ in pages}
+    return found
+
+
+async def rows(path: Path, sql: str, parameters: Iterable[object] = ()) -> list[tuple[Any, ...]]:
+    """Read a store with SQL."""
+    store = await SqliteStore.open(path, read_only=True)
+    try:
+        return [tuple(row.values()) for row in await store.query(sql, tuple(parameters))]
+    finally:
+        await store.close()
+
+
+async def states(path: Path) -> dict[str, tuple[str, str]]:
+    """State and reason by URL."""
+    return {url: (state, reason) for url, state, reason in await rows(path, "SELECT url, state, reason FROM urls")}

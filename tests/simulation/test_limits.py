@@ -1,0 +1,227 @@
+"""Limits that a user sets, and going on with changed ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Fault, Page, Site, first, plain, redirect
+from crawler.errors import StoreError
+from crawler.frontier.decide import Outcome, RetrySettings
+from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.loops.crawl import CrawlSettings
+from crawler.store.interface import Turn, TurnResult
+from crawler.store.sqlite import SqliteStore
+from tests.judge import Manners, violations
+from tests.simulation.crawls import Options, crawl, look, rows, session, states
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+from tests.web import RandomWeb, random_web
+
+WEB = random_web(5, hosts=6, pages_per_host=12, across=0.4)
+
+
+def crawls(path: Path, web: RandomWeb, *several: Options) -> tuple[list[str], SimulatedWeb]:
+    """Crawl ``web`` once with each of the options, on the same store. Why each ended, and the web."""
+
+    async def main(clock: VirtualClock) -> tuple[list[str], SimulatedWeb]:
+        served = SimulatedWeb(clock, web.sites)
+        return [await crawl(clock, path, served, web.seeds, options) for options in several], served
+
+    return run_virtual(main)
+
+
+def limited(**limits: int | float) -> Options:
+    return Options(crawl=CrawlSettings(**limits))  # type: ignore[arg-type]
+
+
+def per_site(path: Path) -> list[int]:
+    return [n for (n,) in run_virtual(lambda clock: rows(path, "SELECT count(*) FROM pages GROUP BY site"))]
+
+
+@pytest.mark.parametrize("limit", [1, 5, 23])
+def test_max_pages_is_exact_and_counts_all_runs(limit: int, db_path: Path) -> None:
+    more = 2 * limit
+    ended, served = crawls(
+        db_path, WEB, limited(max_pages=limit), limited(max_pages=limit), limited(max_pages=more), Options()
+    )
+    assert ended == [f"--max-pages reached ({n})" for n in (limit, limit, more)] + ["nothing is left in the frontier"]
+    assert violations(served.log, Manners(delay_s=1.0)) == []
+    found = run_virtual(lambda clock: look(db_path))
+    assert {url for url, _ in found.pages} == set(WEB.depths)
+
+
+def test_pages_that_fail_do_not_use_up_max_pages(db_path: Path) -> None:
+    links = "".join(f"<a href='/{n}'>x</a>" for n in range(30))
+    odd = {f"/{n}": Page(status=404) if n % 2 else redirect("/x") for n in range(20)}
+    site: Site = {"/robots.txt": plain(""), "/": Page(links), "*": Page("leaf"), **odd}
+
+    async def main(clock: VirtualClock) -> None:
+        served = SimulatedWeb(clock, {"a.test": site, "b.test": site})
+        seeds = ["http://a.test/", "http://b.test/"]
+        assert await crawl(clock, db_path, served, seeds, limited(max_pages=15)) == "--max-pages reached (15)"
+        assert len((await look(db_path)).pages) == 15
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_max_pages_per_site_is_exact_and_may_grow(limit: int, db_path: Path) -> None:
+    ended, _ = crawls(db_path, WEB, limited(max_pages_per_site=limit))
+    assert f"--max-pages-per-site ({limit})" in ended[0]
+    assert per_site(db_path) == [limit] * 6
+    crawls(db_path, WEB, limited(max_pages_per_site=limit + 2))
+    assert per_site(db_path) == [limit + 2] * 6
+    crawls(db_path, WEB, Options())
+    assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
+
+
+def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:
+    ended, served = crawls(db_path, WEB, limited(max_time_s=7.5))
+    assert ended == ["--max-time is over"]
+    assert max(hit.started_at for hit in served.log) <= 7.5
+    assert max(hit.finished_at for hit in served.log) > 6.0
+
+
+def test_max_time_ends_a_crawl_that_only_waits(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        served = SimulatedWeb(clock, {"a.test": {"/robots.txt": Page(fault=Fault.RESET)}})
+        assert await crawl(clock, db_path, served, ["http://a.test/"], limited(max_time_s=90)) == "--max-time is over"
+        assert 90 <= clock.loop.time() < 91
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("max_depth", [0, 1, 2])
+def test_max_depth_lets_in_what_is_near_whatever_the_order(max_depth: int, db_path: Path) -> None:
+    options = Options(scope=ScopeSettings(ScopeMode.ANY, max_depth=max_depth))
+    crawls(db_path, WEB, options)
+    found = run_virtual(lambda clock: look(db_path))
+    assert {url for url, _ in found.pages} == {url for url, depth in WEB.depths.items() if depth <= max_depth}
+    assert all(state == "excluded" for _, state, depth in found.urls if depth > max_depth)
+
+
+def test_going_on_with_wider_options_takes_up_what_was_left_out(db_path: Path) -> None:
+    narrow = Options(scope=ScopeSettings(ScopeMode.HOST, exclude=(r"/b/",), max_depth=1))
+    deeper = replace(narrow, scope=replace(narrow.scope, max_depth=None))
+    wider = replace(deeper, scope=replace(deeper.scope, mode=ScopeMode.ANY, exclude=()))
+    web = random_web(8, hosts=4, pages_per_host=15, across=0.1)
+    web = replace(web, seeds=web.seeds[:1])
+    reached = [0]
+    for options in (narrow, deeper, wider):
+        crawls(db_path, web, options)
+        reached.append(len(run_virtual(lambda clock: look(db_path)).pages))
+    assert sorted(set(reached)) == reached, "each time more"
+    direct = db_path.with_name("direct.db")
+    crawls(direct, web, wider)
+    assert run_virtual(lambda clock: look(db_path)) == run_virtual(lambda clock: look(direct))
+
+
+def test_going_on_with_narrower_options_fetches_nothing_outside_them(db_path: Path) -> None:
+    narrow = Options(scope=ScopeSettings(ScopeMode.ANY, exclude=(r"/a/",)))
+    _, served = crawls(db_path, WEB, limited(max_pages=8), narrow)
+    before = {f"http://{hit.host}{hit.path}" for hit in served.log}
+    excluded = run_virtual(lambda clock: rows(db_path, "SELECT url FROM urls WHERE reason LIKE '%--exclude%'"))
+    assert excluded
+    assert not before & {url for (url,) in excluded}
+
+
+def test_a_new_seed_brings_its_domain_into_scope(db_path: Path) -> None:
+    domain = Options(scope=ScopeSettings(ScopeMode.HOST))
+    crawls(db_path, replace(WEB, seeds=WEB.seeds[:1]), domain)
+    assert len(per_site(db_path)) == 1
+    crawls(db_path, replace(WEB, seeds=WEB.seeds[:3]), domain)
+    assert len(per_site(db_path)) == 3
+
+
+def test_failures_are_tried_again_and_in_the_end_recorded(db_path: Path) -> None:
+    site: Site = {
+        "/robots.txt": plain(""),
+        "/": Page("<a href=/soon>1</a><a href=/never>2</a><a href=/gone>3</a><a href=/loop>4</a><a href=/pdf>5</a>"),
+        "/soon": first(2, Page(status=500), then=Page("here")),
+        "/never": Page(fault=Fault.RESET),
+        "/gone": Page(status=410),
+        "/loop": redirect("/pool"),
+        "/pool": redirect("/loop"),
+        "/pdf": Page("%PDF", content_type="application/pdf"),
+    }
+
+    async def main(clock: VirtualClock) -> None:
+        served = SimulatedWeb(clock, {"a.test": site})
+        await crawl(clock, db_path, served, ["http://a.test/"], Options(retry=RetrySettings(retries=2)))
+        asked = [hit.path for hit in served.log]
+        counted = {path: asked.count(path) for path in set(asked)}
+        assert counted == {"/robots.txt": 1, "/soon": 3, "/never": 3} | dict.fromkeys(
+            ("/", "/gone", "/loop", "/pool", "/pdf"), 1
+        )
+        ended = {url.removeprefix("http://a.test"): state for url, (state, _) in (await states(db_path)).items()}
+        assert ended == {
+            "/": "fetched",
+            "/soon": "fetched",
+            "/never": "failed",
+            "/gone": "failed",
+            "/loop": "redirected",
+            "/pool": "redirected",
+            "/pdf": "excluded",
+        }
+        never = [hit.started_at for hit in served.log if hit.path == "/never"]
+        assert never[1] - never[0] >= 10
+        assert never[2] - never[1] >= 30
+
+    run_virtual(main)
+
+
+def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = 0
+    whole = SqliteStore.turn
+
+    async def failing(self: SqliteStore, turn: Turn) -> TurnResult:
+        nonlocal turns
+        turns += 1
+        if turns == 12:
+            raise StoreError("database or disk is full")
+        return await whole(self, turn)
+
+    monkeypatch.setattr(SqliteStore, "turn", failing)
+    with pytest.raises(StoreError, match="full"):
+        crawls(db_path, WEB, Options())
+    kept = run_virtual(lambda clock: look(db_path))
+    assert 0 < len(kept.pages) < len(WEB.depths)
+    crawls(db_path, WEB, Options())
+    assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
+
+
+def test_whoever_takes_pages_slowly_slows_the_crawl_not_its_memory(db_path: Path) -> None:
+    taken: list[str] = []
+
+    async def main(clock: VirtualClock) -> None:
+        async def slowly(outcomes: list[Outcome]) -> None:
+            for outcome in outcomes:
+                await clock.sleep(3.0)
+                taken.append(outcome.queued.url)
+
+        served = SimulatedWeb(clock, WEB.sites)
+        async with session(clock, db_path, served, WEB.seeds, Options(), slowly) as (run, _):
+            await run.run()
+
+    run_virtual(main)
+    assert len(taken) == len(set(taken))
+    assert set(taken) == set(WEB.depths)
+
+
+def test_a_bug_in_a_worker_ends_the_crawl_with_that_error(db_path: Path) -> None:
+    class Broken(SimulatedWeb):
+        async def fetch(self, request):  # type: ignore[no-untyped-def]
+            if request.url.endswith("p3.html"):
+                raise ZeroDivisionError("a bug")
+            return await super().fetch(request)
+
+    async def main(clock: VirtualClock) -> None:
+        await crawl(clock, db_path, Broken(clock, WEB.sites), WEB.seeds)
+
+    with pytest.raises(ZeroDivisionError):
+        run_virtual(main)

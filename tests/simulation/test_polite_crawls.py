@@ -1,0 +1,265 @@
+"""What sites ask for, kept by whole crawls: pauses, Retry-After, robots.txt that fails, expires or lies elsewhere."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Asked, Fault, Hit, Page, Site, first, plain, redirect, unavailable
+from crawler.frontier.decide import RetrySettings
+from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.loops.crawl import CrawlSettings
+from crawler.robots.response import RobotsSettings
+from tests.judge import Manners, most_at_once, violations
+from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+DONE = "nothing is left in the frontier"
+FREE = plain("")
+DAY_S = 86_400.0
+
+
+def small(pages: int = 5) -> Site:
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(1, pages))
+    return {"/robots.txt": FREE, "/": Page(links)} | {f"/{n}": Page("leaf") for n in range(1, pages)}
+
+
+START = Page("".join(f"<a href='/{n}'>{n}</a>" for n in range(1, 5)))
+
+
+def run(
+    path: Path, sites: dict[str, Site], seeds: list[str] | None = None, options: Options | None = None
+) -> SimulatedWeb:
+    """Crawl ``sites`` to the end of the frontier, at a latency of 0.1 s."""
+
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, sites, latency_s=0.1)
+        assert await crawl(clock, path, web, seeds or [f"http://{host}/" for host in sites], options) == DONE
+        return web
+
+    return run_virtual(main)
+
+
+def pauses(hits: list[Hit]) -> list[float]:
+    return [round(hit.started_at - before.finished_at, 3) for before, hit in pairwise(hits)]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_waited_for_exactly_and_disturbs_nobody_else(status: int, db_path: Path) -> None:
+    busy = Page("busy", status=status, headers=(("Retry-After", "3600"),))
+    sites: dict[str, Site] = {"busy.test": {**small(), "/": first(1, busy, then=START)}}
+    others = {f"s{n}.test": small() for n in range(5)}
+    web = run(db_path, sites | others)
+    assert violations(web.log, Manners(delay_s=1.0, tolerance_s=1e-6)) == []
+    assert pauses(web.web.hits("busy.test"))[:2] == [1.0, 3600.0]
+    assert len(web.web.hits("busy.test")) == 7
+    for host in others:
+        assert pauses(web.web.hits(host)) == [1.0] * 5, "their time is their own"
+
+
+def test_retry_after_outlives_a_crash(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        sites: dict[str, Site] = {"busy.test": {**small(), "/": first(1, unavailable(3600), then=START)}}
+        web = SimulatedWeb(clock, sites)
+        for seconds in (2.0, 5.0, 5.0):
+            await crawl_for(clock, db_path, web, ["http://busy.test/"], Options(), seconds, crash=True)
+        assert await crawl(clock, db_path, web) == DONE
+        assert violations(web.log, Manners(delay_s=1.0)) == []
+        assert len(web.web.hits("busy.test")) == 7
+
+    run_virtual(main)
+
+
+def test_a_site_in_trouble_is_slowed_down_and_recovers_slowly(db_path: Path) -> None:
+    site = {**small(12), "/3": first(3, unavailable(), then=Page("ok"))}
+    web = run(db_path, {"a.test": site}, options=Options(retry=RetrySettings(retries=5)))
+    between = pauses(web.web.hits("a.test"))
+    assert max(between) >= 20, "the second 503 doubles the ten seconds of the first"
+    assert between.count(1.0) >= 6
+    assert run_virtual(lambda clock: states(db_path))["http://a.test/3"][0] == "fetched"
+
+
+def test_a_slow_site_is_given_five_times_what_it_took(db_path: Path) -> None:
+    slow = {path: Page(page.body, delay_s=1.9) for path, page in small().items() if isinstance(page, Page)}
+    slower = {**small(2), "/": Page("<a href=/1>1</a>", delay_s=19.9)}
+    web = run(db_path, {"slow.test": slow, "slower.test": slower})
+    assert pauses(web.web.hits("slow.test")) == [10.0] * 5
+    assert pauses(web.web.hits("slower.test")) == [1.0, 30.0], "that part is capped"
+
+
+def test_robots_txt_that_fails_is_asked_for_again_at_growing_pauses(db_path: Path) -> None:
+    site = {**small(), "/robots.txt": first(4, unavailable(), then=FREE)}
+    web = run(db_path, {"down.test": site, "up.test": small()})
+    hits = web.web.hits("down.test")
+    assert [hit.path for hit in hits[:5]] == ["/robots.txt"] * 5
+    assert pauses(hits)[:4] == [60.0, 120.0, 240.0, 480.0]
+    assert len(hits) == 10
+    assert web.web.hits("up.test")[-1].finished_at < 10
+    versions = run_virtual(lambda clock: rows(db_path, "SELECT action FROM robots_versions WHERE site LIKE '%down%'"))
+    assert versions == [("defer",), ("parse",)]
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.HANG, Fault.CUT])
+def test_robots_txt_that_never_comes_is_given_up_in_time(fault: Fault, db_path: Path) -> None:
+    site = {**small(), "/robots.txt": Page(fault=fault)}
+    options = Options(robots=RobotsSettings(give_up_after_s=3 * DAY_S))
+    web = run(db_path, {"gone.test": site}, ["http://gone.test/", "http://gone.test/1"], options)
+    assert {hit.path for hit in web.log} == {"/robots.txt"}
+    assert 3 * DAY_S < web.log[-1].finished_at < 4.2 * DAY_S
+    assert max(pauses(web.log)) <= DAY_S + 1
+    ended = run_virtual(lambda clock: states(db_path))
+    assert {state for state, _ in ended.values()} == {"failed"}
+    assert all(reason.startswith("robots: given up") for _, reason in ended.values())
+
+
+def test_robots_txt_that_runs_out_is_asked_for_before_the_next_page(db_path: Path) -> None:
+    def robots(asked: Asked) -> Page:
+        rule = "" if asked.before < 2 else "Disallow: /2"
+        return Page(f"User-agent: *\n{rule}\n", headers=(("Cache-Control", "max-age=600"),))
+
+    site = {**small(30), "/robots.txt": robots}
+    options = Options(politeness=PolitenessSettings(delay_s=50.0))
+    web = run(db_path, {"a.test": site}, options=options)
+    asked_at: float | None = None
+    for hit in web.web.hits("a.test"):
+        if hit.path == "/robots.txt":
+            asked_at = hit.finished_at
+        else:
+            assert asked_at is not None
+            assert hit.started_at < asked_at + 600
+    times = [hit.finished_at for hit in web.web.hits("a.test") if hit.path == "/robots.txt"]
+    assert len(times) == 3
+    closed = [hit for hit in web.web.hits("a.test") if hit.path.startswith("/2") and hit.started_at > times[2]]
+    assert closed == []
+    ended = run_virtual(lambda clock: states(db_path))
+    assert any(reason.startswith("robots: line 2") for _, reason in ended.values())
+
+
+def test_a_crawl_delay_longer_than_robots_txt_lasts_lets_pages_come(db_path: Path) -> None:
+    robots = Page("User-agent: *\nCrawl-delay: 900", headers=(("Cache-Control", "no-cache"),))
+    web = run(db_path, {"a.test": {**small(4), "/robots.txt": robots}})
+    assert len([hit for hit in web.log if hit.path != "/robots.txt"]) == 4
+    assert len(web.log) <= 8
+    assert min(pauses(web.log)) >= 900
+
+
+@pytest.mark.parametrize("delay_s", [3.0, 30.0])
+def test_crawl_delay_is_kept_from_robots_txt_on(delay_s: float, db_path: Path) -> None:
+    site = {**small(), "/robots.txt": plain(f"User-agent: *\nCrawl-delay: {delay_s:g}")}
+    web = run(db_path, {"a.test": site})
+    assert pauses(web.web.hits("a.test")) == [delay_s] * 5
+
+
+def test_crawl_delay_outlives_crashes(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        site = {**small(), "/robots.txt": plain("User-agent: *\nCrawl-delay: 30")}
+        web = SimulatedWeb(clock, {"a.test": site}, latency_s=0.4)
+        for seconds in (1.5, 30.6, 31.0, 12.0, 40.0):
+            await crawl_for(clock, db_path, web, ["http://a.test/"], Options(), seconds, crash=True)
+        await crawl(clock, db_path, web)
+        assert violations(web.log, Manners(crawl_delay_s={"a.test": 30.0}, tolerance_s=1e-6)) == []
+
+    run_virtual(main)
+
+
+def test_crawl_delay_is_kept_while_robots_txt_cannot_be_had(db_path: Path) -> None:
+    robots = Page("User-agent: *\nCrawl-delay: 300", headers=(("Cache-Control", "max-age=1000"),))
+
+    def sometimes(asked: Asked) -> Page:
+        return unavailable() if 1 <= asked.before <= 3 else robots
+
+    web = run(db_path, {"a.test": {**small(6), "/robots.txt": sometimes}})
+    assert [hit.path for hit in web.log].count("/robots.txt") >= 5
+    assert min(pauses(web.log)) >= 300
+
+
+def test_http_and_https_of_a_host_share_the_pace(db_path: Path) -> None:
+    seeds = ["http://a.test/", "https://a.test/", "http://a.test:8080/"]
+    web = run(db_path, {"a.test": small()}, seeds)
+    assert violations(web.log, Manners(delay_s=1.0, tolerance_s=1e-6)) == []
+    assert most_at_once(web.log) == {"a.test": 1}
+    assert len(web.log) == 18
+
+
+def test_hosts_of_a_domain_share_the_pace_where_asked(db_path: Path) -> None:
+    politeness = PolitenessSettings(delay_s=1.0, group=GroupBy.DOMAIN)
+    sites = {f"h{n}.site.test": small(3) for n in range(4)}
+    web = run(db_path, sites, options=Options(politeness=politeness))
+    as_one = [Hit("all", h.path, h.started_at, h.finished_at, h.status, h.user_agent) for h in web.log]
+    assert [v for v in violations(as_one, Manners(delay_s=1.0, tolerance_s=1e-6)) if v.rule != "robots first"] == []
+    assert len(web.log) == 16
+
+
+@pytest.mark.parametrize("latency_s", [0.05, 0.7, 2.0])
+def test_robots_txt_found_on_a_host_being_crawled_keeps_that_hosts_pace(latency_s: float, db_path: Path) -> None:
+    robots = plain("User-agent: *\nCrawl-delay: 4")
+    sites: dict[str, Site] = {"big.test": {**small(25), "/robots.txt": robots, "/shared.txt": plain("")}}
+    for n in range(8):
+        sites[f"s{n}.test"] = {**small(3), "/robots.txt": redirect("http://big.test/shared.txt")}
+
+    async def main(clock: VirtualClock) -> list[Hit]:
+        web = SimulatedWeb(clock, sites, latency_s=latency_s)
+        assert await crawl(clock, db_path, web, [f"http://{host}/" for host in sites]) == DONE
+        return web.log
+
+    log = run_virtual(main)
+    manners = Manners(delay_s=1.0, crawl_delay_s={"big.test": 4.0}, slow_factor=5.0, tolerance_s=1e-6)
+    # At first nothing is known of big.test's Crawl-delay: hops that come before its own robots.txt are not judged.
+    own = next(hit.finished_at for hit in log if (hit.host, hit.path) == ("big.test", "/robots.txt"))
+    begun = [v for v in violations(log, manners) if not (v.host == "big.test" and v.at < own)]
+    assert [v for v in begun if v.rule != "robots first"] == []
+    assert most_at_once(log)["big.test"] == 1
+    assert len(log) == 26 + 8 + 8 * 4
+
+
+def test_robots_txt_hops_to_a_host_that_nobody_crawls_are_paced(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        f"s{n}.test": {**small(3), "/robots.txt": redirect("http://rules.test/robots.txt")} for n in range(6)
+    }
+    web = run(db_path, {**sites, "rules.test": {"/robots.txt": FREE}}, [f"http://{host}/" for host in sites])
+    assert pauses(web.web.hits("rules.test")) == [1.0] * 5
+
+
+def test_mirrors_collapse_to_their_main_host(db_path: Path) -> None:
+    main: Site = {**small(4), "/robots.txt": plain("User-agent: *\nHost: www.site.test")}
+    sites = {"www.site.test": main, "old.site.test": main, "older.site.test": main}
+    scope = ScopeSettings(ScopeMode.HOST)
+    web = run(db_path, sites, ["http://old.site.test/2", "http://older.site.test/"], Options(scope=scope))
+    assert {h.path for h in web.log if h.host != "www.site.test"} == {"/robots.txt"}
+    assert sorted(h.path for h in web.web.hits("www.site.test")) == ["/", "/1", "/2", "/3", "/robots.txt"]
+    ended = run_virtual(lambda clock: states(db_path))
+    assert ended["http://old.site.test/2"] == ("excluded", "mirror of http://www.site.test (Host, line 2)")
+    mirrors = run_virtual(lambda clock: rows(db_path, "SELECT site, main_site FROM mirrors ORDER BY 1"))
+    assert mirrors == [
+        ("http://old.site.test", "http://www.site.test"),
+        ("http://older.site.test", "http://www.site.test"),
+    ]
+
+
+def test_mirrors_in_a_circle_leave_every_one_closed(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        host: {**small(), "/robots.txt": plain(f"User-agent: *\nHost: {other}")}
+        for host, other in (
+            ("a.site.test", "b.site.test"),
+            ("b.site.test", "c.site.test"),
+            ("c.site.test", "a.site.test"),
+        )
+    }
+    web = run(db_path, sites)
+    assert {hit.path for hit in web.log} == {"/robots.txt"}
+    assert {state for state, _ in run_virtual(lambda clock: states(db_path)).values()} == {"excluded"}
+
+
+def test_many_dead_hosts_do_not_delay_a_living_one(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": small(20)}, latency_s=0.1)
+        seeds = ["http://a.test/", *(f"http://gone{n}.test/" for n in range(50))]
+        options = Options(crawl=CrawlSettings(max_time_s=3600.0))
+        assert await crawl(clock, db_path, web, seeds, options) == "--max-time is over"
+        assert pauses(web.web.hits("a.test")) == [1.0] * 20
+
+    run_virtual(main)

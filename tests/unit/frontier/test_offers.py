@@ -1,0 +1,50 @@
+"""What an offer of a known URL changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.frontier.offers import Change, Known, Offer, weigh
+from crawler.model import State
+
+X = "http://a.test/x"
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("depth", [3, 4, 9])
+def test_no_nearer_and_nothing_to_lift(state: State, depth: int) -> None:
+    assert weigh(Known(state, "robots: line 1", 3, 0), Offer(X, depth)) is None
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_shorter_way_lowers_the_depth_and_nothing_else(state: State) -> None:
+    known = Known(state, "robots: line 1", 3, 2)
+    assert weigh(known, Offer(X, 1, hops=1)) == Change(1, 1, False, "robots: line 1")
+
+
+@pytest.mark.parametrize("reason", ["nofollow: x", "depth: x", "redirects: x", "scope: x"])
+def test_what_circumstance_excluded_is_lifted_by_an_offer_without_it(reason: str) -> None:
+    change = weigh(Known(State.EXCLUDED, reason, 3, 11), Offer(X, 2, hops=0))
+    assert change == Change(2, 0, True, "")
+
+
+def test_the_depth_of_what_is_lifted_is_that_of_ways_that_count() -> None:
+    for reason, depth in [("nofollow: x", 5), ("scope: x", 3)]:
+        change = weigh(Known(State.EXCLUDED, reason, 3, 0), Offer(X, 5))
+        assert change is not None
+        assert change.depth == depth
+
+
+@pytest.mark.parametrize("reason", ["robots: line 1", "type: application/pdf", "mirror of http://b.test", "address: x"])
+def test_what_the_site_or_its_answer_excluded_stays_out(reason: str) -> None:
+    assert weigh(Known(State.EXCLUDED, reason, 3, 0), Offer(X, 3)) is None
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_refused_offer_changes_nothing(state: State) -> None:
+    assert weigh(Known(state, "depth: 5", 5, 0), Offer(X, 1, "scope: no")) is None
+
+
+def test_where_a_seed_leads_is_a_seed() -> None:
+    change = weigh(Known(State.EXCLUDED, "scope: matches no --include", 1, 0), Offer(X, 0, seed=True))
+    assert change == Change(0, 0, True, "", True)

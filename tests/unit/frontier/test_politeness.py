@@ -1,0 +1,134 @@
+"""When a group may be asked again (docs/protocols.md, section 6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.frontier.politeness import (
+    GroupBy,
+    Pace,
+    PolitenessSettings,
+    after_answer,
+    after_crash,
+    group_name,
+    with_crawl_delay,
+)
+from crawler.model import Failed, FailureKind, Fetched, FetchResult, Redirected
+
+END = 1_800_000_000.0
+DEFAULT = PolitenessSettings()
+
+
+def page(took_s: float = 0.0) -> FetchResult:
+    return Fetched("http://a.test/", END - took_s, END)
+
+
+def failure(
+    status: int | None = None, *, kind: FailureKind = FailureKind.HTTP, retry_after: str | None = None
+) -> FetchResult:
+    headers = () if retry_after is None else (("Retry-After", retry_after),)
+    return Failed("http://a.test/", END, END, headers, kind=kind, status=status)
+
+
+@pytest.mark.parametrize(
+    ("took_s", "crawl_delay_s", "pause_s", "waits_for"),
+    [
+        (0.1, None, 2.0, "delay"),
+        (0.39, None, 2.0, "delay"),
+        (0.5, None, 2.5, "5 times its last response time"),
+        (6.0, None, 30.0, "5 times its last response time"),
+        (60.0, None, 30.0, "5 times its last response time"),
+        (0.1, 1.0, 2.0, "delay"),
+        (0.1, 2.5, 2.5, "Crawl-delay"),
+        (60.0, 31.0, 31.0, "Crawl-delay"),
+        (0.1, 86_400.0, 86_400.0, "Crawl-delay"),
+    ],
+)
+def test_the_pause_is_the_longest_that_anything_asks_for(
+    took_s: float, crawl_delay_s: float | None, pause_s: float, waits_for: str
+) -> None:
+    pace = after_answer(Pace(), page(took_s), crawl_delay_s, DEFAULT)
+    assert pace.pause_s == pytest.approx(pause_s)
+    assert pace.next_at == pytest.approx(END + pause_s)
+    assert (pace.waits_for, pace.backoff_s) == (waits_for, 0.0)
+
+
+def test_redirects_pause_like_pages() -> None:
+    redirect = Redirected("http://a.test/", END - 1, END, location="/x")
+    assert after_answer(Pace(), redirect, None, DEFAULT).pause_s == 5.0
+
+
+def test_the_users_cap_on_crawl_delay() -> None:
+    capped = PolitenessSettings(crawl_delay_cap_s=60.0)
+    assert after_answer(Pace(), page(), 3600.0, capped).pause_s == 60.0
+    assert after_answer(Pace(), page(), 10.0, capped).pause_s == 10.0
+    assert with_crawl_delay(Pace(), END, 3600.0, capped).pause_s == 60.0
+
+
+@pytest.mark.parametrize(("asked", "pause_s"), [("3600", 3600.0), ("864000", 864_000.0), ("3", 10.0), ("soon", 10.0)])
+def test_retry_after_is_kept_uncut(asked: str, pause_s: float) -> None:
+    pace = after_answer(Pace(), failure(503, retry_after=asked), None, DEFAULT)
+    assert pace.next_at == END + pause_s
+    assert pace.waits_for == ("Retry-After of a 503" if pause_s > 10 else "back-off after 503")
+
+
+TROUBLES = [
+    failure(429),
+    failure(503),
+    *(failure(kind=getattr(FailureKind, kind)) for kind in ("DNS", "CONNECT", "TLS", "TIMEOUT", "TRUNCATED")),
+]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: FetchResult) -> None:
+    pace, backoffs = Pace(), []
+    for _ in range(12):
+        pace = after_answer(pace, trouble, None, DEFAULT)
+        assert pace.pause_s == pace.backoff_s
+        backoffs.append(pace.backoff_s)
+    assert backoffs[:4] == [10.0, 20.0, 40.0, 80.0]
+    assert backoffs[-1] == 3600.0
+
+
+def test_success_lets_a_site_recover_slowly() -> None:
+    pace, pauses = Pace(backoff_s=80.0), []
+    for _ in range(7):
+        pace = after_answer(pace, page(), None, DEFAULT)
+        pauses.append(pace.pause_s)
+    assert pauses == [40.0, 20.0, 10.0, 5.0, 2.5, 2.0, 2.0]
+    assert pace.backoff_s == 0.0
+
+
+@pytest.mark.parametrize("answer", [failure(404), failure(500), failure(kind=FailureKind.TOO_LARGE)])
+def test_other_failures_slow_nothing_down(answer: FetchResult) -> None:
+    assert after_answer(Pace(), answer, None, DEFAULT).pause_s == 2.0
+
+
+def test_a_crawl_delay_just_read_holds_from_that_answer_on() -> None:
+    pace = Pace(END + 2, 2.0, 0.0, "delay")
+    assert with_crawl_delay(pace, END, None, DEFAULT) is pace
+    assert with_crawl_delay(pace, END, 1.0, DEFAULT) is pace
+    assert with_crawl_delay(pace, END, 60.0, DEFAULT) == Pace(END + 60, 60.0, 0.0, "Crawl-delay")
+    later = Pace(END + 100, 100.0, 100.0, "Retry-After of a 503")
+    assert with_crawl_delay(later, END, 60.0, DEFAULT) is later
+
+
+def test_a_crash_counts_as_the_end_of_a_request() -> None:
+    assert after_crash(Pace(END - 50, 1.0), DEFAULT, END).next_at == END + 2
+    assert after_crash(Pace(END - 50, 60.0), DEFAULT, END).next_at == END + 60
+    waiting = Pace(END + 3600, 60.0, 0.0, "Retry-After of a 503")
+    assert after_crash(waiting, DEFAULT, END) is waiting
+
+
+@pytest.mark.parametrize(
+    ("site", "by", "group"),
+    [
+        ("http://www.a.co.uk:8080", GroupBy.HOST, "www.a.co.uk"),
+        ("https://www.a.co.uk", GroupBy.HOST, "www.a.co.uk"),
+        ("http://www.a.co.uk", GroupBy.DOMAIN, "a.co.uk"),
+        ("http://[::1]:80", GroupBy.HOST, "::1"),
+        ("http://127.0.0.1", GroupBy.DOMAIN, "127.0.0.1"),
+    ],
+)
+def test_groups(site: str, by: GroupBy, group: str) -> None:
+    assert group_name(site, by) == group

@@ -1,0 +1,51 @@
+"""The facts that pass between rules and shell."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+
+import pytest
+
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    NotModified,
+    PageFacts,
+    Redirected,
+    RobotsAction,
+    RobotsCopy,
+    State,
+    header,
+    header_values,
+)
+
+HEADERS = (("Set-Cookie", "a"), ("X-Robots-Tag", "noindex"), ("x-robots-tag", "nofollow"))
+
+
+def test_headers_are_found_whatever_their_case_in_order() -> None:
+    assert header(HEADERS, "X-ROBOTS-TAG") == "noindex"
+    assert list(header_values(HEADERS, "x-Robots-Tag")) == ["noindex", "nofollow"]
+    assert header(HEADERS, "ETag") is None
+    assert list(header_values((), "ETag")) == []
+
+
+def test_facts_are_frozen() -> None:
+    facts = [
+        Fetched("u", 0, 1),
+        NotModified("u", 0, 1),
+        Redirected("u", 0, 1),
+        Failed("u", 0, 1),
+        PageFacts(),
+        RobotsCopy(RobotsAction.FREE, "404", 0, 1),
+    ]
+    for fact in facts:
+        assert is_dataclass(fact)
+        with pytest.raises((FrozenInstanceError, TypeError, AttributeError)):
+            setattr(fact, fields(fact)[0].name, "changed")
+
+
+def test_names_that_stand_in_stores_and_interfaces_stay() -> None:
+    assert [*State] == ["queued", "fetched", "redirected", "excluded", "failed"]
+    assert [*RobotsAction] == ["parse", "free", "restricted", "defer", "given_up", "unreachable"]
+    assert all(kind.value == kind.name.lower() for kind in FailureKind)

@@ -1,0 +1,128 @@
+"""Canonical URLs, and what is read from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.url import (
+    MAX_URL_CHARS,
+    NotCrawlable,
+    canonicalise,
+    host_of,
+    literal_address,
+    port_of,
+    registrable_domain,
+    scheme_of,
+    split,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("HTTP://Example.ORG:80", "http://example.org/"),
+        ("https://example.org:443/a", "https://example.org/a"),
+        ("https://example.org:80/a", "https://example.org:80/a"),
+        ("http://example.org/a/./b/../c?x=1#frag", "http://example.org/a/c?x=1"),
+        ("http://example.org?q", "http://example.org/?q"),
+        ("http://example.org/?", "http://example.org/?"),
+        ("  http://example.org/\n", "http://example.org/"),
+        ("http://bücher.example/ü?ü", "http://xn--bcher-kva.example/%C3%BC?%C3%BC"),
+        ("http:\\\\example.org\\x", "http://example.org/x"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("http://[0:0::1]/", "http://[::1]/"),
+        ("http://example.org/%7Ea/%2f", "http://example.org/%7Ea/%2f"),
+        ("http://example.org/a@b", "http://example.org/a@b"),
+        ("http://example.org/#a@b/", "http://example.org/"),
+        ("http://example.org./", "http://example.org./"),
+    ],
+)
+def test_canonical_form(text: str, canonical: str) -> None:
+    assert canonicalise(text) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("c", "http://a.test/b/c"),
+        ("/c", "http://a.test/c"),
+        ("//b.test", "http://b.test/"),
+        ("?q", "http://a.test/b/x?q"),
+        ("", "http://a.test/b/x?y"),
+        ("#f", "http://a.test/b/x?y"),
+        ("../../..", "http://a.test/"),
+        ("https:c", "https://c/"),
+    ],
+)
+def test_relative_to_a_base(text: str, canonical: str) -> None:
+    assert canonicalise(text, "http://a.test/b/x?y") == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not a URL"),
+        ("example.org", "not a URL"),
+        ("http://", "not a URL"),
+        ("http://a b/", "not a URL"),
+        ("http://a.test:99999/", "not a URL"),
+        ("http://1.2.3.4.5/", "not a URL"),
+        ("http://a\ud800/", "not a URL"),
+        ("mailto:a@b.test", "not an http or https URL"),
+        ("javascript:alert(1)", "not an http or https URL"),
+        ("ftp://a.test/", "not an http or https URL"),
+        ("http://me@a.test/", "user name or password"),
+        ("http://me:pass@a.test/", "user name or password"),
+        ("http://a.test/" + "x" * MAX_URL_CHARS, "longer than"),
+    ],
+)
+def test_what_is_not_crawlable_says_why(text: str, why: str) -> None:
+    with pytest.raises(NotCrawlable, match=why) as caught:
+        canonicalise(text)
+    assert len(str(caught.value)) < 300
+    assert str(caught.value).isprintable()
+
+
+def test_the_longest_url() -> None:
+    longest = "http://a.test/".ljust(MAX_URL_CHARS, "x")
+    assert canonicalise(longest) == longest
+
+
+@pytest.mark.parametrize(
+    ("url", "site", "path", "host", "port"),
+    [
+        ("http://a.test/", "http://a.test", "/", "a.test", 80),
+        ("https://a.test/x?y/z", "https://a.test", "/x?y/z", "a.test", 443),
+        ("http://a.test:8080/x:1", "http://a.test:8080", "/x:1", "a.test", 8080),
+        ("http://[::1]/", "http://[::1]", "/", "::1", 80),
+        ("https://[2001:db8::1]:444/", "https://[2001:db8::1]:444", "/", "2001:db8::1", 444),
+    ],
+)
+def test_parts(url: str, site: str, path: str, host: str, port: int) -> None:
+    assert split(url) == (site, path)
+    assert (host_of(url), port_of(url)) == (host_of(site), port_of(site)) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("www.example.org", "example.org"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("example.org", "example.org"),
+        ("co.uk", "co.uk"),
+        ("localhost", "localhost"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "::1"),
+        ("someone.github.io", "someone.github.io"),
+    ],
+)
+def test_registrable_domain(host: str, domain: str) -> None:
+    assert registrable_domain(host) == domain
+
+
+def test_schemes_and_addresses() -> None:
+    assert [scheme_of(text) for text in ("MailTo:x", " http:x", "x", "/x:y", "1x:y", "a+b-c.d:")] == [
+        "mailto", "http", None, None, None, "a+b-c.d",
+    ]  # fmt: skip
+    assert str(literal_address("::ffff:127.0.0.1")) == "::ffff:7f00:1"
+    assert literal_address("a.test") is None
