@@ -63,7 +63,7 @@ class OpenCrawl:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._runs: set[asyncio.Task[str]] = set()
+        self._runs: set[_Run] = set()
         self.ended_by: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -72,9 +72,10 @@ class OpenCrawl:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._runs:
-            task.cancel()
-        await asyncio.gather(*self._runs, return_exceptions=True)
+        for run in self._runs:
+            await run.end()
+            if error is None:
+                self.ended_by = run.task.result()
 
     async def run(self, seeds: Iterable[str] = (), **limits: Any) -> AsyncIterator[Page]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
@@ -84,21 +85,16 @@ class OpenCrawl:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
-        pages: asyncio.Queue[Page] = asyncio.Queue(_BUFFER)
-        stop = asyncio.Event()
-        task = asyncio.create_task(self._crawl(settings, good, pages, stop))
-        self._runs.add(task)
+        pages, stop = asyncio.Queue[Page](_BUFFER), asyncio.Event()
+        run = _Run(asyncio.create_task(self._crawl(settings, good, pages, stop)), pages, stop)
+        self._runs.add(run)
         try:
-            while True:
-                page = await _next_page(pages, task)
-                if page is None:
-                    break
+            while (page := await run.next_page()) is not None:
                 yield page
-            self.ended_by = task.result()
+            self._runs.discard(run)
+            self.ended_by = run.task.result()
         finally:
-            stop.set()
-            await _discard(pages, task)
-            self._runs.discard(task)
+            await run.end()
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL."""
@@ -141,21 +137,38 @@ async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
     crawl.stop("stopped by the caller; run() goes on")
 
 
-async def _next_page(pages: asyncio.Queue[Page], task: asyncio.Task[str]) -> Page | None:
-    """The next page, or ``None`` once the crawl has ended and every page was taken."""
-    if pages.empty() and not task.done():
-        getter = asyncio.create_task(pages.get())
-        await asyncio.wait([getter, task], return_when=asyncio.FIRST_COMPLETED)
-        if getter.done():
-            return getter.result()
-        getter.cancel()
-    return None if pages.empty() else pages.get_nowait()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """A crawl under way in a task of its own, the pages it hands over, and how to stop it."""
 
+    task: asyncio.Task[str]
+    pages: asyncio.Queue[Page]
+    stop: asyncio.Event
 
-async def _discard(pages: asyncio.Queue[Page], task: asyncio.Task[str]) -> None:
-    """Let the crawl come to its end although nobody takes its pages any more."""
-    while not task.done():
-        await _next_page(pages, task)
+    async def next_page(self) -> Page | None:
+        """The next page, or ``None`` once the crawl has ended and every page was taken."""
+        if self.pages.empty() and not self.task.done():
+            getter = asyncio.create_task(self.pages.get())
+            try:
+                await asyncio.wait([getter, self.task], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                getter.cancel()
+            if getter.done() and not getter.cancelled():
+                return getter.result()
+        return None if self.pages.empty() else self.pages.get_nowait()
+
+    async def end(self) -> None:
+        """Let the crawl come to its end in order, although nobody takes its pages any more."""
+        self.stop.set()
+        try:
+            while not self.task.done():
+                await self.next_page()
+            if not self.task.cancelled():
+                self.task.exception()  # asked for, or asyncio would complain that nobody did
+        except asyncio.CancelledError:  # in a hurry: what is committed is kept
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+            raise
 
 
 def _page(outcome: Outcome) -> Page:

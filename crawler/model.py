@@ -25,6 +25,14 @@ class Purpose(StrEnum):
 
     ROBOTS = "robots"
     PAGE = "page"
+    SITEMAP = "sitemap"
+
+
+class Kind(StrEnum):
+    """What a URL is asked for."""
+
+    PAGE = "page"
+    SITEMAP = "sitemap"
 
 
 class Reading(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawler.model import State
+from crawler.model import Kind, State
 
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
 #: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
@@ -21,6 +21,8 @@ class Offer:
     refusal: str | None = None
     hops: int = 0  # redirects in a row that led here
     seed: bool = False
+    kind: Kind = Kind.PAGE
+    lastmod: float | None = None  # as a sitemap says, in seconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)

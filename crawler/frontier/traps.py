@@ -95,7 +95,7 @@ def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
 
 
 def _path(segments: list[str], settings: TrapSettings) -> str | None:
-    count = len(segments) - (not segments[-1])  # a directory's last slash begins no segment
+    count = len(segments) - (segments[-1:] == [""])  # a directory's last slash begins no segment
     if count > settings.max_path_segments:
         return f"path-depth ({count} segments)"
     # A repetition is made of segments that were there before.

@@ -30,7 +30,7 @@ _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "m
 #: and must not hide what follows it.
 _KNOWN = frozenset(_MEANING) | _VALUED | {"noarchive", "nocache", "nosnippet", "noimageindex", "notranslate"}
 
-_AFTER = re.compile(r"unavailable_after\s*:\s*([a-z]+,\s*)?([^,]*)", re.IGNORECASE)
+_AFTER = re.compile(r"unavailable_after\s*:\s*((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?([^,]*)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PREFIX = re.compile(r"\s*([^\s:,;]+)\s*:(.*)", re.DOTALL)
 _WORD = re.compile(r"\s*([a-z_-]+)", re.IGNORECASE)

@@ -113,18 +113,20 @@ def anchor_text(node: LexborNode, keep_chars: int) -> str:
     if only is not None and only.next is None and only.text_content:
         return collapse(only.text_content, keep_chars)
     texts: list[str] = []
-    silent = False
     for part in islice(node.traverse(include_text=True), MAX_ANCHOR_NODES):
         text = part.text_content
-        if text is None:
-            silent = part.tag_id in _SILENT
-        elif not silent:
+        if text is not None and not _is_silent(part):
             texts.append(text)
     shown = collapse("".join(texts), keep_chars)
     if shown:
         return shown
     alts = [part.attributes.get("alt") or "" for part in islice(node.traverse(), MAX_ANCHOR_NODES)]
     return collapse(" ".join(alts), keep_chars)
+
+
+def _is_silent(text: LexborNode) -> bool:
+    """Whether nobody sees this text, for it is a script or a style."""
+    return text.parent is not None and text.parent.tag_id in _SILENT
 
 
 def collapse(text: str, keep_chars: int) -> str:

@@ -111,13 +111,13 @@ class Judge:
                 continue
             case = self._case(sent, terms, versions.get(sent.site_id, ()), texts)
             yield from self._identity(case)
-            if sent.purpose == Purpose.ROBOTS:
-                yield from self._robots_request(case)
-            else:
+            if sent.purpose != Purpose.ROBOTS:
                 yield from self._robots_first(case)
                 yield from self._fresh(case)
                 yield from self._permitted(case)
             yield from self._pace(case)
+            if sent.purpose == Purpose.ROBOTS:
+                yield from self._robots_request(case)  # last, for what it brings holds for those after it
 
     # --- the case -----------------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ def _runs(runs: Sequence[Terms], requests: dict[int, int]) -> Iterator[str]:
         yield f"**Run {run.run}**, from {iso(run.started_at)} {end}{ended}: {requests.get(run.run, 0):,} requests"
         yield ""
         whom = "" if run.contact else " and named no contact, which is for loopback alone"
-        yield f"- It called itself {_code(run.user_agent)}{whom}; in robots.txt it read the rules for {_code(run.agent)}."
+        yield f"- It called itself {_code(run.user_agent)}{whom}; in robots.txt it looked for {_code(run.agent)}."
         yield f"- It read robots.txt in the reading {_READINGS[run.reading]}."
         yield (
             f"- Between two requests to one {run.group} it paused for the longest of {seconds(run.delay_s)}, "
@@ -241,8 +241,8 @@ def _not_proven(found: Audit) -> Iterator[str]:
 
 
 def _again(found: Audit) -> Iterator[str]:
-    yield "`crawler audit --db STORE` on the same store gives the same result and the same SHA-256. That is the hash of"
-    yield "its runs, robots.txt versions and requests as JSON, one array a line; the crawler's `docs/audit.md` tells how."
+    yield "`crawler audit --db STORE` on the same store gives the same result and the same SHA-256. That is the hash"
+    yield "of its runs, robots.txt versions and requests as JSON, one array a line; the crawler's `docs/audit.md` shows it."
     yield "If the crawl goes on afterwards, its records grow, and their SHA-256 changes: keep a copy of the store."
 
 

@@ -5,6 +5,7 @@ Source: ``docs/protocols.md``, section 2, "Collapsing".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,34 @@ class Cycle:
 
     members: tuple[str, ...]
     chain: tuple[str, ...]
+
+
+#: Pages alike below which nothing is said: two sites may share a front page and an imprint.
+MIN_ALIKE = 10
+_LEAST_SHARE = 0.9
+_Z95 = 1.645  # one-sided
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Two sites with the same pages: of ``sample`` paths that both have, at least the share ``confidence`` is alike."""
+
+    sample: int
+    confidence: float
+
+
+def judge_alike(alike: int, sample: int) -> Alike | None:
+    """Whether ``alike`` same bodies among ``sample`` common paths make two sites mirrors, on how sure a footing.
+
+    The sample must be large enough that, with 95 % confidence, nine in ten of all their paths are alike: the
+    lower end of Wilson's interval (1927), which also holds where all of a small sample are alike.
+    """
+    if alike < MIN_ALIKE:
+        return None
+    share, z2 = alike / sample, _Z95 * _Z95
+    spread = _Z95 * math.sqrt(share * (1 - share) / sample + z2 / (4 * sample * sample))
+    least = (share + z2 / (2 * sample) - spread) / (1 + z2 / sample)
+    return Alike(sample, round(least, 4)) if least >= _LEAST_SHARE else None
 
 
 def main_of(site: str, claim: Callable[[str], str | None], limit: int = 16) -> Main | Cycle:

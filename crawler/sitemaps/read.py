@@ -51,7 +51,7 @@ def read_sitemap(body: bytes, *, url: str, content_type: str = "", limits: Sitem
 
 
 def _no_sitemap(why: str, content_type: str) -> str:
-    served = f" (served as {content_type})" if content_type else ""
+    served = f" (served as {content_type[:60]!r})" if content_type else ""
     return f"not a sitemap{served}: {why}"
 
 

@@ -25,8 +25,8 @@ SitemapsOf = Callable[[str], tuple[str, ...] | None]
 class Trust:
     """The rule for one sitemap, asked for every URL in it.
 
-    ``via`` has the canonical URLs that led to ``sitemap``: indexes that list it, redirects to it. ``sitemaps_of`` is
-    asked once per site.
+    ``via`` has the canonical URLs that led to ``sitemap``: indexes that list it, redirects to it. What
+    ``sitemaps_of`` said of a site is kept for all of its URLs.
     """
 
     def __init__(self, sitemap: str, sitemaps_of: SitemapsOf, via: tuple[str, ...] = ()) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Purpose, RobotsCopy, State
 
@@ -35,6 +36,15 @@ class RequestRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLine:
+    """A ``Mobile-agent-server`` line in force: where mobile agents are taken in for ``path``; ``None``: nowhere."""
+
+    number: int
+    path: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RobotsNews:
     """A new or renewed robots copy of a site, and what its rules say of the site as a whole."""
 
@@ -43,6 +53,8 @@ class RobotsNews:
     copy: RobotsCopy
     crawl_delay_s: float | None
     main_site: str | None
+    agent_servers: tuple[AgentLine, ...] = ()
+    sitemaps: tuple[Offer, ...] = ()
 
 
 #: Groups that are ready within this many seconds are claimed already; their workers wait.
@@ -141,6 +153,10 @@ class Store(Protocol):
 
     async def seeds(self) -> list[str]: ...
 
+    async def robots_copy(self, site: str) -> RobotsCopy | None:
+        """The robots copy of a site that was asked last, whether still in force or not."""
+        ...
+
     async def main_sites(self) -> list[tuple[str, str]]:
         """Every (mirror, main site) known."""
         ...
@@ -158,6 +174,10 @@ class Store(Protocol):
         ...
 
     async def turn(self, turn: Turn) -> TurnResult: ...
+
+    async def find_content_mirrors(self, now: float) -> int:
+        """Look for sites with the same pages at the same paths, and note them as ``evidence = content``; how many."""
+        ...
 
     async def group_pace(self, name: str) -> Pace: ...
 

@@ -16,11 +16,12 @@ from crawler.about import VERSION
 from crawler.errors import StoreInUse, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.model import State
+from crawler.model import RobotsCopy, State
+from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import decompress, every, load_queries, one, open_database, reading, transaction
 from crawler.store.interface import Counts, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
-from crawler.store.sqlite_turn import TurnTaker
+from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.url import split
 
 
@@ -102,7 +103,7 @@ class SqliteStore:
         return [row[0] for row in rows]
 
     async def main_sites(self) -> list[tuple[str, str]]:
-        return [(row[0], row[1]) for row in await self._every("SELECT site, main_site FROM mirror")]
+        return [(row[0], row[1]) for row in await self._every("SELECT site, main_site FROM mirror WHERE evidence = 'host'")]
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
         rows = await self._every(self._sql["excluded_from"], (after, limit))
@@ -121,6 +122,23 @@ class SqliteStore:
         async with self._writing():
             groups = {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
             await self._turns.refresh(groups, pages_per_site)
+
+    async def robots_copy(self, site: str) -> RobotsCopy | None:
+        row = await self._one(self._sql["robots_copy_of"], (site,))
+        return None if row is None else robots_copy(list(row))
+
+    async def find_content_mirrors(self, now: float) -> int:
+        pairs = await self._every(self._sql["alike_sites"], (MIN_ALIKE,))
+        found = [(pair, judge_alike(pair[2], pair[3])) for pair in pairs]
+        rows = [
+            (site, main, alike.sample, alike.confidence, now)
+            for (site, main, _, _), alike in found
+            if alike is not None
+        ]
+        async with self._writing():
+            await self._db.execute("DELETE FROM mirror WHERE evidence = 'content'")
+            await self._db.executemany(self._sql["insert_content_mirror"], rows)
+        return len(rows)
 
     # --- the crawl ----------------------------------------------------------------------------
 

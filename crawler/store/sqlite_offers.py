@@ -51,7 +51,7 @@ class Recent:
         self.old.clear()
 
 
-_UrlRow = tuple[int, str, str, str, int, int | None, int, bool]  # as insert_url takes it
+_UrlRow = tuple[int, str, str, str, int, int | None, int, bool, str, float | None]  # as insert_url takes it
 
 
 class Offers:
@@ -133,9 +133,8 @@ class Offers:
             else:
                 taken[number] = path
                 state = State.QUEUED if offer.refusal is None else State.EXCLUDED
-                inserts.append(
-                    (number, path, state, offer.refusal or "", offer.depth, found_on, offer.hops, offer.seed)
-                )
+                row = (number, path, state, offer.refusal or "", offer.depth, found_on, offer.hops, offer.seed)
+                inserts.append((*row, offer.kind, offer.lastmod))
         return inserts, changes
 
     async def _known(self, numbers: Iterable[int]) -> Iterable[tuple[int, str, str, str, int, int]]:

@@ -13,7 +13,7 @@ import aiosqlite
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
-from crawler.model import RobotsAction, RobotsCopy, State
+from crawler.model import Kind, RobotsAction, RobotsCopy, State
 from crawler.store.connection import every, one
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
@@ -33,6 +33,10 @@ class TurnTaker:
     async def take(self, turn: Turn) -> TurnResult:
         touched = set(turn.released)
         robots_ids = {news.site_id: await self._take_robots(news, turn.now) for news in turn.robots}
+        sitemaps: dict[str, tuple[Offer, int | None]] = {
+            offer.url: (offer, None) for news in turn.robots for offer in news.sitemaps
+        }
+        touched |= (await self._offers.take(sitemaps, turn.limits.max_depth))[1]
         if turn.outcomes:
             touched |= await self._take_outcomes(turn.outcomes, turn.limits.max_depth)
         if turn.requests:
@@ -133,7 +137,7 @@ class TurnTaker:
         await self._db.executemany(self._sql["insert_body"], list(bodies.items()))
         await self._db.executemany(self._sql["insert_page"], pages)
         await self._db.executemany(self._sql["insert_link"], links)
-        fetched = Counter(o.queued.site_id for o in outcomes)
+        fetched = Counter(o.queued.site_id for o in outcomes if o.queued.kind is Kind.PAGE)
         await self._db.executemany(self._sql["count_fetched"], [(n, site) for site, n in fetched.items()])
 
     async def _log(self, turn: Turn) -> None:
@@ -184,7 +188,11 @@ class TurnTaker:
         if news.main_site is None:
             await self._db.execute(self._sql["drop_mirror"], (news.site,))
         else:
-            await self._db.execute(self._sql["set_mirror"], (news.site, news.main_site, "host", now))
+            await self._db.execute(self._sql["set_mirror"], (news.site, news.main_site, now))
+        await self._db.execute(self._sql["drop_agent_servers"], (site,))
+        await self._db.executemany(
+            self._sql["insert_agent_server"], [(site, line.number, line.path, line.url) for line in news.agent_servers]
+        )
         return number
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
@@ -201,14 +209,15 @@ class TurnTaker:
             if limits.pages_per_site is not None:
                 allowed = min(allowed, limits.pages_per_site - fetched)
             claim = claims[group]
-            claim.sites[site_id] = ClaimedSite(site_id, name, _robots_copy(copy), robots_id, crawl_delay_s)
-            for number, path, depth, attempts, hops, seed, due_at in json.loads(urls)[: max(0, allowed)]:
+            claim.sites[site_id] = ClaimedSite(site_id, name, robots_copy(copy), robots_id, crawl_delay_s)
+            for number, path, depth, attempts, hops, seed, due_at, kind in json.loads(urls)[: max(0, allowed)]:
                 url, site = name + path, number >> HASH_BITS
-                claim.urls.append(Queued(number, url, site, depth, attempts, hops, bool(seed), due_at))
+                queued = Queued(number, url, site, depth, attempts, hops, bool(seed), due_at, Kind(kind))
+                claim.urls.append(queued)
         return list(claims.values())
 
 
-def _robots_copy(row: list[Any]) -> RobotsCopy | None:
+def robots_copy(row: list[Any]) -> RobotsCopy | None:
     if row[0] is None:
         return None
     action, status, fetched_at, expires_at, body, sha256, *rest = row

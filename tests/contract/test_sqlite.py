@@ -181,8 +181,8 @@ async def test_many_sites_may_be_forgotten_while_they_are_needed(
     harness = Harness(lambda: SqliteStore.open(db_path))
     await harness.reopen()
     for start in range(0, 20, 2):
-        await harness.seed(*(f"http://h{n}.test/" for n in range(start, start + 6)))
-    assert len(await harness.urls()) == 24
+        await harness.seed(*(f"http://h{n}.test/{start}" for n in range(start, start + 6)))
+    assert len(await harness.urls()) == 60
     await harness.close()
 
 

@@ -147,6 +147,11 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
     per_site = here(*begin, "--max-pages-per-site", str(states(db_path)["fetched"] + 2))
     assert per_site.code == 0
     assert "--max-pages-per-site" in per_site.out
+    assert "at its limit" in here("status", "--db", db_path).out
+    (queued,) = json.loads(here("status", "--db", db_path, "--json").out)["sites"]
+    assert queued["queued"] == 1
+    waiting = web.url("a.test", f"/{queued['fetched'] - 1}")
+    assert "waits for a higher --max-pages-per-site" in here("why", waiting, "--db", db_path).out
 
 
 # --- signals ------------------------------------------------------------------------------------

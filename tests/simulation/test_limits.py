@@ -11,6 +11,7 @@ from crawler.demo.pages import Fault, Page, Site, first, plain, redirect
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.loops import crawl as loop
 from crawler.loops.crawl import CrawlSettings
 from crawler.store.interface import Turn, TurnResult
 from crawler.store.sqlite import SqliteStore
@@ -195,11 +196,14 @@ def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
     assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
 
 
-def test_whoever_takes_pages_slowly_slows_the_crawl_not_its_memory(db_path: Path) -> None:
+def test_whoever_takes_pages_slowly_slows_the_crawl(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
+    at_once: list[int] = []
+    monkeypatch.setattr(loop, "_CROWD", 5)
 
     async def main(clock: VirtualClock) -> None:
         async def slowly(outcomes: list[Outcome]) -> None:
+            at_once.append(len(outcomes))
             for outcome in outcomes:
                 await clock.sleep(3.0)
                 taken.append(outcome.queued.url)
@@ -209,6 +213,7 @@ def test_whoever_takes_pages_slowly_slows_the_crawl_not_its_memory(db_path: Path
             await run.run()
 
     run_virtual(main)
+    assert max(at_once) <= 5 + len(WEB.sites), "and does not fill the memory"
     assert len(taken) == len(set(taken))
     assert set(taken) == set(WEB.depths)
 

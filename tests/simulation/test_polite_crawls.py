@@ -154,14 +154,15 @@ def test_crawl_delay_is_kept_from_robots_txt_on(delay_s: float, db_path: Path) -
     assert pauses(web.web.hits("a.test")) == [delay_s] * 5
 
 
-def test_crawl_delay_outlives_crashes(db_path: Path) -> None:
+@pytest.mark.parametrize("delay_s", [5.0, 30.0])
+def test_crawl_delay_outlives_crashes(delay_s: float, db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
-        site = {**small(), "/robots.txt": plain("User-agent: *\nCrawl-delay: 30")}
+        site = {**small(), "/robots.txt": plain(f"User-agent: *\nCrawl-delay: {delay_s:g}")}
         web = SimulatedWeb(clock, {"a.test": site}, latency_s=0.4)
-        for seconds in (1.5, 30.6, 31.0, 12.0, 40.0):
+        for seconds in (0.5 + delay_s, 1.5, 30.6, 31.0, 12.0, 40.0):  # first of all, while the first page is on its way
             await crawl_for(clock, db_path, web, ["http://a.test/"], Options(), seconds, crash=True)
         await crawl(clock, db_path, web)
-        assert violations(web.log, Manners(crawl_delay_s={"a.test": 30.0}, tolerance_s=1e-6)) == []
+        assert violations(web.log, Manners(crawl_delay_s={"a.test": delay_s}, tolerance_s=1e-6)) == []
 
     run_virtual(main)
 

@@ -271,6 +271,13 @@ def test_crawl_delay_holds_from_the_answer_that_brought_it() -> None:
         assert breaches(*log, versions=versions, texts=[body]) == expected
 
 
+def test_crawl_delay_does_not_count_from_the_request_itself() -> None:
+    """As it might for a robots.txt that is asked for on another site's behalf, and answers within the tolerance."""
+    body = b"User-agent: *\nCrawl-delay: 10\n"
+    log = (robots(0), robots(20, took_s=0.0005))
+    assert breaches(*log, versions=[version(0.1, body)], texts=[body]) == []
+
+
 def test_crawl_delay_of_a_version_that_ran_out_ends_with_it() -> None:
     slow, fast = b"User-agent: *\nCrawl-delay: 100\n", b"User-agent: *\nCrawl-delay: 1\n"
     versions = [version(0.1, slow, until=200.0), version(300.1, fast)]

@@ -5,7 +5,8 @@
 SELECT id, path, state, reason, depth, hops FROM url WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: insert_url
-INSERT INTO url (id, path, state, reason, depth, found_on, hops, seed) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO url (id, path, state, reason, depth, found_on, hops, seed, kind, lastmod)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: enqueue
 -- The frontier row of a queued URL, from its own row.
@@ -89,10 +90,16 @@ JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.tex
 UPDATE site SET robots_id = coalesce(?, robots_id), wait_until = ?, crawl_delay_s = ?, main_site = ? WHERE id = ?;
 
 -- name: set_mirror
-INSERT OR REPLACE INTO mirror (site, main_site, evidence, seen_at) VALUES (?, ?, ?, ?);
+INSERT OR REPLACE INTO mirror (site, main_site, evidence, seen_at) VALUES (?, ?, 'host', ?);
+
+-- name: drop_agent_servers
+DELETE FROM agent_server WHERE site_id = ?;
+
+-- name: insert_agent_server
+INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (?, ?, ?, ?);
 
 -- name: drop_mirror
-DELETE FROM mirror WHERE site = ?;
+DELETE FROM mirror WHERE site = ? AND evidence = 'host';
 
 -- name: set_pace
 -- (next_at, pause_s, backoff_s, waits_for, name)
@@ -128,7 +135,7 @@ SELECT crawl_delay_s FROM site WHERE name = ?;
 -- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first:
 -- (now, URLs per site, JSON list of groups)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
-  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at)) FROM
+  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind)) FROM
     (SELECT url_id FROM frontier WHERE site_id = s.id AND due_at <= ?1 ORDER BY due_at, depth, url_id LIMIT ?2) q
     JOIN url u ON u.id = q.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
@@ -155,3 +162,26 @@ SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group WH
 -- Excluded URLs after a number, for a look under changed options: (last number, how many).
 SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed, u.hops FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.id > ? AND u.state = 'excluded' ORDER BY u.id LIMIT ?;
+
+-- name: robots_copy_of
+SELECT r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+  r.failures, r.failing_since, r.retry_at, r.note
+FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.name = ?;
+
+-- name: alike_sites
+-- Pairs of sites with the same bodies at the same paths: (site, the one with more pages, paths alike, paths both have).
+-- Only pairs with at least so many paths alike are counted out in full: (how many).
+WITH alike AS (
+  SELECT p.url_id >> 39 AS a, q.url_id >> 39 AS b, count(*) AS n
+  FROM page p JOIN page q ON q.body_id = p.body_id AND q.url_id > p.url_id AND q.url_id >> 39 <> p.url_id >> 39
+  JOIN url u ON u.id = p.url_id JOIN url v ON v.id = q.url_id
+  WHERE u.path = v.path GROUP BY a, b HAVING n >= ?)
+SELECT CASE WHEN s.fetched >= t.fetched THEN t.name ELSE s.name END,
+  CASE WHEN s.fetched >= t.fetched THEN s.name ELSE t.name END, n,
+  (SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id
+   JOIN url v ON v.id >> 39 = b AND v.id = (b << 39 | (u.id & ((1 << 39) - 1))) JOIN page q ON q.url_id = v.id
+   WHERE p.url_id >> 39 = a AND p.url_id BETWEEN a << 39 AND (a + 1) << 39 AND v.path = u.path)
+FROM alike JOIN site s ON s.id = a JOIN site t ON t.id = b;
+
+-- name: insert_content_mirror
+INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (?, ?, 'content', ?, ?, ?);

@@ -1,0 +1,181 @@
+"""The crawler from Python, as README.md shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+import crawler
+from crawler.config import read_file, settings_from
+from crawler.demo.pages import Page
+from crawler.errors import ConfigError, CrawlerError, SeedError, StoreInUse, UsageError
+from tests.command import until
+from tests.web import LoopbackWeb
+
+QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
+
+
+@pytest.fixture
+def web(loopback: LoopbackWeb) -> LoopbackWeb:
+    pages = {f"/{n}": Page(f"<title>page {n}</title><a href=/{n + 1}>next</a><a href=/>home</a>") for n in range(30)}
+    loopback.sites["a.test"] = pages | {"/": Page("<title>home</title><a href=/0>first</a>")}
+    return loopback
+
+
+async def test_the_example(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        pages = crawl.run(seeds=[web.url("a.test")])
+        seen = [(page.url, page.status, page.title, len(page.links)) async for page in pages]
+        assert crawl.ended_by == "nothing is left in the frontier"
+        (row,) = await crawl.query("SELECT count(*) AS pages FROM pages")
+        assert await crawl.body(web.url("a.test")) == b"<title>home</title><a href=/0>first</a>"
+        assert await crawl.body(web.url("a.test", "/none")) is None
+    assert len(seen) == row["pages"] == 31
+    assert seen[0] == (web.url("a.test"), 200, "home", 1)
+    assert (web.url("a.test", "/7"), 200, "page 7", 2) in seen
+
+
+async def test_leaving_early_stops_in_order_and_a_later_run_goes_on(web: LoopbackWeb, db_path: Path) -> None:
+    first = []
+    async with crawler.open(db_path, QUICK) as crawl:
+        async for page in crawl.run(seeds=[web.url("a.test")]):
+            first.append(page.url)
+            if len(first) == 5:
+                break
+    asked = len(web.log)
+    await asyncio.sleep(0.3)
+    assert len(web.log) == asked, "nothing goes on behind the caller's back"
+    async with crawler.open(db_path, QUICK) as crawl:
+        rest = [page.url async for page in crawl.run()]
+        (row,) = await crawl.query("SELECT count(*) AS pages FROM pages")
+        ends = await crawl.query("SELECT ended_by FROM run ORDER BY id")
+    assert row["pages"] == 31
+    assert not set(first) & set(rest)
+    assert ends == [
+        {"ended_by": "stopped by the caller; run() goes on"},
+        {"ended_by": "nothing is left in the frontier"},
+    ]
+    paths = [hit.path for hit in web.log if hit.path != "/robots.txt"]
+    assert len(paths) == len(set(paths)), "nothing was fetched twice"
+
+
+async def test_an_error_in_the_loop_stops_the_crawl_and_comes_through(web: LoopbackWeb, db_path: Path) -> None:
+    async def fail() -> None:
+        async with crawler.open(db_path, QUICK) as crawl:
+            async for _ in crawl.run(seeds=[web.url("a.test")]):
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    async with crawler.open(db_path, QUICK) as crawl:
+        assert len([page async for page in crawl.run()]) >= 20
+
+
+async def test_cancelling_the_caller_leaves_a_store_to_go_on_with(web: LoopbackWeb, db_path: Path) -> None:
+    async def consume() -> None:
+        async with crawler.open(db_path, QUICK) as crawl:
+            async for _ in crawl.run(seeds=[web.url("a.test")]):
+                pass
+
+    task = asyncio.create_task(consume())
+    await asyncio.to_thread(until, lambda: len(web.log) >= 6, "some requests")
+    task.cancel()
+    started = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - started < 10
+    async with crawler.open(db_path, QUICK) as crawl:
+        async for _ in crawl.run():
+            pass
+        assert len(await crawl.query("SELECT url FROM pages")) == 31
+
+
+async def test_limits_of_a_run(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        pages = [page.url async for page in crawl.run(seeds=[web.url("a.test")], max_pages=4)]
+        assert len(pages) == 4
+        assert crawl.ended_by == "--max-pages reached (4)"
+        more = [page.url async for page in crawl.run(max_pages=6)]
+        assert len(more) == 2
+
+
+async def test_a_slow_caller_is_waited_for(web: LoopbackWeb, db_path: Path) -> None:
+    taken = 0
+    async with crawler.open(db_path, QUICK | {"politeness.delay": 0}) as crawl:
+        async for _ in crawl.run(seeds=[web.url("a.test")]):
+            taken += 1
+            await asyncio.sleep(0.02)
+    assert taken == 31
+
+
+@pytest.mark.parametrize("form", ["dotted", "tables", "path", "text path", "settings"])
+async def test_each_form_of_a_configuration(form: str, web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(
+        "[politeness]\ndelay = 0.02\n[limits]\nmax_pages = 2\n"
+        '[fetch]\nresolve = ["*.test=127.0.0.1"]\nallow_private = true\n'
+    )
+    tables = {
+        "politeness": {"delay": 0.02},
+        "fetch": {"resolve": ["*.test=127.0.0.1"], "allow_private": True},
+        "limits": {"max_pages": 2},
+    }
+    config = {
+        "dotted": QUICK | {"limits.max_pages": 2},
+        "tables": tables,
+        "path": file,
+        "text path": str(file),
+        "settings": settings_from(read_file(file), source="c.toml"),
+    }[form]
+    async with crawler.open(str(db_path), config) as crawl:
+        assert len([page async for page in crawl.run(seeds=[web.url("a.test")])]) == 2
+
+
+def test_a_wrong_configuration_is_refused_where_it_is_given(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean 'politeness\.delay'"):
+        crawler.open("c.db", {"politeness.dealy": 5})
+    with pytest.raises(ConfigError, match="No such file"):
+        crawler.open("c.db", tmp_path / "none.toml")
+
+
+async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+    url = web.url("a.test")
+
+    async def run(db: Path = db_path, seeds: tuple[str, ...] = (url,), **limits: object) -> None:
+        async with crawler.open(db, QUICK) as crawl:
+            async for _ in crawl.run(seeds=seeds, **limits):
+                pass
+
+    with pytest.raises(SeedError, match="run\\(seeds=…\\): 1 bad seed"):
+        await run(seeds=("a.test",))
+    with pytest.raises(UsageError, match="no seeds"):
+        await run(seeds=())
+    with pytest.raises(ConfigError, match="max_pages = -1"):
+        await run(max_pages=-1)
+    with pytest.raises(ConfigError, match=r"did you mean 'limits\.max_pages'"):
+        await run(max_page=1)
+    with pytest.raises(UsageError, match="--contact"):
+        await run(seeds=("https://example.org/",))
+    with pytest.raises(UsageError, match="does not exist"):
+        await run(db=tmp_path / "none" / "c.db")
+    (tmp_path / "diary.db").write_bytes(b"not a database, but long enough to look at " * 100)
+    with pytest.raises(CrawlerError, match="damaged or no SQLite store"):
+        await run(db=tmp_path / "diary.db")
+    async with crawler.open(db_path, QUICK) as crawl:
+        with pytest.raises(UsageError, match="no such store"):
+            await crawl.query("SELECT 1")
+        with pytest.raises(UsageError, match="not a URL"):
+            await crawl.body("hello")
+    assert web.log == []
+
+
+async def test_two_crawls_cannot_share_a_store(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as one, crawler.open(db_path, QUICK) as other:
+        async for _ in one.run(seeds=[web.url("a.test")]):
+            with pytest.raises(StoreInUse):
+                async for _ in other.run():
+                    pass
+            break

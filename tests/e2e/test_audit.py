@@ -1,0 +1,109 @@
+"""``crawler audit`` after real crawls of loopback webs: obedience is proven, a doctored log is found out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crawler
+from crawler.demo.pages import Page, Site, plain, redirect
+from tests.web import LoopbackWeb, random_web
+
+HURRIED = {
+    "fetch.resolve": [LoopbackWeb.resolve],
+    "fetch.allow_private": True,
+    "fetch.retry_pause": 0.1,
+    "politeness.delay": 0.02,
+    "politeness.slow_factor": 1,
+    "politeness.backoff_first": 0.3,
+    "robots.retry_first": 0.3,
+    "scope.mode": "any",
+}
+
+
+def audit(db: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "crawler", "audit", "--db", str(db), *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+async def crawled(db: Path, *seeds: str, **settings: object) -> int:
+    """Crawl to the end; how many pages came."""
+    async with crawler.open(db, HURRIED | settings) as crawl:
+        return len([page async for page in crawl.run(seeds=seeds)])
+
+
+@pytest.mark.parametrize("group", ["host", "domain"])
+async def test_a_random_web_is_crawled_without_violation(loopback: LoopbackWeb, db_path: Path, group: str) -> None:
+    web = random_web(11, hosts=5, pages_per_host=8, port=loopback.port)
+    loopback.sites.update(web.sites)
+    pages = await crawled(db_path, *web.seeds, **{"politeness.group": group})
+    assert pages == len(web.depths)
+    done = audit(db_path, "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, answer["violations"]) == (0, "", [])
+    judged = {check["check"]: check["judged"] for check in answer["checks"]}
+    assert judged["permission"] == pages
+    assert judged["log"] == pages + 5 == answer["requests"]
+    assert judged["pause"] == judged["log"] - (5 if group == "host" else 1)
+    assert all(check["unproven"] == 0 for check in answer["checks"])
+
+
+async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb, db_path: Path) -> None:
+    """Robots.txt that is late, redirected, absent, forbidden or asks for pauses; pages that are refused for a while."""
+    port = loopback.port
+    hosts = ("busy", "late", "led", "led2", "none", "shut", "slow")
+    links = "".join(f"<a href='http://{host}.test:{port}/'>{host}</a>" for host in hosts)
+    more = "<a href='/a'>a</a> <a href='/closed/b'>b</a>"
+    site: Site = {"/": Page(more), "/a": Page(), "/closed/b": Page()}
+    rules = plain("User-agent: *\nDisallow: /closed/\n")
+    loopback.sites.update(
+        {
+            "hub.test": {"/": Page(links), "/robots.txt": rules},
+            "slow.test": {**site, "/robots.txt": plain("User-agent: *\nDisallow: /closed/\nCrawl-delay: 0.5\n")},
+            "none.test": {"/": Page("<a href='/a'>a</a>"), "/a": Page()},
+            "shut.test": {**site, "/robots.txt": Page(status=403)},
+            "late.test": {**site, "/robots.txt": lambda asked: rules if asked.before else Page(status=503)},
+            "led.test": {**site, "/robots.txt": redirect(f"http://slow.test:{port}/robots.txt")},
+            "led2.test": {**site, "/robots.txt": redirect(f"http://slow.test:{port}/robots.txt")},
+            "busy.test": {
+                "/robots.txt": rules,
+                "/": lambda asked: Page(more) if asked.before else Page(status=503, headers=(("Retry-After", "1"),)),
+                "/a": Page(),
+            },
+        }
+    )
+    await crawled(db_path, loopback.url("hub.test"))
+    done = audit(db_path, "--report", str(db_path.parent / "report.md"))
+    assert done.returncode == 0, done.stdout
+    assert "No violation" in done.stdout
+    assert "**No violation was found**" in (db_path.parent / "report.md").read_text()
+
+
+async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path) -> None:
+    web = random_web(12, hosts=2, pages_per_host=6, port=loopback.port)
+    loopback.sites.update(web.sites)
+    await crawled(db_path, *web.seeds)
+    with sqlite3.connect(db_path) as db:
+        db.execute(
+            "UPDATE request SET path = '/closed/x' WHERE id = (SELECT max(id) FROM request WHERE purpose = 'page')"
+        )
+    done = audit(db_path)
+    assert done.returncode == 1
+    assert "line 2: Disallow: /closed/" in done.stdout
+    assert "1 violations" in done.stdout
+
+
+def test_an_empty_log_and_no_store(db_path: Path) -> None:
+    missing = audit(db_path)
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "no such store" in missing.stderr

@@ -1,0 +1,54 @@
+"""``crawler demo``: quick, complete, and with nobody's wish broken."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.command import crawler, here
+
+
+def test_the_demonstration(tmp_path: Path) -> None:
+    started = time.monotonic()
+    ended = crawler("demo", cwd=tmp_path)
+    assert time.monotonic() - started < 20
+    assert (ended.code, ended.err) == (0, "")
+    for section in (
+        "The town of Aldermere is served on 127.0.0.1:", "Ended", "Store", "A mirror, by its Host line",
+        "Kept out by robots.txt", "Fetched, but not kept (noindex)", "Redirects", "Failed", "Most linked to",
+        "What sites asked to be left alone", "Look further", "crawler status --db demo.db", "Crawl your own seeds",
+    ):  # fmt: skip
+        assert section in ended.out, section
+    assert "Never asked for" not in ended.out
+    promises = [
+        line for line in ended.out.splitlines() if line.lstrip().startswith(tuple("0123456789")) and " × " in line
+    ]
+    assert len(promises) >= 8
+    assert all(line.lstrip().startswith("0 × ") for line in promises)
+    connection = sqlite3.connect(tmp_path / "demo.db")
+    assert connection.execute("SELECT count(*) > 50 FROM pages").fetchone() == (1,)
+    connection.close()
+
+    again = crawler("demo", "--json", cwd=tmp_path)
+    result = json.loads(again.out)
+    assert (again.code, result["missed"]) == (0, [])
+    assert {promise["requests"] for promise in result["promises"]} == {0}
+
+
+@pytest.mark.parametrize("content", [b"", b"diary\n" * 100])
+def test_it_never_overwrites_what_is_no_demonstration(content: bytes, tmp_path: Path) -> None:
+    db = tmp_path / "crawl.db"
+    if content:
+        db.write_bytes(content)
+    else:
+        seed, options = "http://a.test:1/", ("--resolve", "*.test=127.0.0.1", "--allow-private", "--no-progress")
+        assert here("run", seed, *options, "--max-time", "0.1", "--db", db).code == 0
+    before = db.read_bytes()
+    ended = here("demo", "--db", db)
+    assert ended.code == 2
+    assert "choose another --db" in ended.err
+    assert db.read_bytes() == before

@@ -1,0 +1,354 @@
+"""What must hold for any robots.txt and any answer, as checks of one drawn case; and a command that runs one for long.
+
+The test suite runs each check some thousand times, ``python -m tests.fuzz NAME --minutes 60`` for an hour. A case that
+fails is shrunk and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from protego import Protego
+
+from crawler.model import Failed, FailureKind, Fetched, Headers, NotModified, Reading, Redirected, RobotsAction
+from crawler.robots import (
+    Follow,
+    RobotsSettings,
+    SiteRules,
+    check_case,
+    freshness,
+    http_date,
+    interpret,
+    parse,
+    read,
+    retry_after_s,
+)
+from crawler.robots.http_dates import MAX_SECONDS
+from crawler.robots.text import KNOWN_FIELDS
+
+SITE = "http://a.ru"
+NOW = 1_700_000_000.0
+SLOW_S = 1.0  # of processor time, for files of a few kB
+
+
+def examples(least: int) -> settings:
+    """At least so many examples, and more under a profile that asks for more."""
+    return settings(max_examples=max(least, settings.default.max_examples))
+
+
+def rules(text: str | bytes, token: str, reading: Reading) -> SiteRules:
+    body = text if isinstance(text, bytes) else text.encode()
+    return read(parse(body), token=token, reading=reading, site=SITE)
+
+
+# --- files -------------------------------------------------------------------------------------
+
+AGENTS = st.sampled_from(["*", "fig", "FigTree/1", "figtree2", "other", "* fig", "other fig", "my-figtree", "fig*", ""])
+HOSTS = st.sampled_from(["a.ru", "b.ru", "http://a.ru", "http://b.ru", "b_b.ru", "a.ru:80", "a.ru:81"])
+PATHS = st.lists(
+    st.sampled_from(["/", "a", "b", "ab", "*", "$", "?", "=", "%2F", "%2f", "%41", "%", " ", ";", "%20", "ü", "%C3%BC"]),
+    max_size=6,
+).map(lambda pieces: "/" + "".join(pieces))
+URL_PATHS = PATHS.map(lambda path: path.replace(" ", "%20").replace("ü", "%C3%BC"))
+LINES = st.one_of(
+    AGENTS.map("User-agent: {}".format),
+    AGENTS.map("user-agent:{}".format),
+    PATHS.map("Disallow: {}".format),
+    PATHS.map("Disallow: {}".format),
+    PATHS.map("Allow: {}".format),
+    st.tuples(PATHS, PATHS).map(lambda paths: "Disallow: {} {}".format(*paths)),
+    HOSTS.map("Host: {}".format),
+    st.integers(0, 9).map("Crawl-delay: {}".format),
+    st.sampled_from(["", "# comment", "Disallow:", "Unknown: x", "no colon", "Request-rate: 1/7", "Sitemap: /s"]),
+)
+FILES = st.lists(LINES, max_size=14).map("\n".join)
+TOKENS = st.sampled_from(["fig", "figtree", "rex", "FigTree/1.0", ""])
+
+
+def check_strict(case: tuple[str, str, str]) -> None:
+    """Strict allows only what both readings allow, and forbids more only where it alone can read a ``Host`` line."""
+    text, path, token = case
+    draft, rfc, strict = (rules(text, token, reading) for reading in (Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT))
+    both = draft.verdict(path).allowed and rfc.verdict(path).allowed
+    allowed = strict.verdict(path).allowed
+    assert both or not allowed
+    assert allowed == both or (strict.main_site is not None and "Host: http://" in text)
+    assert (strict.crawl_delay_s or 0) == max(draft.crawl_delay_s or 0, rfc.crawl_delay_s or 0)
+    assert draft.main_site is None or strict.main_site is not None
+
+
+# --- the same file read by Protego -----------------------------------------------------------------
+# What is left out here is explained, class by class, in tests/differential/test_robots_protego.py.
+
+COMMON = ["/", "/", "a", "b", "ab", "=", "~", ".", "-", "_", "%41", "%7E", "%2F", "%2f", "%C3%BC"]
+RESERVED = [":", "@", "&", "+", "(", "!", "'", ",", ";", "%3A", "%20", "%25", "%40", "%2B"]
+
+
+@st.composite
+def protego_cases(draw: st.DrawFn, *, allows: bool) -> tuple[str, str]:
+    """A file and a path, whose rules often begin like the path."""
+    pieces = st.lists(st.sampled_from(COMMON if allows else COMMON + RESERVED), max_size=6).map(lambda p: ["/", *p])
+    wanted = draw(pieces)
+    like_it = st.tuples(st.integers(1, len(wanted)), st.integers(1, len(wanted))).map(
+        lambda cut: "".join(wanted[: cut[0]]) + ("*" + "".join(wanted[cut[1] :]) if cut[1] > cut[0] else "")
+    )
+    value = st.tuples(st.one_of(like_it, pieces.map("".join)), st.sampled_from(["", "", "*", "$"])).map("".join)
+    fields = st.sampled_from(["Allow", "Disallow"] if allows else ["Disallow"])
+    rule = st.tuples(fields, value).map(": ".join)
+    agents = st.sampled_from(["*", "figtree", "FigTree", "other"]).map("User-agent: {}".format)
+    others = st.sampled_from(["", "# comment", "Disallow:", "Allow:", "Sitemap: /s.xml"])
+    lines = draw(st.lists(st.one_of(rule, rule, agents, others), max_size=12))
+    return "\n".join(["User-agent: figtree", *lines]), "".join(wanted)
+
+
+def check_protego(case: tuple[str, str]) -> None:
+    """The rfc9309 reading and Protego come to the same verdict."""
+    text, path = case
+    ours = rules(text, "figtree", Reading.RFC9309).verdict(path)
+    assert ours.allowed == Protego.parse(text).can_fetch(SITE + path, "figtree")
+
+
+# --- anything at all -------------------------------------------------------------------------------
+
+
+@cache
+def corpus() -> tuple[bytes, ...]:
+    """Files written by people, from the conformance cases."""
+    cases = Path(__file__).parent / "conformance" / "robots_rfc9309.jsonl"
+    found = [json.loads(line) for line in cases.read_text("utf-8").splitlines()]
+    texts = {case["robots"].encode("utf-8", "surrogatepass") for case in found if "robots" in case}
+    return tuple(sorted(texts | {b64decode(case["robots_b64"]) for case in found if "robots_b64" in case}))
+
+
+FRAGMENTS = [
+    *(field.encode() + b":" for field in sorted(KNOWN_FIELDS)),
+    *(b"\n", b"\r", b"\r\n", b"\n\n", b"#", b":", b" ", b"\t", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\x85"),
+    *(b"*", b"/*", b"$", b"%", b"%2F", b"%ZZ", b"a.ru", b"none", b"atp://h:1", b"9" * 30, b"1/5m", b"/a /b", b"*a" * 200),
+]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A real file after some edits: pieces cut out, doubled, put in, or taken from another file."""
+    body = draw(st.sampled_from(corpus()))
+    for _ in range(draw(st.integers(0, 6))):
+        at = draw(st.integers(0, len(body)))
+        end = min(len(body), at + draw(st.integers(0, 60)))
+        new = draw(
+            st.one_of(
+                st.sampled_from(FRAGMENTS),
+                st.binary(max_size=8),
+                st.just(body[at:end] * 2),
+                st.sampled_from(corpus()).map(lambda other: other[: end - at]),
+            )
+        )
+        body = body[:at] + new + body[end:]
+    return body
+
+
+def check_any_bytes(case: tuple[bytes, str, Reading]) -> None:
+    """Any bytes can be read and asked, soon; a verdict can be shown and kept; a refusal has its line."""
+    body, path, reading = case
+    started = time.process_time()
+    found = rules(body, "foobot", reading)
+    verdict, server = found.verdict(path), found.agent_server(path)
+    assert time.process_time() - started < SLOW_S
+    assert verdict.allowed or verdict.line is not None
+    assert verdict.text.isprintable()
+    assert len(verdict.text) < 300
+    assert found.crawl_delay_s is None or 0 <= found.crawl_delay_s <= 1e9
+    for text in (found.main_site, server.url, *found.sitemaps):
+        assert text is None or (text.isascii() and text.isprintable())
+    assert verdict == rules(body + b"\n# the end", "foobot", reading).verdict(path)
+
+
+# --- what came back --------------------------------------------------------------------------------
+
+DATES = st.one_of(
+    st.sampled_from(
+        [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Fri, 31 Dec 9999 23:59:59 GMT",
+            "Mon, 01 Jan 0001 00:00:00 GMT",
+            "Thu, 31 Feb 2026 24:60:61 GMT",
+            "0",
+        ]
+    ),
+    st.datetimes().map(lambda at: at.strftime("%a, %d %b %Y %H:%M:%S GMT")),
+)
+VALUES = st.one_of(
+    DATES,
+    st.tuples(DATES, st.text(max_size=3), st.integers(0, 40)).map(lambda cut: cut[0][: cut[2]] + cut[1] + cut[0][cut[2] :]),
+    st.text(max_size=12),
+    st.lists(
+        st.sampled_from(
+            ["max-age", "s-maxage", "no-cache", "no-store", "=", '"', ",", " ", "3600", "-1", "1e9", "9" * 40, ".5", "\x00", "é"]
+        ),
+        max_size=8,
+    ).map("".join),
+    st.sampled_from(["/r", "//b.ru/robots.txt", "ftp://x/", "http://[", "\udc80", "http://u:p@h/", "/robots.txt", "", "?"]),
+)
+HEADERS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["Date", "EXPIRES", "cache-control", "Cache-Control", "Age", "Retry-After", "ETag", "Last-Modified", "X"]
+        ),
+        VALUES,
+    ),
+    max_size=6,
+).map(tuple)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Some answers in a row to requests for one robots.txt, with the seconds before each."""
+
+    reading: Reading
+    stale_if_error: bool
+    given: list[tuple[float, str, int, Headers, str, bytes]] = field(default_factory=list)
+
+
+ANSWERS = st.builds(
+    Answers,
+    st.sampled_from(list(Reading)),
+    st.booleans(),
+    st.lists(
+        st.tuples(
+            st.floats(0, 1e8),
+            st.sampled_from(["fetched", "fetched", "304", "redirected", "failed", "failed"]),
+            st.one_of(st.sampled_from([200, 401, 403, 404, 410, 429, 500, 503]), st.integers(100, 999)),
+            HEADERS,
+            VALUES,
+            st.one_of(st.binary(max_size=40), mutated()),
+        ),
+        max_size=5,
+    ),
+)
+
+
+def check_dates(case: tuple[str, Headers, Reading]) -> None:
+    """Whatever a header says, it comes to a finite time within its bounds, soon."""
+    text, headers, reading = case
+    started = time.process_time()
+    date = http_date(text)
+    assert date is None or (math.isfinite(date) and -7e10 < date < 3e11)
+    wait_s = retry_after_s((("Retry-After", text), *headers), NOW)
+    assert wait_s is None or 0 <= wait_s <= MAX_SECONDS
+    fresh_s = freshness(headers, reading, RobotsSettings(reading), NOW) - NOW
+    assert 300 <= fresh_s <= (86_400 if reading is Reading.RFC9309 else MAX_SECONDS)
+    assert time.process_time() - started < SLOW_S
+
+
+def check_response(case: Answers) -> None:
+    """A site's copy stays consistent whatever comes: a failure never opens, what is deferred has its time."""
+    config = RobotsSettings(case.reading, stale_if_error=case.stale_if_error)
+    copy, now, url = None, NOW, f"{SITE}/robots.txt"
+    for pause_s, kind, status, headers, location, body in case.given:
+        now += pause_s
+        made = {
+            "fetched": lambda: Fetched(url, now, now, headers, status=200, body=body, truncated=status > 900),
+            "304": lambda: NotModified(url, now, now, headers),
+            "redirected": lambda: Redirected(url, now, now, headers, status=302, location=location),
+            "failed": lambda: Failed(
+                url,
+                now,
+                now,
+                headers,
+                kind=FailureKind.HTTP if status % 4 else list(FailureKind)[status % len(FailureKind)],
+                status=status if status % 4 else None,
+            ),
+        }
+        meaning = interpret(made[kind](), settings=config, previous=copy, hops=0, seen=(), now=now)
+        if isinstance(meaning, Follow):
+            assert meaning.url.startswith(("http://", "https://"))
+            assert meaning.url != url
+            continue
+        assert now < meaning.expires_at <= now + MAX_SECONDS + 1
+        deferred = meaning.action is RobotsAction.DEFER
+        assert not deferred or (meaning.retry_at == meaning.expires_at and meaning.failures > 0)
+        assert meaning.action is not RobotsAction.PARSE or kind in ("fetched", "304") or case.stale_if_error
+        assert meaning.action is not RobotsAction.FREE or (400 <= status <= 499) or case.stale_if_error
+        copy = meaning
+
+
+def check_jsonl(case: dict[str, object]) -> None:
+    """A case of ``robots check --jsonl`` gets an answer that is JSON, or is refused by the name of its key."""
+    try:
+        answer = check_case(case)
+    except ValueError as error:
+        assert str(error).startswith('"')
+    else:
+        json.dumps(answer, allow_nan=False)
+
+
+ODD = st.one_of(st.none(), st.booleans(), st.integers(-5, 1200), st.text(max_size=5), st.lists(st.integers(), max_size=2))
+CASES = st.fixed_dictionaries(
+    {},
+    optional={
+        "robots": st.one_of(FILES, st.text(max_size=40), ODD),
+        "robots_b64": st.one_of(st.text("AZaz09+/=", max_size=12), ODD),
+        "agent": st.one_of(TOKENS, ODD),
+        "url": st.one_of(URL_PATHS.map(SITE.__add__), st.sampled_from(["http://", "ftp://a/", "http://a.ru"]), ODD),
+        "reading": st.one_of(st.sampled_from([*Reading, "x"]), ODD),
+        "status": st.one_of(st.sampled_from([0, 200, 204, 301, 304, 404, 503]), ODD),
+        "headers": st.one_of(HEADERS.map(dict), st.just({"location": "/r"}), ODD),
+    },
+)
+
+TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
+    "strict": (st.tuples(FILES, URL_PATHS, TOKENS), check_strict),
+    "protego": (protego_cases(allows=True), check_protego),
+    "protego-disallow": (protego_cases(allows=False), check_protego),
+    "bytes": (
+        st.tuples(
+            st.one_of(mutated(), st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join)),
+            st.one_of(URL_PATHS, st.sampled_from(["/x/page.html", "/foo/bar?qux=taz", "/" + "a" * 8000])),
+            st.sampled_from(list(Reading)),
+        ),
+        check_any_bytes,
+    ),
+    "dates": (st.tuples(VALUES, HEADERS, st.sampled_from(list(Reading))), check_dates),
+    "response": (ANSWERS, check_response),
+    "jsonl": (CASES, check_jsonl),
+}
+
+
+def main() -> None:
+    """Run one check until its time is over; returns normally where nothing was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=sorted(TARGETS))
+    parser.add_argument("--minutes", type=float, default=10.0)
+    chosen = parser.parse_args()
+    strategy, check = TARGETS[chosen.name]
+    run = 0
+
+    def counted(case: Any) -> None:
+        nonlocal run
+        run += 1
+        check(case)
+
+    batch = settings(
+        max_examples=2000, deadline=None, database=None, derandomize=False, suppress_health_check=list(HealthCheck)
+    )
+    ends_at = time.monotonic() + chosen.minutes * 60
+    while time.monotonic() < ends_at:
+        batch(given(strategy)(counted))()
+        print(f"\r{chosen.name}: {run:,} examples, nothing found", end="", flush=True)
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The one door for requests: what it remembers between two visits of a group, and what it does not let out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.loops.gate import Gate, Warrant
+from crawler.model import Purpose, Request
+from crawler.store.interface import Limits, RequestRow, Turn
+from tests.simulation.crawls import Options, session
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
+
+PAGE = Request("http://a.test/", Purpose.PAGE, 1000)
+
+
+def test_a_pace_is_remembered_until_the_store_has_it() -> None:
+    async def main(clock: VirtualClock) -> None:
+        rows: list[RequestRow] = []
+        web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}}, latency_s=0.5)
+        gate = Gate(web, clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row))
+        for _ in range(2):
+            gate.enter("a.test", Pace())  # what the store knew before the first request
+            await gate.send(PAGE, Warrant(1, "a.test"))
+            pace = gate.leave("a.test")
+        assert [row.started_at - EPOCH_S for row in rows] == [0.0, 3.0]
+        gate.stored({"a.test": Pace()})
+        gate.enter("a.test", Pace())
+        assert gate.pace("a.test") == pace, "an older pace was stored: the newer one is remembered"
+        gate.leave("a.test")
+        gate.stored({"a.test": pace})
+        gate.enter("a.test", Pace())
+        assert gate.pace("a.test") == Pace(), "nothing is remembered that the store has"
+
+    run_virtual(main)
+
+
+def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
+        gate = Gate(web, clock, PolitenessSettings(), 9, lambda row, group, pace: None)
+        gate.enter("a.test", Pace(next_at=clock.now() + 10))
+        assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 10)) is None
+        assert web.log == []
+        assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 1)) is not None
+
+    run_virtual(main)
+
+
+def test_a_hop_to_another_host_keeps_the_pace_that_the_store_has_of_it(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://rules.test/"), "/": Page("x")},
+        "rules.test": {"/": plain("")},
+    }
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, sites)
+        async with session(clock, db_path, web, ["http://a.test/"], Options()) as (run, store):
+            asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, "Retry-After of a 503")}
+            await store.turn(Turn(clock.now(), Limits(0), paces=asked_lately))
+            await run.run()
+        (hop,) = web.web.hits("rules.test")
+        assert hop.started_at >= 500
+        assert len(web.web.hits("a.test")) == 2
+
+    run_virtual(main)

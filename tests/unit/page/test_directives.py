@@ -1,0 +1,119 @@
+"""Whether a page may be indexed and followed: docs/protocols.md, section 3."""
+
+import pytest
+
+from crawler.model import Reading
+from crawler.page import directives, x_robots_tag
+
+NOON = 1_764_767_393.0  # Wed, 03 Dec 2025 13:09:53 GMT
+BOTH = (Reading.STRICT, Reading.RFC9309)
+
+
+def verdict(*contents: str, reading: Reading = Reading.STRICT, now: float = 0.0) -> tuple[bool, bool]:
+    said = directives([("META robots", content) for content in contents], reading=reading, now=now)
+    return said.index, said.follow
+
+
+@pytest.mark.parametrize("reading", list(Reading))
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", (True, True)),
+        ("ALL", (True, True)),
+        ("NONE", (False, False)),
+        ("INDEX", (True, True)),
+        ("NOINDEX", (False, True)),
+        ("FOLLOW", (True, True)),
+        ("NOFOLLOW", (True, False)),
+        ("noindex,nofollow", (False, False)),
+        (" NoIndex , Follow ", (False, True)),
+        ("noindex nofollow", (False, False)),
+        ("noindex; nofollow", (False, False)),
+        ("noarchive, max-snippet:-1, max-image-preview:large", (True, True)),
+        ("noindexing, nofollowing", (True, True)),
+    ],
+)
+def test_the_six_terms(content: str, expected: tuple[bool, bool], reading: Reading) -> None:
+    assert verdict(content, reading=reading) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "restrictive", "draft"),
+    [
+        ("FOLLOW, NOFOLLOW", (True, False), (True, True)),
+        ("INDEX, NOINDEX", (False, True), (True, True)),
+        ("ALL, NOINDEX", (False, True), (True, True)),
+        ("NOFOLLOW, ALL", (True, False), (True, True)),
+        ("ALL, NONE", (False, False), (True, True)),
+        ("NONE, FOLLOW", (False, False), (False, True)),
+        ("NONE, INDEX", (False, False), (True, False)),
+    ],
+)
+def test_contradictions(content: str, restrictive: tuple[bool, bool], draft: tuple[bool, bool]) -> None:
+    for reading in BOTH:
+        assert verdict(content, reading=reading) == restrictive
+    assert verdict(content, reading=Reading.DRAFT1996) == draft
+
+
+def test_several_tags_add_up() -> None:
+    assert verdict("noindex", "nofollow") == (False, False)
+    assert verdict("noindex", "index") == (False, True)
+
+
+def test_evidence_names_the_source_and_is_bounded() -> None:
+    tags = [("META robots", "noindex\n,\tfollow")] + [("X-Robots-Tag", "x" * 10_000)] * 100
+    evidence = directives(tags, reading=Reading.STRICT, now=0.0).evidence
+    assert evidence[0] == "META robots: noindex , follow"
+    assert len(evidence) == 20
+    assert max(map(len, evidence)) < 250
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "Wed, 03 Dec 2025 13:09:53 GMT",
+        "Wednesday, 03-Dec-25 13:09:53 GMT",
+        "03 Dec 2025 14:09:53 +0100",
+        "2025-12-03T13:09:53Z",
+        "2025-12-03 13:09:53",
+    ],
+)
+def test_unavailable_after(date: str) -> None:
+    content = f"max-snippet:-1, unavailable_after: {date}, nofollow"
+    assert verdict(content, now=NOON - 1) == (True, False)
+    assert verdict(content, now=NOON) == (False, False)
+
+
+def test_unavailable_after_no_date_is_passed_over() -> None:
+    assert verdict("unavailable_after: soon, nofollow", now=NOON) == (True, False)
+    assert verdict("unavailable_after: 9999-99-99T99:99:99", now=NOON) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("noindex", (False, True)),
+        ("figtree: noindex", (False, True)),
+        ("FigTree/1.0: none", (False, False)),
+        ("*: nofollow", (True, False)),
+        ("otherbot: noindex", (True, True)),
+        ("otherbot: noindex, nofollow", (True, True)),
+        ("otherbot: noindex, figtree: nofollow", (True, False)),
+        ("nofollow, otherbot: noindex", (True, False)),
+        ("max-snippet: -1, noindex", (False, True)),
+        ("max-something-new: 3, noindex", (False, True)),
+        ("otherbot: unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT", (True, True)),
+        ("figtree: unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT", (False, True)),
+        ("unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT, nofollow", (False, False)),
+    ],
+)
+def test_x_robots_tag(value: str, expected: tuple[bool, bool]) -> None:
+    said = directives(x_robots_tag([value], "FigTree"), reading=Reading.STRICT, now=NOON)
+    assert (said.index, said.follow) == expected
+
+
+def test_each_header_starts_without_an_agent() -> None:
+    values = ["otherbot: noindex", "nofollow"]
+    said = directives(x_robots_tag(values, "figtree"), reading=Reading.STRICT, now=0.0)
+    assert (said.index, said.follow) == (True, False)
+    assert said.evidence == ("X-Robots-Tag: nofollow",)

@@ -1,0 +1,62 @@
+"""The contract of ``crawler page check --jsonl``."""
+
+from typing import Any
+
+import pytest
+
+from crawler.page import check_case
+
+CASE = {
+    "url": "http://a.test/",
+    "html": "<title>T</title><base href=/b/><a href=x rel=nofollow>X</a><meta name=figtree content=noindex>",
+    "agent": "FigTree/0.1 Robot/1.0",
+}
+
+
+def test_an_answer_has_every_field() -> None:
+    assert check_case(CASE) == {
+        "index": False,
+        "follow": True,
+        "title": None,
+        "description": None,
+        "keywords": None,
+        "document_state": None,
+        "canonical_url": None,
+        "base_url": "http://a.test/b/",
+        "links": [{"url": "http://a.test/b/x", "anchor": "X", "rel": "nofollow", "follow": False}],
+    }
+
+
+def test_headers_reading_and_now_are_heeded() -> None:
+    case = {**CASE, "html": "<meta name=robots content=all>", "headers": [["X-Robots-Tag", "noindex"]]}
+    assert not check_case(case)["index"]
+    assert check_case({**case, "reading": "draft1996"})["index"]
+    timed = {**CASE, "html": "<meta name=robots content='unavailable_after: 1970-01-02'>"}
+    assert check_case(timed)["index"]
+    assert not check_case(timed, now=86_400)["index"]
+    assert check_case({**timed, "now": 86_399}, now=1e9)["index"]
+
+
+def test_html_is_text_whatever_it_declares() -> None:
+    assert check_case({**CASE, "agent": "x", "html": "<meta charset=latin1><title>ü\ud800</title>"})["title"] == "ü?"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ({"url": None}, "url"),
+        ({"url": "ftp://a/"}, "url"),
+        ({"html": 5}, "html"),
+        ({"agent": 5}, "agent"),
+        ({"reading": "loose"}, "reading"),
+        ({"headers": "x"}, "headers"),
+        ({"headers": [["a"]]}, "headers"),
+        ({"headers": [["a", 5]]}, "headers"),
+        ({"now": "later"}, "now"),
+        ({"now": True}, "now"),
+        ({"now": float("nan")}, "now"),
+    ],
+)
+def test_an_error_names_the_key(wrong: dict[str, Any], key: str) -> None:
+    with pytest.raises(ValueError, match=f"^{key}: "):
+        check_case({**CASE, **wrong})

@@ -1,0 +1,270 @@
+"""The audit over a store: what it reads, that it believes no verdict in it, and what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from crawler.config import Settings, settings_from
+from crawler.errors import UsageError
+from crawler.report import audit_log
+from crawler.report.audit import Audit, as_json, audit, render
+from crawler.report.audit_facts import Check
+from crawler.report.audit_report import document, write_report
+from crawler.store.sqlite import SqliteStore
+
+BODY = b"User-agent: *\nDisallow: /closed/\nCrawl-delay: 3\n"
+START = 1_700_000_000.0
+
+
+class Doctored:
+    """A store to be filled by hand; times are seconds from the beginning of its run."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.path = path
+
+    def run(self, settings: Settings, *, at: float = 0.0, end: float | None = 1000.0) -> None:
+        self.db.execute(
+            "INSERT INTO run (started_at, finished_at, crawler_version, settings) VALUES (?, ?, '9.9', ?)",
+            (START + at, None if end is None else START + end, json.dumps(asdict(settings))),
+        )
+
+    def site(self, name: str) -> int:
+        self.db.execute("INSERT INTO politeness_group (name) VALUES (?)", (name,))
+        self.db.execute("INSERT INTO site (name, group_id) SELECT ?, max(id) FROM politeness_group", (name,))
+        return int(self.db.execute("SELECT max(id) FROM site").fetchone()[0])
+
+    def robots(self, site: int, at: float, body: bytes = BODY) -> None:
+        """A robots.txt asked for and put in force."""
+        self.request(site, at, "/robots.txt", "robots")
+        digest = hashlib.sha256(body).digest()
+        self.db.execute("INSERT INTO robots_text (sha256, body) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, body))
+        self.db.execute(
+            "INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until)"
+            " SELECT ?, id, 'parse', '200', ?2, ?2, ?2 + 600000 FROM robots_text WHERE sha256 = ?",
+            (site, START + at + 0.1, digest),
+        )
+
+    def request(self, site: int, at: float, path: str, purpose: str = "page", **more: object) -> None:
+        row = {"run_id": 1, "site_id": site, "path": path, "purpose": purpose, "started_at": START + at}
+        row |= {"finished_at": START + at + 0.1, "status": 200, "bytes": 1, "robots_id": 1, "verdict_line": 1, **more}
+        self.db.execute(f"INSERT INTO request ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
+
+
+@pytest.fixture
+async def doctored(db_path: Path) -> Doctored:
+    await (await SqliteStore.open(db_path)).close()
+    return Doctored(db_path)
+
+
+def settings(values: Mapping[str, object] | None = None) -> Settings:
+    return settings_from({"identity.contact": "who@example.org", **(values or {})}, source="test")
+
+
+async def audited(store: Doctored) -> Audit:
+    opened = await SqliteStore.open(store.path, read_only=True)
+    try:
+        return await audit(opened, START + 2000)
+    finally:
+        await opened.close()
+
+
+def shown(found: Audit) -> str:
+    out = StringIO()
+    render(found, Console(file=out, width=200))
+    return out.getvalue()
+
+
+async def test_an_empty_log(doctored: Doctored) -> None:
+    found = await audited(doctored)
+    assert found.broken == 0
+    assert "log is empty" in shown(found)
+    assert "log is empty" in "\n".join(document(found))
+
+
+async def test_an_obedient_crawl(doctored: Doctored) -> None:
+    doctored.run(settings())
+    for host in "ab":
+        site = doctored.site(f"http://{host}.test")
+        doctored.robots(site, 1)
+        doctored.request(site, 4.1, "/")
+        doctored.request(site, 8, "/x")
+    found = await audited(doctored)
+    assert found.violations == []
+    assert {c.value: t.judged for c, t in found.tally.items()} == {
+        "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4,
+        "overlap": 4, "pause": 4, "retry-after": 0,
+    }  # fmt: skip
+    assert found.limits == []
+
+
+async def test_recorded_verdicts_are_not_believed(doctored: Doctored) -> None:
+    """The doctored rows say that line 1 of a good copy allowed it, and the group's pace that it was time."""
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 4.0, "/closed/x")
+    found = await audited(doctored)
+    assert [violation.check for violation in found.violations] == [Check.PERMISSION, Check.PAUSE]
+    forbidden, early = found.violations
+    assert (forbidden.line, forbidden.rule) == (2, "Disallow: /closed/")
+    assert (early.required, early.done) == ("3.000 s after the request before it (Crawl-delay)", "2.900 s")
+    text = shown(found)
+    assert "line 2: Disallow: /closed/" in text
+    assert hashlib.sha256(BODY).hexdigest() in text
+    assert "2 violations" in text
+
+
+async def test_a_request_taken_out_of_the_log(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/")
+    doctored.request(site, 10, "/x")
+    doctored.db.execute("DELETE FROM request WHERE id = 2")
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.done) == (Check.LOG, "1 of them are missing")
+
+
+async def test_a_request_without_its_site(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.request(77, 5, "/")
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.required) == (Check.LOG, "a site for every request")
+
+
+async def test_a_text_that_was_changed(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/closed/x")
+    doctored.db.execute("UPDATE robots_text SET body = ?", (b"User-agent: *\nDisallow:\n",))
+    found = await audited(doctored)
+    assert [violation.check for violation in found.violations] == [Check.LOG, Check.PERMISSION]
+
+
+async def test_slices_hang_together(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one slice leaves off with counts in the next."""
+    monkeypatch.setattr(audit_log, "_SLICE", 1)
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/", finished_at=START + 9)
+    doctored.request(site, 8, "/x")
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.before) == (Check.OVERLAP, "http://a.test/")
+
+
+async def test_the_order_of_the_log_is_that_of_time(doctored: Doctored) -> None:
+    """Rows are written when answers end; a request is judged by when it began."""
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.request(site, 8, "/x")
+    doctored.request(site, 5, "/", finished_at=START + 9)
+    doctored.robots(site, 1)
+    assert [violation.check for violation in (await audited(doctored)).violations] == [Check.OVERLAP]
+
+
+async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
+    hurried = {"politeness.delay": 0, "politeness.slow_factor": 0}
+    doctored.run(settings(hurried), end=50)
+    doctored.run(settings(), at=100, end=None)
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1, b"")
+    doctored.request(site, 1.2, "/")
+    doctored.request(site, 101, "/x", run_id=2)
+    doctored.request(site, 102, "/y", run_id=2)
+    found = await audited(doctored)
+    assert [(v.check, v.run, v.url[-1]) for v in found.violations] == [(Check.PAUSE, 2, "y")]
+    assert any("Run 2 has no recorded end" in limit for limit in found.limits)
+
+
+async def test_a_clock_that_was_set_back_is_told(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.run(settings(), at=-500, end=None)
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, -400, "/", run_id=2)
+    assert any("clock was set back by 401.1 s before run 2" in limit for limit in (await audited(doctored)).limits)
+
+
+async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.db.execute("UPDATE run SET settings = '{}'")
+    with pytest.raises(UsageError, match="run 1: its settings cannot be read"):
+        await audited(doctored)
+
+
+async def test_the_hash_is_of_the_canonical_form(doctored: Doctored) -> None:
+    """As docs/audit.md gives it, so that anyone can reckon it without this crawler."""
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/ü", error='a "quoted" text', status=None)
+    before = (await audited(doctored)).sha256
+    assert before == hashlib.sha256("".join(_canonical(doctored.db)).encode()).hexdigest()
+    doctored.db.execute("UPDATE request SET started_at = started_at + 0.001 WHERE id = 2")
+    assert (await audited(doctored)).sha256 != before
+
+
+def _canonical(db: sqlite3.Connection) -> Iterator[str]:
+    queries = (
+        "SELECT 'run', id, started_at, crawler_version, settings FROM run ORDER BY id",
+        "SELECT 'robots', robots_copy, site, action, status, fetched_at, valid_from, valid_until, version_sha256"
+        " FROM robots_versions ORDER BY robots_copy",
+        "SELECT 'request', q.id, q.run_id, s.name, q.path, q.purpose, q.started_at, q.finished_at, q.status, q.error,"
+        " q.bytes, q.retry_after_s FROM request q JOIN site s ON s.id = q.site_id ORDER BY q.id",
+    )
+    for query in queries:
+        for row in db.execute(query):
+            yield json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
+    doctored.run(settings({"identity.agent": "FigTree"}))
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1, b"User-agent: *\nDisallow: /*`|\n")
+    doctored.request(site, 5, "/x?`|")
+    doctored.request(site, 9, "/busy", status=503, error="503 Service Unavailable", retry_after_s=3600.0)
+    doctored.db.execute("INSERT INTO url (id, path, state, reason, depth) VALUES (1, '/', 'excluded', 'scope: elsewhere', 1)")
+    found = await audited(doctored)
+    write_report(tmp_path / "report.md", found)
+    text = (tmp_path / "report.md").read_text()
+    assert "**1 violations were found** in 3 requests to 1 sites" in text
+    assert "FigTree/9.9 (+mailto:who@example.org)" in text
+    assert f"SHA-256 of the records that were judged: `{found.sha256}`" in text
+    assert "- address: `` http://a.test/x?`| ``" in text
+    assert "- rule: `` line 2: Disallow: /*`| ``" in text
+    assert "| outside the crawl's scope | 1 |" in text
+    assert "| http://a.test | 3,600 s | 1 |" in text
+    assert [path.name for path in tmp_path.iterdir() if "report" in path.name] == ["report.md"]
+
+
+async def test_a_report_that_cannot_be_written_leaves_the_old_one(doctored: Doctored, tmp_path: Path) -> None:
+    found = await audited(doctored)
+    with pytest.raises(UsageError, match=r"nowhere/report\.md: No such file or directory"):
+        write_report(tmp_path / "nowhere" / "report.md", found)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match="folder"):
+        write_report(tmp_path / "folder", found)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".folder")]
+
+
+async def test_as_json(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.request(site, 5, "/")
+    answer = json.loads(json.dumps(as_json(await audited(doctored))))
+    assert answer["violations_found"] == 2
+    assert [violation["check"] for violation in answer["violations"]] == ["robots first", "robots fresh"]
+    assert {check["check"] for check in answer["checks"]} == {check.value for check in Check}
+    assert answer["violations"][0]["url"] == "http://a.test/"

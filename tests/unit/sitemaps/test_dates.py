@@ -1,0 +1,39 @@
+"""W3C NOTE-datetime in all its precisions, and RFC 822 as feeds write it."""
+
+import pytest
+
+from crawler.sitemaps.dates import epoch_s
+
+MIDNIGHT = 1031356800.0  # 2002-09-07T00:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2002", 1009843200.0),
+        ("2002-09", 1030838400.0),
+        ("2002-09-07", MIDNIGHT),
+        ("2002-09-07T01:30Z", MIDNIGHT + 5400),
+        ("2002-09-07T01:30:05+01:30", MIDNIGHT + 5),
+        ("2002-09-06T19:00:05.25-05:00", MIDNIGHT + 5),
+        ("2002-09-07 00:00:05", MIDNIGHT + 5),
+        (" 2002-09-07t00:00:60z ", MIDNIGHT + 59),
+        ("Sat, 07 Sep 2002 00:00:01 GMT", MIDNIGHT + 1),
+        ("Sat, 7 September 2002 00:00:01 Z", MIDNIGHT + 1),
+        ("07 Sep 02 00:00 +0100", MIDNIGHT - 3600),
+        ("Fri, 06 Sep 2002 20:00:00 EDT", MIDNIGHT),
+        ("Sat, 07 Sep 2002", MIDNIGHT),
+        ("07 Sep 99", 936662400.0),
+        ("0001-01-01T00:00:00+14:00", -62135647200.0),
+    ],
+)
+def test_dates(text: str, expected: float) -> None:
+    assert epoch_s(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "yesterday", "20020907", "2002-13", "2002-02-30", "0000", "2002-09-07T25:00Z", "07 Foo 2002", "٢٠٠٢", "2002x"],
+)
+def test_no_dates(text: str) -> None:
+    assert epoch_s(text) is None
