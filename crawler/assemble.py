@@ -50,14 +50,21 @@ async def crawl_session(
         if not seeds and not known:
             raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
         async with HttpFetcher(_fetch_settings(settings), clock) as fetcher:
-            await store.start_run(asdict(settings), clock.now())
-            scope = Scope(settings.scope, [*known, *seeds], lambda host: _may_contact(settings, host))
+            scope = Scope(
+                settings.scope,
+                [*known, *seeds],
+                lambda host: _may_contact(settings, host),
+                settings.traps,
+                clock.now(),
+            )
             for site, main_site in await store.main_sites():
                 if may_adopt(site, main_site):
                     scope.adopt(main_site)
             fresh = sorted(set(seeds) - set(known))
-            await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
+            # The settings are noted last: a crash before that, and the next run looks at all of it again.
             await rescope(store, scope, asdict(settings), new_seeds=bool(fresh))
+            await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
+            await store.start_run(asdict(settings), clock.now())
             await store.prepare(settings.crawl.max_pages_per_site)
             yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
     finally:
@@ -69,6 +76,8 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
     ended_by = "a failure"
     try:
         ended_by = await crawl.run()
+        if not crawl.stopped:
+            await store.find_content_mirrors(clock.now())
     except StoreError:
         raise
     except BaseException:

@@ -19,6 +19,7 @@ from crawler.fetch.resolver import parse_resolve
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.frontier.traps import TrapSettings
 from crawler.loops.crawl import CrawlSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
@@ -66,6 +67,7 @@ class Settings:
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
     robots: RobotsSettings = field(default_factory=RobotsSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)
+    traps: TrapSettings = field(default_factory=TrapSettings)
     fetch: FetchLimits = field(default_factory=FetchLimits)
 
 
@@ -211,6 +213,17 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "limits.max_depth": (_depth, "scope", "max_depth"),
     "limits.max_time": (_seconds_or_none, "crawl", "max_time_s"),
     "limits.concurrency": (_whole(1), "crawl", "concurrency"),
+    "discovery.sitemaps": (_flag, "crawl", "sitemaps"),
+    "traps.enabled": (_flag, "traps", "enabled"),
+    "traps.max_url_chars": (_whole(1), "traps", "max_url_chars"),
+    "traps.max_path_segments": (_whole(1), "traps", "max_path_segments"),
+    "traps.max_repetitions": (_whole(1), "traps", "max_repetitions"),
+    "traps.max_query_chars": (_whole(1), "traps", "max_query_chars"),
+    "traps.max_parameters": (_whole(1), "traps", "max_parameters"),
+    "traps.max_same_name": (_whole(1), "traps", "max_same_name"),
+    "traps.max_same_parameter": (_whole(1), "traps", "max_same_parameter"),
+    "traps.first_year": (_whole(1), "traps", "first_year"),
+    "traps.max_years_ahead": (_whole(1), "traps", "max_years_ahead"),
     "politeness.delay": (_seconds, "politeness", "delay_s"),
     "politeness.slow_factor": (_factor, "politeness", "slow_factor"),
     "politeness.slow_cap": (_seconds, "politeness", "slow_cap_s"),

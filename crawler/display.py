@@ -75,7 +75,8 @@ class Watch:
         progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
         ends, rest = progress.ends, ""
         if seen.rate > 0.05 and seen.queued:
-            rest = f", {duration(seen.queued / seen.rate)} at this rate"
+            longest_s = max((wait.until - now for wait in seen.waiting), default=0.0)
+            rest = f", at least {duration(max(seen.queued / seen.rate, longest_s))} to go"
         lines = [
             Text.assemble(
                 (f"{ends[State.FETCHED]:,} pages", "bold green"), f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}"

@@ -12,7 +12,7 @@ import math
 import time
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.model import Failed, FailureKind, Fetched, Headers, NotModified, Reading, Redirected, RobotsAction
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Headers,
+    NotModified,
+    Reading,
+    Redirected,
+    RobotsAction,
+)
 from crawler.robots import (
     Follow,
     RobotsSettings,
@@ -39,11 +49,13 @@ from crawler.robots.text import KNOWN_FIELDS
 
 SITE = "http://a.ru"
 NOW = 1_700_000_000.0
+READINGS = st.sampled_from(list(Reading))
 SLOW_S = 1.0  # of processor time, for files of a few kB
 
 
 def examples(least: int) -> settings:
     """At least so many examples, and more under a profile that asks for more."""
+    assert settings.default is not None
     return settings(max_examples=max(least, settings.default.max_examples))
 
 
@@ -57,7 +69,9 @@ def rules(text: str | bytes, token: str, reading: Reading) -> SiteRules:
 AGENTS = st.sampled_from(["*", "fig", "FigTree/1", "figtree2", "other", "* fig", "other fig", "my-figtree", "fig*", ""])
 HOSTS = st.sampled_from(["a.ru", "b.ru", "http://a.ru", "http://b.ru", "b_b.ru", "a.ru:80", "a.ru:81"])
 PATHS = st.lists(
-    st.sampled_from(["/", "a", "b", "ab", "*", "$", "?", "=", "%2F", "%2f", "%41", "%", " ", ";", "%20", "ü", "%C3%BC"]),
+    st.sampled_from(
+        ["/", "a", "b", "ab", "*", "$", "?", "=", ";", " ", "%2F", "%2f", "%41", "%", "%20", "ü", "%C3%BC"]
+    ),
     max_size=6,
 ).map(lambda pieces: "/" + "".join(pieces))
 URL_PATHS = PATHS.map(lambda path: path.replace(" ", "%20").replace("ü", "%C3%BC"))
@@ -79,7 +93,9 @@ TOKENS = st.sampled_from(["fig", "figtree", "rex", "FigTree/1.0", ""])
 def check_strict(case: tuple[str, str, str]) -> None:
     """Strict allows only what both readings allow, and forbids more only where it alone can read a ``Host`` line."""
     text, path, token = case
-    draft, rfc, strict = (rules(text, token, reading) for reading in (Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT))
+    draft = rules(text, token, Reading.DRAFT1996)
+    rfc = rules(text, token, Reading.RFC9309)
+    strict = rules(text, token, Reading.STRICT)
     both = draft.verdict(path).allowed and rfc.verdict(path).allowed
     allowed = strict.verdict(path).allowed
     assert both or not allowed
@@ -133,26 +149,21 @@ def corpus() -> tuple[bytes, ...]:
 
 FRAGMENTS = [
     *(field.encode() + b":" for field in sorted(KNOWN_FIELDS)),
-    *(b"\n", b"\r", b"\r\n", b"\n\n", b"#", b":", b" ", b"\t", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\x85"),
-    *(b"*", b"/*", b"$", b"%", b"%2F", b"%ZZ", b"a.ru", b"none", b"atp://h:1", b"9" * 30, b"1/5m", b"/a /b", b"*a" * 200),
+    *(b"\n,\r,\r\n,\n\n,#,:, ,\t,\x00,\xff,\xef\xbb\xbf,\xe2\x80\xa8,\x85".split(b",")),
+    *(b"* /* $ % %2F %ZZ a.ru none atp://h:1 1/5m 99999999999999999999 /a".split()),
+    *(b"/a /b", b"*a" * 200),
 ]
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
     """A real file after some edits: pieces cut out, doubled, put in, or taken from another file."""
-    body = draw(st.sampled_from(corpus()))
+    body, other = draw(st.sampled_from(corpus())), draw(st.sampled_from(corpus()))
     for _ in range(draw(st.integers(0, 6))):
         at = draw(st.integers(0, len(body)))
         end = min(len(body), at + draw(st.integers(0, 60)))
-        new = draw(
-            st.one_of(
-                st.sampled_from(FRAGMENTS),
-                st.binary(max_size=8),
-                st.just(body[at:end] * 2),
-                st.sampled_from(corpus()).map(lambda other: other[: end - at]),
-            )
-        )
+        as_it_was = st.sampled_from([body[at:end] * 2, other[at:end], other[: end - at]])
+        new = draw(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=8), as_it_was))
         body = body[:at] + new + body[end:]
     return body
 
@@ -189,17 +200,29 @@ DATES = st.one_of(
     ),
     st.datetimes().map(lambda at: at.strftime("%a, %d %b %Y %H:%M:%S GMT")),
 )
+DIRECTIVES = [
+    "max-age",
+    "s-maxage",
+    "no-cache",
+    "no-store",
+    "=",
+    '"',
+    ",",
+    " ",
+    "3600",
+    "-1",
+    "1e9",
+    ".5",
+    "é",
+    "9" * 40,
+]
+LOCATIONS = ["/r", "//b.ru/robots.txt", "ftp://x/", "http://[", "\udc80", "http://u:p@h/", "/robots.txt", "", "?"]
 VALUES = st.one_of(
     DATES,
-    st.tuples(DATES, st.text(max_size=3), st.integers(0, 40)).map(lambda cut: cut[0][: cut[2]] + cut[1] + cut[0][cut[2] :]),
+    st.tuples(DATES, st.text(max_size=3), st.integers(0, 40)).map(lambda at: at[0][: at[2]] + at[1] + at[0][at[2] :]),
     st.text(max_size=12),
-    st.lists(
-        st.sampled_from(
-            ["max-age", "s-maxage", "no-cache", "no-store", "=", '"', ",", " ", "3600", "-1", "1e9", "9" * 40, ".5", "\x00", "é"]
-        ),
-        max_size=8,
-    ).map("".join),
-    st.sampled_from(["/r", "//b.ru/robots.txt", "ftp://x/", "http://[", "\udc80", "http://u:p@h/", "/robots.txt", "", "?"]),
+    st.lists(st.sampled_from(DIRECTIVES), max_size=8).map("".join),
+    st.sampled_from(LOCATIONS),
 )
 HEADERS = st.lists(
     st.tuples(
@@ -213,30 +236,34 @@ HEADERS = st.lists(
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Some answers in a row to requests for one robots.txt, with the seconds before each."""
+class Came:
+    """What came back for a request, ``pause_s`` after the last."""
 
-    reading: Reading
-    stale_if_error: bool
-    given: list[tuple[float, str, int, Headers, str, bytes]] = field(default_factory=list)
+    pause_s: float
+    kind: str
+    status: int
+    headers: Headers
+    location: str
+    body: bytes
+
+    def at(self, now: float) -> FetchResult:
+        url = f"{SITE}/robots.txt"
+        match self.kind:
+            case "fetched":
+                return Fetched(url, now, now, self.headers, body=self.body, truncated=self.status > 900)
+            case "304":
+                return NotModified(url, now, now, self.headers)
+            case "redirected":
+                return Redirected(url, now, now, self.headers, location=self.location)
+            case "failed":
+                return Failed(url, now, now, self.headers, status=self.status)
+        return Failed(url, now, now, kind=FailureKind(self.kind))
 
 
-ANSWERS = st.builds(
-    Answers,
-    st.sampled_from(list(Reading)),
-    st.booleans(),
-    st.lists(
-        st.tuples(
-            st.floats(0, 1e8),
-            st.sampled_from(["fetched", "fetched", "304", "redirected", "failed", "failed"]),
-            st.one_of(st.sampled_from([200, 401, 403, 404, 410, 429, 500, 503]), st.integers(100, 999)),
-            HEADERS,
-            VALUES,
-            st.one_of(st.binary(max_size=40), mutated()),
-        ),
-        max_size=5,
-    ),
-)
+KINDS = ["fetched", "fetched", "304", "redirected", "failed", "failed", "dns", "timeout", "truncated", "address"]
+STATUSES = st.one_of(st.sampled_from([401, 403, 404, 410, 429, 500, 503]), st.integers(100, 999))
+BODIES = st.one_of(st.binary(max_size=40), mutated())
+CAME = st.builds(Came, st.floats(0, 1e8), st.sampled_from(KINDS), STATUSES, HEADERS, VALUES, BODIES)
 
 
 def check_dates(case: tuple[str, Headers, Reading]) -> None:
@@ -252,35 +279,23 @@ def check_dates(case: tuple[str, Headers, Reading]) -> None:
     assert time.process_time() - started < SLOW_S
 
 
-def check_response(case: Answers) -> None:
+def check_response(case: tuple[Reading, bool, list[Came]]) -> None:
     """A site's copy stays consistent whatever comes: a failure never opens, what is deferred has its time."""
-    config = RobotsSettings(case.reading, stale_if_error=case.stale_if_error)
-    copy, now, url = None, NOW, f"{SITE}/robots.txt"
-    for pause_s, kind, status, headers, location, body in case.given:
-        now += pause_s
-        made = {
-            "fetched": lambda: Fetched(url, now, now, headers, status=200, body=body, truncated=status > 900),
-            "304": lambda: NotModified(url, now, now, headers),
-            "redirected": lambda: Redirected(url, now, now, headers, status=302, location=location),
-            "failed": lambda: Failed(
-                url,
-                now,
-                now,
-                headers,
-                kind=FailureKind.HTTP if status % 4 else list(FailureKind)[status % len(FailureKind)],
-                status=status if status % 4 else None,
-            ),
-        }
-        meaning = interpret(made[kind](), settings=config, previous=copy, hops=0, seen=(), now=now)
+    reading, stale, answers = case
+    config = RobotsSettings(reading, stale_if_error=stale)
+    copy, now = None, NOW
+    for came in answers:
+        now += came.pause_s
+        meaning = interpret(came.at(now), settings=config, previous=copy, hops=0, seen=(), now=now)
         if isinstance(meaning, Follow):
             assert meaning.url.startswith(("http://", "https://"))
-            assert meaning.url != url
+            assert meaning.url != f"{SITE}/robots.txt"
             continue
         assert now < meaning.expires_at <= now + MAX_SECONDS + 1
         deferred = meaning.action is RobotsAction.DEFER
         assert not deferred or (meaning.retry_at == meaning.expires_at and meaning.failures > 0)
-        assert meaning.action is not RobotsAction.PARSE or kind in ("fetched", "304") or case.stale_if_error
-        assert meaning.action is not RobotsAction.FREE or (400 <= status <= 499) or case.stale_if_error
+        assert meaning.action is not RobotsAction.PARSE or came.kind in ("fetched", "304") or stale
+        assert meaning.action is not RobotsAction.FREE or (came.kind == "failed" and 400 <= came.status <= 499) or stale
         copy = meaning
 
 
@@ -289,12 +304,15 @@ def check_jsonl(case: dict[str, object]) -> None:
     try:
         answer = check_case(case)
     except ValueError as error:
-        assert str(error).startswith('"')
+        refused = str(error)
+        assert refused.startswith('"')
     else:
         json.dumps(answer, allow_nan=False)
 
 
-ODD = st.one_of(st.none(), st.booleans(), st.integers(-5, 1200), st.text(max_size=5), st.lists(st.integers(), max_size=2))
+ODD: st.SearchStrategy[object] = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 1200), st.text(max_size=5), st.just([])
+)
 CASES = st.fixed_dictionaries(
     {},
     optional={
@@ -316,12 +334,12 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
         st.tuples(
             st.one_of(mutated(), st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(b"".join)),
             st.one_of(URL_PATHS, st.sampled_from(["/x/page.html", "/foo/bar?qux=taz", "/" + "a" * 8000])),
-            st.sampled_from(list(Reading)),
+            READINGS,
         ),
         check_any_bytes,
     ),
-    "dates": (st.tuples(VALUES, HEADERS, st.sampled_from(list(Reading))), check_dates),
-    "response": (ANSWERS, check_response),
+    "dates": (st.tuples(VALUES, HEADERS, READINGS), check_dates),
+    "response": (st.tuples(READINGS, st.booleans(), st.lists(CAME, max_size=5)), check_response),
     "jsonl": (CASES, check_jsonl),
 }
 

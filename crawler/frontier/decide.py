@@ -22,6 +22,7 @@ from crawler.model import (
     FailureKind,
     Fetched,
     FetchResult,
+    Kind,
     Link,
     NotModified,
     PageFacts,
@@ -32,9 +33,13 @@ from crawler.model import (
     header,
 )
 from crawler.robots.http_dates import retry_after_s
+from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
+from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
+
+_INDEX_DEPTH = 3  # an index lists sitemaps; one that lists indexes of indexes is a trap
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,12 @@ class Queued:
     hops: int = 0
     seed: bool = False
     due_at: float = 0.0
+    kind: Kind = Kind.PAGE
+
+    @property
+    def wanted_itself(self) -> bool:
+        """Asked for by the user or by the crawl, not for a link to it: ``--include`` and traps are not about it."""
+        return self.seed or self.kind is Kind.SITEMAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +109,21 @@ class Outcome:
     retry_at: float | None = None  # with state queued
 
 
-def before_fetch(queued: Queued, copy: RobotsCopy, rules: SiteRules | None, path: str, scope: Scope) -> Fetch | Outcome:
+def before_fetch(
+    queued: Queued,
+    copy: RobotsCopy,
+    rules: SiteRules | None,
+    path: str,
+    scope: Scope,
+    main: Main | Cycle | None = None,
+) -> Fetch | Outcome:
     """Whether to fetch ``queued`` under the robots.txt in force, or how it ends without a request.
 
-    ``rules`` is the reading of ``copy`` where its action is *parse*. The scope is asked again, for
+    ``rules`` is the reading of ``copy`` where its action is *parse*; ``main`` is where the chain of ``Host``
+    claims from this site leads, where it is a mirror. The scope is asked again, for
     a crawl may go on with narrower options than it was started with.
     """
-    if refusal := scope.refusal(queued.url, queued.depth, is_seed=queued.seed):
+    if refusal := scope.refusal(queued.url, queued.depth, is_seed=queued.wanted_itself):
         return Outcome(queued, State.EXCLUDED, refusal)
     match copy.action:
         case RobotsAction.FREE:
@@ -120,7 +139,7 @@ def before_fetch(queued: Queued, copy: RobotsCopy, rules: SiteRules | None, path
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:
-                return _use_main_site(queued, rules, path, scope)
+                return _use_main_site(queued, rules, main or Main(rules.main_site, ()), path, scope)
             verdict = rules.verdict(path)
             if verdict.allowed:
                 return Fetch(verdict)
@@ -135,19 +154,19 @@ def _forbidden(verdict: Verdict) -> str:
     return f"robots: line {verdict.line}, {verdict.text.strip()} ({verdict.reading})"
 
 
-def _use_main_site(queued: Queued, rules: SiteRules, path: str, scope: Scope) -> Outcome:
+def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: str, scope: Scope) -> Outcome:
     """A mirror's URL ends here; the same path of its main host is offered in its place, once.
 
     A robots.txt must not send the crawl where it was not going: the scope is asked. (It has adopted
     the main host where that has the mirror's registrable domain: :func:`may_adopt`.)
     """
-    main = rules.main_site
-    assert main is not None
-    url = main + path
-    reason = f"mirror of {main} (Host, line {rules.host_line})"
-    if scope.refusal(url, queued.depth, is_seed=queued.seed) is not None:
+    if isinstance(main, Cycle):
+        return Outcome(queued, State.EXCLUDED, f"mirror cycle: {' → '.join([*main.members, main.members[0]])}")
+    url = main.site + path
+    reason = f"mirror of {main.site} (Host, line {rules.host_line})"
+    if scope.refusal(url, queued.depth, is_seed=queued.wanted_itself) is not None:
         return Outcome(queued, State.EXCLUDED, f"{reason}, which is out of scope")
-    offer = Offer(url, queued.depth, hops=queued.hops, seed=queued.seed)
+    offer = Offer(url, queued.depth, hops=queued.hops, seed=queued.seed, kind=queued.kind)
     return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=url)
 
 
@@ -186,9 +205,44 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope) -> Ou
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),
     )
-    offers = tuple(Offer(link.url, depth, _link_refusal(link, depth, scope)) for link in facts.links)
+    offers = [Offer(link.url, depth, _link_refusal(link, depth, scope)) for link in facts.links]
+    target = facts.canonical_url if facts.follow and facts.canonical_url != queued.url else None
+    if target is not None:  # the page's main address, as near to the seeds as the page itself
+        offers.append(Offer(target, queued.depth, scope.refusal(target, queued.depth)))
     reason = str(result.status) if facts.index else f"{result.status}, noindex: body and texts not kept"
-    return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=offers)
+    return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
+
+
+def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:
+    """How the visit of a sitemap ends: what it lists is offered, as far as it may speak for it."""
+    depth, offers, mistrusted = queued.depth + 1, [], 0
+    for entry in sitemap.entries:
+        if trust.refusal(entry.url) is None:
+            offers.append(Offer(entry.url, depth, scope.refusal(entry.url, depth), lastmod=entry.lastmod))
+        else:
+            mistrusted += 1
+    for url in sitemap.sitemaps:
+        if trust.refusal(url) is None and queued.hops < _INDEX_DEPTH:
+            refusal = scope.refusal(url, queued.depth, is_seed=True)
+            offers.append(Offer(url, queued.depth, refusal, hops=queued.hops + 1, kind=Kind.SITEMAP))
+        else:
+            mistrusted += 1
+    notes = list(sitemap.notes)
+    if mistrusted:
+        notes.append(f"{mistrusted} URLs passed over: this sitemap may not speak for them")
+    found = f"{len(sitemap.entries)} URLs" if not sitemap.sitemaps else f"{len(sitemap.sitemaps)} sitemaps"
+    reason = f"{result.status}, sitemap ({sitemap.kind}): {found}"
+    page = Page(
+        status=result.status,
+        content_type=result.content_type,
+        fetched_at=result.finished_at,
+        facts=PageFacts(index=False, note="; ".join([reason, *notes])),
+        body=None,
+        body_bytes=len(result.body),
+        etag=header(result.headers, "etag"),
+        last_modified=header(result.headers, "last-modified"),
+    )
+    return Outcome(queued, State.FETCHED, reason, page=page, offers=tuple(offers))
 
 
 def _link_refusal(link: Link, depth: int, scope: Scope) -> str | None:
@@ -206,10 +260,10 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
     if target == queued.url:
         return Outcome(queued, State.FAILED, f"{result.status} to itself")
     hops = queued.hops + 1
-    refusal = scope.refusal(target, queued.depth, is_seed=queued.seed)
+    refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
     if refusal is None and hops > settings.max_redirects:
         refusal = f"redirects: {hops} in a row, at most {settings.max_redirects} are followed"
-    offer = Offer(target, queued.depth, refusal, hops=hops, seed=queued.seed and refusal is None)
+    offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal is None, queued.kind)
     return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
 
 

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crawler.frontier.traps import TrapSettings
+from crawler.frontier.traps import refusal as trap_in
 from crawler.url import host_of, registrable_domain, split
+
+_NO_TRAPS = TrapSettings(enabled=False)
 
 
 class ScopeMode(StrEnum):
@@ -34,7 +38,8 @@ class Scope:
 
     ``reachable(host)`` tells whether the crawl may contact a host at all: without a contact address
     it stays on loopback. Seeds are exempt from ``include`` (they are where the search for matching
-    pages starts), never from ``exclude``.
+    pages starts) and from the traps' rules, never from ``exclude``. ``now``, in seconds since the epoch,
+    is for the rule about calendars.
     """
 
     def __init__(
@@ -42,8 +47,12 @@ class Scope:
         settings: ScopeSettings,
         seeds: Iterable[str],
         reachable: Callable[[str], bool] = lambda host: True,
+        traps: TrapSettings = _NO_TRAPS,
+        now: float = 0.0,
     ) -> None:
         self.settings = settings
+        self._traps = traps
+        self._now = now
         self._reachable = reachable
         # Each on its own: joined into one, inline flags and back-references would not mean what they meant.
         self._include = tuple(map(re.compile, settings.include))
@@ -83,7 +92,7 @@ class Scope:
             return "scope: matches no --include"
         if self.settings.max_depth is not None and depth > self.settings.max_depth:
             return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
-        return None
+        return None if is_seed else trap_in(url, self._traps, self._now)
 
     def _refuse_site(self, site: str) -> str | None:
         host = host_of(site)

@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from crawler.clock import Clock
-from crawler.frontier.decide import Fetch, Outcome, Queued, RetrySettings, after_fetch, before_fetch, may_adopt
+from crawler.frontier.decide import (
+    Fetch,
+    Outcome,
+    Queued,
+    RetrySettings,
+    after_fetch,
+    before_fetch,
+    may_adopt,
+)
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.frontier.scope import Scope
+from crawler.loops import sitemaps
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
-from crawler.model import Fetched, Purpose, Request, RobotsAction
+from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
 from crawler.url import split
 
@@ -41,6 +50,7 @@ class CrawlSettings:
     max_pages_per_site: int | None = None
     max_time_s: float | None = None
     max_body_bytes: int = 10 * 1024 * 1024
+    sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
     claimed_groups: int = 2000
 
 
@@ -107,6 +117,7 @@ class Crawl:
 
         Raises :class:`crawler.errors.StoreError` where the store fails; everything committed is kept.
         """
+        await self._robots.remember()
         if self._manners.crawl.max_pages is not None:
             self._pages_left = self._manners.crawl.max_pages - await self._store.fetched_count()
         try:
@@ -116,6 +127,11 @@ class Crawl:
             await self._cancel_workers()
             self._reader.close()
         return ended_by
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end, rather than came to its end."""
+        return self._stopping is not None
 
     def stop(self, why: str) -> None:
         """End soon: nothing new is sent, requests in flight are waited for (8 s at most). May be called twice."""
@@ -272,6 +288,8 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
+        if self._manners.crawl.sitemaps:
+            news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:
@@ -319,7 +337,8 @@ class Crawl:
     async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
         assert site.copy is not None
         rules = self._robots.rules(site.name, site.copy)
-        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope)
+        main = None if rules is None or rules.main_site is None else self._robots.main_of(site.name)
+        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
         match decision:
             case Outcome():
                 self._book(decision)
@@ -335,15 +354,20 @@ class Crawl:
         if not self._take_budget():
             return
         request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
+        if queued.kind is Kind.SITEMAP:
+            request = sitemaps.request_for(queued.url)
         fetched = False
         try:
             result = await self.gate.send(request, warrant)
-            fetched = isinstance(result, Fetched)
+            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
             if not fetched:
                 self._give_back_budget()
         if result is None:
             return  # still queued; the next claim asks robots.txt first
+        if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
+            self._book(await sitemaps.read(queued, result, self._robots, self._scope, self._store))
+            return
         facts = await self._reader.read(result) if isinstance(result, Fetched) else None
         self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
 

@@ -16,6 +16,7 @@ _DECIDED_BY = {
     "depth:": ("scope",),
     "robots:": ("robots", "identity.agent"),
     "mirror": ("robots", "identity.agent", "scope"),
+    "trap:": ("traps",),
     "type:": ("fetch.accept_types",),
     "address:": ("fetch.allow_private", "fetch.resolve", "identity.contact"),
     "redirects:": ("retry.max_redirects",),

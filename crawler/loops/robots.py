@@ -10,10 +10,11 @@ from crawler.clock import Clock
 from crawler.frontier.politeness import GroupBy, Pace, group_name
 from crawler.loops.gate import Gate, Warrant
 from crawler.model import FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, interpret
 from crawler.robots.text import parse
-from crawler.store.interface import HORIZON_S, ClaimedSite, RobotsNews, Store
+from crawler.store.interface import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
 _RULES_KEPT = 2500  # more than the groups that are claimed together
@@ -45,6 +46,7 @@ class RobotsKeeper:
         self._store = store
         self._clock = clock
         self._commit = commit
+        self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
         self._rules: OrderedDict[tuple[str, bytes], SiteRules] = OrderedDict()
 
     @property
@@ -62,9 +64,27 @@ class RobotsKeeper:
         self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
         main_site = None if rules is None else rules.main_site
         site.copy = copy = self._lasting(copy, group)
-        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site)
+        if main_site is None:
+            self._mains.pop(site.name, None)
+        else:
+            self._mains[site.name] = main_site
+        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
         site.robots_id = await self._commit(news, group)
         return copy
+
+    async def remember(self) -> None:
+        """Take up the mirrors that earlier runs have learnt of."""
+        self._mains.update(await self._store.main_sites())
+
+    def main_of(self, site: str) -> Main | Cycle:
+        """Where the chain of ``Host`` claims from ``site`` leads, as far as is known."""
+        return main_of(site, self._mains.get)
+
+    async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
+        """The sitemaps that a site's robots.txt names; ``None`` where that file is not known."""
+        copy = await self._store.robots_copy(site)
+        rules = None if copy is None else self.rules(site, copy)
+        return None if rules is None else rules.sitemaps
 
     def _lasting(self, copy: RobotsCopy, group: str) -> RobotsCopy:
         """A copy that would run out before the pause after it is over, as one that does not: else no page ever came."""
@@ -143,3 +163,14 @@ class RobotsKeeper:
             return await self._gate.send(request, Warrant(number, group, crawl_delay_s=delay_s))
         finally:
             self._gate.leave(group)
+
+
+def _agent_lines(copy: RobotsCopy, rules: SiteRules | None) -> tuple[AgentLine, ...]:
+    """The correct ``Mobile-agent-server`` lines of a file, as the store keeps them."""
+    if rules is None or not rules.servers.latest_first:
+        return ()
+    servers = {server.line: server.url for server in rules.servers.latest_first}
+    lines = parse(copy.body).lines
+    return tuple(
+        AgentLine(line.number, line.value.split()[0], servers[line.number]) for line in lines if line.number in servers
+    )

@@ -17,7 +17,7 @@ from crawler.report import audit_log
 from crawler.report.audit_facts import TITLES, Check, Tally, Terms, Violation
 from crawler.report.audit_history import History, read_history
 from crawler.report.audit_judge import Judge
-from crawler.report.audit_words import evidence, seconds
+from crawler.report.audit_words import evidence, many, seconds
 from crawler.store.interface import Store
 
 #: Violations kept with their evidence; more are counted. A log so broken needs no longer list.
@@ -67,10 +67,10 @@ async def _whole_log(store: Store, judge: Judge) -> list[Violation]:
     held, placed, last = await audit_log.numbering(store)
     violations: list[Violation] = []
     if held != last:
-        _note(judge, violations, f"{last:,} requests, numbered from 1", f"{last - held:,} of them are missing")
+        _note(judge, violations, "requests numbered from 1 without a gap", f"{last - held:,} of {last:,} missing")
     if placed != held:
         _note(
-            judge, violations, "a site for every request", f"{held - placed:,} requests have none, and are not judged"
+            judge, violations, "a site for every request", f"{many(held - placed, 'request')} without one, not judged"
         )
     return violations
 
@@ -146,10 +146,10 @@ def render(found: Audit, console: Console) -> None:
     for limit in found.limits:
         console.print(Text(f"Not proven: {limit}", style="yellow"))
     history = found.history
-    verdict = f"{found.broken:,} violations" if found.broken else "No violation"
+    verdict = many(found.broken, "violation") if found.broken else "No violation"
     console.print(
         Text(
-            f"{verdict} in {history.requests:,} requests to {history.sites:,} sites",
+            f"{verdict} in {many(history.requests, 'request')} to {many(history.sites, 'site')}",
             style="bold red" if found.broken else "bold green",
         )
     )

@@ -14,7 +14,7 @@ from crawler.errors import UsageError
 from crawler.model import Reading
 from crawler.report.audit import LISTED, Audit
 from crawler.report.audit_facts import TITLES, TOLERANCE_S, Terms
-from crawler.report.audit_words import evidence, instant, seconds
+from crawler.report.audit_words import evidence, instant, many, seconds
 
 _READINGS = {
     Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
@@ -131,16 +131,16 @@ def _result(found: Audit) -> Iterator[str]:
     if not history.requests:
         yield "The log is empty: no request was ever sent, and there is nothing to judge."
         return
-    span = f"{history.requests:,} requests to {history.sites:,} sites"
+    span = f"{many(history.requests, 'request')} to {many(history.sites, 'site')}"
     if history.first_at is not None and history.last_at is not None:
         span += f", from {iso(history.first_at)} to {iso(history.last_at)}"
     if found.broken:
-        yield f"**{found.broken:,} violations were found** in {span}. Each is told below."
+        yield f"**{many(found.broken, 'violation')} found** in {span}, told below."
     else:
         yield f"**No violation was found** in {span}."
     unproven = sum(tally.unproven for tally in found.tally.values())
     if unproven:
-        yield f"In {unproven:,} cases the records do not suffice to judge; the table of checks counts them."
+        yield f"{many(unproven, 'time')} the records do not suffice to judge; the table of checks counts them."
 
 
 def _runs(runs: Sequence[Terms], requests: dict[int, int]) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _runs(runs: Sequence[Terms], requests: dict[int, int]) -> Iterator[str]:
         end = f"to {iso(run.finished_at)}" if run.finished_at is not None else "with no recorded end"
         ended = f" ({_plain(run.ended_by)})" if run.ended_by else ""
         cap = "" if run.crawl_delay_cap_s is None else f", but {seconds(run.crawl_delay_cap_s)} at most"
-        yield f"**Run {run.run}**, from {iso(run.started_at)} {end}{ended}: {requests.get(run.run, 0):,} requests"
+        yield f"**Run {run.run}**, from {iso(run.started_at)} {end}{ended}: {many(requests.get(run.run, 0), 'request')}"
         yield ""
         whom = "" if run.contact else " and named no contact, which is for loopback alone"
         yield f"- It called itself {_code(run.user_agent)}{whom}; in robots.txt it looked for {_code(run.agent)}."
@@ -166,7 +166,8 @@ def _runs(runs: Sequence[Terms], requests: dict[int, int]) -> Iterator[str]:
 
 def _asked(found: Audit) -> Iterator[str]:
     history = found.history
-    yield f"{history.sites:,} sites received {history.requests:,} requests, and sent {history.bytes:,} bytes."
+    received = f"received {many(history.requests, 'request')}, and sent {many(history.bytes, 'byte')}"
+    yield f"{many(history.sites, 'site')} {received}."
     yield ""
     yield from _table(("requests for", "answer", "how many"), history.answers)
     if history.versions:
@@ -197,7 +198,7 @@ def _violations(found: Audit) -> Iterator[str]:
             yield f"- {label}: {_code(fact)}"
         yield ""
     if found.broken > len(found.violations):
-        yield f"{found.broken - len(found.violations):,} more are counted above; the first {LISTED:,} are listed."
+        yield f"{found.broken - len(found.violations):,} more are counted above; {LISTED:,} are listed."
 
 
 def _left_out(found: Audit) -> Iterator[str]:
@@ -242,7 +243,7 @@ def _not_proven(found: Audit) -> Iterator[str]:
 
 def _again(found: Audit) -> Iterator[str]:
     yield "`crawler audit --db STORE` on the same store gives the same result and the same SHA-256. That is the hash"
-    yield "of its runs, robots.txt versions and requests as JSON, one array a line; the crawler's `docs/audit.md` shows it."
+    yield "of its runs, robots.txt versions and requests as JSON, one array a line, as `docs/audit.md` shows."
     yield "If the crawl goes on afterwards, its records grow, and their SHA-256 changes: keep a copy of the store."
 
 

@@ -19,6 +19,11 @@ def seconds(span_s: float) -> str:
     return f"{span_s:,.3f}".rstrip("0").rstrip(".") + " s"
 
 
+def many(n: int, noun: str) -> str:
+    """``1 site``, ``2,000 sites``."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def evidence(violation: Violation) -> Iterator[tuple[str, str]]:
     """What is known of a violation, as (label, fact)."""
     yield "required", violation.required

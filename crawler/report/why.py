@@ -19,7 +19,6 @@ from crawler.store.interface import Store
 from crawler.url import split
 
 _LINKERS_SHOWN = 10
-_CHAIN = 30
 
 
 async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str, Any]:
@@ -41,7 +40,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
                FROM url u WHERE u.id = ?""",
             (number,),
         )
-        known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await _chain(store, number)}
+        known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
         known["linked_from"] = await _linkers(store, number)
         known["page"] = await _page(store, number)
     known["requests"] = await store.query(
@@ -73,23 +72,6 @@ async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[s
         if may_adopt(site, main_site):
             scope.adopt(main_site)
     return scope.refusal(url, known.get("depth", 0), is_seed=known.get("seed", False))
-
-
-async def _chain(store: Store, number: int) -> list[str]:
-    """The way from a seed to this URL, as it was first found."""
-    chain: list[str] = []
-    rows = await store.query(
-        """WITH RECURSIVE way (id, found_on, n) AS (
-             SELECT id, found_on, 0 FROM url WHERE id = ?
-             UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < ?)
-           SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39
-           ORDER BY n DESC""",
-        (number, _CHAIN),
-    )
-    for row in rows:
-        if row["url"] not in chain:
-            chain.append(row["url"])
-    return chain
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
@@ -157,7 +139,8 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
     if known["next_at"] <= now:
         return "its turn: nothing stands against it but the URLs before it"
     if known["due_at"] == known["next_at"]:
-        return "its next attempt"
+        reason = known["site"]["waits_for"]
+        return "its next attempt" + (f", {reason}" if reason and known["site"]["next_at"] > now else "")
     if known["robots"] and known["robots"]["action"] == "defer":
         return f"robots.txt, which could not be had ({known['robots']['status']})"
     return str(known["site"]["waits_for"] or "the pause of its site")

@@ -209,6 +209,10 @@ class Store(Protocol):
         """The number of a URL (``url.id``), or ``None`` where it is unknown."""
         ...
 
+    async def way_to(self, number: int) -> list[str]:
+        """How a URL was first found: the URLs from a seed to it, thirty of them at most."""
+        ...
+
     async def body(self, url: str) -> bytes | None:
         """The decoded body of a fetched URL, as stored; ``None`` where there is none."""
         ...

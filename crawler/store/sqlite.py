@@ -103,7 +103,8 @@ class SqliteStore:
         return [row[0] for row in rows]
 
     async def main_sites(self) -> list[tuple[str, str]]:
-        return [(row[0], row[1]) for row in await self._every("SELECT site, main_site FROM mirror WHERE evidence = 'host'")]
+        rows = await self._every("SELECT site, main_site FROM mirror WHERE evidence = 'host'")
+        return [(row[0], row[1]) for row in rows]
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
         rows = await self._every(self._sql["excluded_from"], (after, limit))
@@ -200,6 +201,9 @@ class SqliteStore:
                 return number
             number = None if row is None else number + 1
         return None
+
+    async def way_to(self, number: int) -> list[str]:
+        return list(dict.fromkeys(row[0] for row in await self._every(self._sql["way_to"], (number,))))
 
     async def body(self, url: str) -> bytes | None:
         number = await self.find(url)

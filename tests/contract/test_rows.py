@@ -105,7 +105,7 @@ async def test_answers_without_a_file_are_versions_too(harness: Harness, action:
 async def test_mirrors_come_and_go(harness: Harness) -> None:
     site = await harness.store.site_id("http://a.test")
     await harness.news(site, "http://a.test", robots(), main_site="http://b.test")
-    assert await harness.store.query("SELECT * FROM mirrors") == [
+    assert await harness.store.query("SELECT site, main_site, evidence FROM mirrors") == [
         {"site": "http://a.test", "main_site": "http://b.test", "evidence": "host"}
     ]
     assert await harness.store.main_sites() == [("http://a.test", "http://b.test")]

@@ -100,7 +100,7 @@ async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path)
     done = audit(db_path)
     assert done.returncode == 1
     assert "line 2: Disallow: /closed/" in done.stdout
-    assert "1 violations" in done.stdout
+    assert "1 violation in" in done.stdout
 
 
 def test_an_empty_log_and_no_store(db_path: Path) -> None:

@@ -11,6 +11,7 @@ import gzip
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ LASTING = {
     "200-no-end": Cell(plain(TEXT.rstrip()), OPEN),
     "200-latin1": Cell(octets(b"User-agent: *\nDisallow: /caf\xe9\nDisallow: /closed\n"), OPEN, {"/caf%E9": Page()}),
     "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), OPEN),
-    "200-etag-latin1": Cell(raw(b"HTTP/1.0 200 OK\r\nETag: \"\xe9\"\r\n\r\n" + TEXT.encode()), OPEN),
+    "200-etag-latin1": Cell(raw(b'HTTP/1.0 200 OK\r\nETag: "\xe9"\r\n\r\n' + TEXT.encode()), OPEN),
     "200-utf16": Cell(octets(TEXT.encode("utf-16")), BOTH),
     "200-gzip": Cell(octets(gzip.compress(TEXT.encode()), (("Content-Encoding", "gzip"),)), OPEN),
     "200-chunked": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode()) + b"0\r\n\r\n"), OPEN),
@@ -217,7 +218,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
 
 
 def pauses(hits: list[Hit]) -> list[float]:
-    return [after.started_at - before.finished_at for before, after in zip(hits, hits[1:], strict=False)]
+    return [after.started_at - before.finished_at for before, after in pairwise(hits)]
 
 
 @READINGS

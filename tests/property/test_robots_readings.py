@@ -12,6 +12,7 @@ from crawler.robots import parse, read
 from crawler.robots.paths import rfc_form, rfc_pattern
 from tests.fuzz import FILES, TARGETS, URL_PATHS, check_strict, examples
 
+
 @examples(3000)
 @given(TARGETS["strict"][0])
 def test_strict_never_allows_what_either_reading_forbids(case: tuple[str, str, str]) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
@@ -23,6 +26,7 @@ from crawler.store.sqlite import SqliteStore
 
 BODY = b"User-agent: *\nDisallow: /closed/\nCrawl-delay: 3\n"
 START = 1_700_000_000.0
+DOCUMENT = Path(__file__).parents[3] / "docs/audit.md"
 
 
 class Doctored:
@@ -132,7 +136,7 @@ async def test_a_request_taken_out_of_the_log(doctored: Doctored) -> None:
     doctored.request(site, 10, "/x")
     doctored.db.execute("DELETE FROM request WHERE id = 2")
     (found,) = (await audited(doctored)).violations
-    assert (found.check, found.done) == (Check.LOG, "1 of them are missing")
+    assert (found.check, found.done) == (Check.LOG, "1 of 3 missing")
 
 
 async def test_a_request_without_its_site(doctored: Doctored) -> None:
@@ -204,29 +208,22 @@ async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
         await audited(doctored)
 
 
-async def test_the_hash_is_of_the_canonical_form(doctored: Doctored) -> None:
-    """As docs/audit.md gives it, so that anyone can reckon it without this crawler."""
+async def test_the_hash_is_what_its_document_reckons(doctored: Doctored, tmp_path: Path) -> None:
+    """docs/audit.md has a program for it, so that anyone can reckon it without this crawler."""
     doctored.run(settings())
     site = doctored.site("http://a.test")
     doctored.robots(site, 1)
     doctored.request(site, 5, "/ü", error='a "quoted" text', status=None)
     before = (await audited(doctored)).sha256
-    assert before == hashlib.sha256("".join(_canonical(doctored.db)).encode()).hexdigest()
+    assert documented_hash(tmp_path) == before
     doctored.db.execute("UPDATE request SET started_at = started_at + 0.001 WHERE id = 2")
     assert (await audited(doctored)).sha256 != before
 
 
-def _canonical(db: sqlite3.Connection) -> Iterator[str]:
-    queries = (
-        "SELECT 'run', id, started_at, crawler_version, settings FROM run ORDER BY id",
-        "SELECT 'robots', robots_copy, site, action, status, fetched_at, valid_from, valid_until, version_sha256"
-        " FROM robots_versions ORDER BY robots_copy",
-        "SELECT 'request', q.id, q.run_id, s.name, q.path, q.purpose, q.started_at, q.finished_at, q.status, q.error,"
-        " q.bytes, q.retry_after_s FROM request q JOIN site s ON s.id = q.site_id ORDER BY q.id",
-    )
-    for query in queries:
-        for row in db.execute(query):
-            yield json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+def documented_hash(folder: Path) -> str:
+    (program,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
@@ -235,11 +232,13 @@ async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
     doctored.robots(site, 1, b"User-agent: *\nDisallow: /*`|\n")
     doctored.request(site, 5, "/x?`|")
     doctored.request(site, 9, "/busy", status=503, error="503 Service Unavailable", retry_after_s=3600.0)
-    doctored.db.execute("INSERT INTO url (id, path, state, reason, depth) VALUES (1, '/', 'excluded', 'scope: elsewhere', 1)")
+    doctored.db.execute(
+        "INSERT INTO url (id, path, state, reason, depth) VALUES (1, '/', 'excluded', 'scope: elsewhere', 1)"
+    )
     found = await audited(doctored)
     write_report(tmp_path / "report.md", found)
     text = (tmp_path / "report.md").read_text()
-    assert "**1 violations were found** in 3 requests to 1 sites" in text
+    assert "**1 violation found** in 3 requests to 1 site" in text
     assert "FigTree/9.9 (+mailto:who@example.org)" in text
     assert f"SHA-256 of the records that were judged: `{found.sha256}`" in text
     assert "- address: `` http://a.test/x?`| ``" in text
@@ -257,6 +256,18 @@ async def test_a_report_that_cannot_be_written_leaves_the_old_one(doctored: Doct
     with pytest.raises(UsageError, match="folder"):
         write_report(tmp_path / "folder", found)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".folder")]
+
+
+async def test_violations_past_the_bound_are_counted(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.report.audit.LISTED", 2)
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    for n in range(5):
+        doctored.request(site, 5 + 10 * n, "/")
+    found = await audited(doctored)
+    assert (len(found.violations), found.broken) == (2, 10)
+    assert "… and 8 more violations" in shown(found)
+    assert "8 more are counted above" in "\n".join(document(found))
 
 
 async def test_as_json(doctored: Doctored) -> None:

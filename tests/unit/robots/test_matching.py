@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_no_file_makes_the_server_for_mobile_agents_dear() -> None:
 
 def test_pieces_that_a_path_lacks_cost_nothing_of_the_bound() -> None:
     assert rules(absent()).verdict(LONG).allowed
-    assert not rules([*absent()][:20_000] + ["Disallow: /*aa$"]).verdict(LONG).allowed
+    assert not rules([*islice(absent(), 20_000), "Disallow: /*aa$"]).verdict(LONG).allowed
 
 
 def test_the_drafts_wildcards_blow_up_nothing() -> None:
@@ -108,7 +109,7 @@ def test_the_drafts_wildcards_blow_up_nothing() -> None:
     started = time.process_time()
     for _ in range(10):
         assert found.verdict(LONG).allowed
-    assert time.process_time() - started < 0.01 * 3
+    assert time.process_time() - started < 0.03
 
 
 def test_beyond_the_bound_the_url_is_closed_and_the_line_reached_says_why() -> None:

@@ -169,6 +169,18 @@ def test_rfc9309_2_2_1_digits_count_where_a_group_has_our_name_with_them() -> No
     assert not allowed(text, "/1", "bot", RFC)
 
 
+def test_rfc9309_2_2_2_a_half_escape_is_compared_with_the_url_as_written() -> None:
+    text = "User-agent: *\nDisallow: /*%\nDisallow: /x%2\nAllow: /a\n"
+    for path, expected in [("/b%20c", False), ("/x%2f", False), ("/b", True), ("/x2", True), ("/a", True)]:
+        assert allowed(text, path, reading=RFC) is expected, path
+    assert allowed("User-agent: *\nDisallow: /%41\n", "/%2541", reading=RFC)
+
+
+def test_the_evidence_can_be_shown_whatever_the_file_holds() -> None:
+    found = read(parse(b"User-agent: *\nDisallow: /\xe9\x1b\n"), token="x", reading=STRICT, site="http://a.ru")
+    assert found.verdict("/%E9%1B") == Verdict(False, 2, "Disallow: /\ufffd\ufffd", DRAFT)
+
+
 # --- FAQ, "How do I use /robots.txt": webcrawler, lycra, everybody else ---
 
 FAQ = """# /robots.txt file for http://webcrawler.com/

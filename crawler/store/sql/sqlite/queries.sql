@@ -185,3 +185,10 @@ FROM alike JOIN site s ON s.id = a JOIN site t ON t.id = b;
 
 -- name: insert_content_mirror
 INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (?, ?, 'content', ?, ?, ?);
+
+-- name: way_to
+-- The URLs from a seed to this one, as it was first found.
+WITH RECURSIVE way (id, found_on, n) AS (
+  SELECT id, found_on, 0 FROM url WHERE id = ?
+  UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
+SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;

@@ -1,0 +1,41 @@
+"""Sitemaps: which to ask a site for, and what to make of one that came. They are hints, like links."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from crawler.frontier.decide import Outcome, Queued, after_sitemap
+from crawler.frontier.offers import Offer
+from crawler.frontier.scope import Scope
+from crawler.loops.robots import RobotsKeeper
+from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.sitemaps import SitemapLimits, Trust, read_sitemap
+from crawler.store.interface import RobotsNews, Store
+from crawler.url import split
+
+_LIMITS = SitemapLimits()
+
+
+def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Offer, ...]:
+    """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while robots.txt is unsettled."""
+    if news.copy.action not in (RobotsAction.PARSE, RobotsAction.FREE):
+        return ()
+    rules = robots.rules(news.site, news.copy)
+    urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
+    return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in dict.fromkeys(urls))
+
+
+def request_for(url: str) -> Request:
+    """Sitemaps are read whatever type they claim, as far as the limits go."""
+    return Request(url, Purpose.SITEMAP, max_bytes=_LIMITS.max_bytes, truncate=True, any_type=True)
+
+
+async def read(queued: Queued, result: Fetched, robots: RobotsKeeper, scope: Scope, store: Store) -> Outcome:
+    """What a sitemap offers, as far as it may speak for what it lists."""
+    parse = partial(read_sitemap, url=result.url, content_type=result.content_type, limits=_LIMITS)
+    sitemap = await asyncio.to_thread(parse, result.body)  # a full one takes most of a second
+    listed = [*(entry.url for entry in sitemap.entries), *sitemap.sitemaps]
+    named = {site: await robots.sitemaps_of(site) for site in {split(url).site for url in listed}}
+    way = await store.way_to(queued.id)  # a site's word for an index holds for the sitemaps that it lists
+    return after_sitemap(queued, result, sitemap, Trust(queued.url, named.get, tuple(way)), scope)
