@@ -1,5 +1,17 @@
-"""`python -m crawler` is the `crawler` command."""
+"""The ``crawler`` command, also as ``python -m crawler``."""
 
-from crawler.cli import main
+import sys
+from typing import NoReturn
 
-main()
+
+def main() -> NoReturn:
+    """Run it; Ctrl-C counts as one from the first moment, also while the commands are still being loaded."""
+    try:
+        from crawler.cli import main as run
+    except KeyboardInterrupt:
+        sys.exit(3)
+    run()
+
+
+if __name__ == "__main__":
+    main()

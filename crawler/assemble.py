@@ -62,7 +62,7 @@ async def crawl_session(
                     scope.adopt(main_site)
             fresh = sorted(set(seeds) - set(known))
             # The settings are noted last: a crash before that, and the next run looks at all of it again.
-            await rescope(store, scope, asdict(settings), new_seeds=bool(fresh))
+            await rescope(store, scope, asdict(settings), clock.now(), new_seeds=bool(fresh))
             await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
             await store.start_run(asdict(settings), clock.now())
             await store.prepare(settings.crawl.max_pages_per_site)

@@ -39,5 +39,8 @@ def iso(epoch_s: float) -> str:
 
 def local_hhmm(epoch_s: float, now: float) -> str:
     """A time of day for people, in their time zone; with the date where it is not today."""
-    then, today = (datetime.fromtimestamp(t).astimezone() for t in (epoch_s, now))
+    try:
+        then, today = (datetime.fromtimestamp(t).astimezone() for t in (epoch_s, now))
+    except (OverflowError, ValueError, OSError):
+        return "the end of time"  # a Retry-After may name any date
     return then.strftime("%H:%M:%S" if then.date() == today.date() else "%Y-%m-%d %H:%M")

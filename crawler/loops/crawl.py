@@ -38,7 +38,7 @@ _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowl
 _POLL_S = 1.0  # how often to look for groups whose pause is over, when nothing else happens
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
-_STOP_GRACE_S = 8.0  # requests in flight get this long to end when the crawl is stopped
+_STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Crawl:
         return self._stopping is not None
 
     def stop(self, why: str) -> None:
-        """End soon: nothing new is sent, requests in flight are waited for (8 s at most). May be called twice."""
+        """End soon: nothing new is sent, requests in flight are waited for (6 s at most). May be called twice."""
         if self._stopping is None:
             self._stopping = why
             for group, task in self._workers.values():

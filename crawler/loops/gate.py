@@ -10,7 +10,7 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
-from crawler.model import Answer, Failed, FetchResult, Request
+from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.interface import RequestRow
 from crawler.url import split
@@ -32,6 +32,7 @@ class Warrant:
     robots_id: int | None = None
     verdict_line: int | None = None
     crawl_delay_s: float | None = None
+    for_site_id: int | None = None  # of a robots.txt asked behind a redirect: the site that it is for
 
 
 @dataclass(slots=True)
@@ -163,4 +164,6 @@ def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
         retry_after_s=retry_after_s(answer.headers, answer.finished_at) if isinstance(answer, Failed) else None,
         robots_id=warrant.robots_id,
         verdict_line=warrant.verdict_line,
+        for_site_id=warrant.for_site_id,
+        location=answer.location if isinstance(answer, Redirected) else None,
     )

@@ -23,7 +23,7 @@ _DECIDED_BY = {
 }
 
 
-async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], *, new_seeds: bool) -> int:
+async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], now: float, *, new_seeds: bool) -> int:
     """Put back into the frontier what only a setting that has changed since kept out; returns how many.
 
     The other way round needs no pass: a queued URL is asked of the scope again when its turn comes.
@@ -31,6 +31,14 @@ async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], *, ne
     before = await store.last_settings()
     if before is None:
         return 0
+
+    def changed(*keys: str) -> bool:
+        return any(_plain(_at(before, key)) != _plain(_at(settings, key)) for key in keys)
+
+    if changed("robots.reading", "identity.agent"):
+        await store.expire_robots(now)
+    if changed("politeness.group"):
+        await store.regroup()
     reasons = tuple(
         word
         for word, keys in _DECIDED_BY.items()

@@ -17,7 +17,10 @@ from crawler.robots.text import parse
 from crawler.store.interface import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
+#: The headers that say how long an answer holds; kept, so that an audit can reckon it again.
+_HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
 _RULES_KEPT = 2500  # more than the groups that are claimed together
+_RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class RobotsKeeper:
         self._clock = clock
         self._commit = commit
         self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
+        self._rules_bytes = 0
+        self._rule_sizes: dict[tuple[str, bytes], int] = {}
         self._rules: OrderedDict[tuple[str, bytes], SiteRules] = OrderedDict()
 
     @property
@@ -69,6 +74,8 @@ class RobotsKeeper:
         else:
             self._mains[site.name] = main_site
         news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
+        said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
+        news = replace(news, answered_by=answer.url, headers=said)
         site.robots_id = await self._commit(news, group)
         return copy
 
@@ -107,8 +114,10 @@ class RobotsKeeper:
                 file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host
             )
             self._rules[key] = rules
-            if len(self._rules) > _RULES_KEPT:
-                self._rules.popitem(last=False)
+            self._rule_sizes[key] = len(copy.body)
+            self._rules_bytes += len(copy.body)
+            while len(self._rules) > _RULES_KEPT or (self._rules_bytes > _RULES_KEPT_BYTES and len(self._rules) > 1):
+                self._rules_bytes -= self._rule_sizes.pop(self._rules.popitem(last=False)[0])
         return rules
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
@@ -149,18 +158,18 @@ class RobotsKeeper:
         if host_site == site.name:
             answer = await self._gate.send(request, Warrant(site.id, group))
         else:
-            answer = await self._send_abroad(request, host_site)
+            answer = await self._send_abroad(request, host_site, site.id)
         assert answer is not None, "a warrant for robots.txt does not run out"
         return answer
 
-    async def _send_abroad(self, request: Request, host_site: str) -> FetchResult | None:
+    async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:
         """A hop to another site, which may be worked on at the same time: at its pace, its Crawl-delay kept."""
         number, delay_s = await self._store.site_id(host_site), await self._store.crawl_delay(host_site)
         group = group_name(host_site, self._needs.group_by)
         self._gate.enter(group, Pace())  # first, so that nothing is forgotten while the store is asked
         try:
             self._gate.keep(group, await self._store.group_pace(group))
-            return await self._gate.send(request, Warrant(number, group, crawl_delay_s=delay_s))
+            return await self._gate.send(request, Warrant(number, group, crawl_delay_s=delay_s, for_site_id=site_id))
         finally:
             self._gate.leave(group)
 

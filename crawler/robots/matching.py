@@ -1,13 +1,15 @@
 """The first of many patterns that matches a path, at a price that no file can drive up.
 
 A file of 512 KiB holds some 25,000 rules such as ``/*abc*xyz``, and a URL thousands of octets: comparing each of the
-rules with all of the URL takes the better part of a second. Three things are done about it, none of which changes what
-matches:
+rules with all of the URL takes the better part of a second. So
 
 * patterns are found by their literal start, of which few belong to any one path;
 * where many of them remain, those are passed over that ask for a piece which the path does not have (the path's short
   substrings are listed once; a piece is there only if both its ends are);
 * and what is left has a bound (:data:`MAX_WORK`). Beyond it there is no answer, and no leave to fetch.
+
+The first two change nothing of what matches. The bound is out of reach of a file whose rules ask for different things:
+at 200 octets, 20,000 rules may have all their pieces in the path and still not match.
 
 Source: the 1996 draft, section 5; ``docs/protocols.md``, section 1, "The file".
 """

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
-from crawler.model import Purpose, RobotsCopy, State
+from crawler.model import Headers, Purpose, RobotsCopy, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class RequestRow:
     retry_after_s: float | None
     robots_id: int | None  # the copy in force when it was sent; None for robots.txt itself
     verdict_line: int | None
+    for_site_id: int | None = None  # of a robots.txt asked behind a redirect: the site that it is for
+    location: str | None = None  # of a redirect, as received
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class RobotsNews:
     crawl_delay_s: float | None
     main_site: str | None
     agent_servers: tuple[AgentLine, ...] = ()
+    answered_by: str = ""  # the URL that gave the answer, behind redirects
+    headers: Headers = ()  # those of the answer that say how long it holds
     sitemaps: tuple[Offer, ...] = ()
 
 
@@ -167,6 +171,14 @@ class Store(Protocol):
 
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
+        ...
+
+    async def expire_robots(self, now: float) -> None:
+        """Every robots copy has run out: it was judged under another reading or token."""
+        ...
+
+    async def regroup(self) -> None:
+        """Put every site into its politeness group, grouped by another rule than before; pauses are kept."""
         ...
 
     async def prepare(self, pages_per_site: int | None) -> None:

@@ -13,9 +13,9 @@ import aiosqlite
 from filelock import FileLock, Timeout
 
 from crawler.about import VERSION
-from crawler.errors import StoreInUse, UsageError
+from crawler.errors import StoreError, StoreInUse, UsageError
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
+from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import decompress, every, load_queries, one, open_database, reading, transaction
@@ -39,6 +39,7 @@ class SqliteStore:
         self._offers = Offers(db, self._sql, politeness.group)
         self._turns = TurnTaker(db, self._sql, self._offers, 0)
         self._run_id = 0
+        self._file = (path.stat().st_dev, path.stat().st_ino)
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
 
     @classmethod
@@ -117,6 +118,30 @@ class SqliteStore:
                 [(n,) for n in numbers],
             )
             await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
+            self._offers.forget()
+
+    async def expire_robots(self, now: float) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["expire_robots"], (now, now))
+            await self._db.execute("UPDATE site SET wait_until = 0")
+
+    async def regroup(self) -> None:
+        async with self._writing():
+            latest: dict[str, Pace] = {}
+            sites = list(await every(self._db, self._sql["all_sites"]))
+            for _, site, _, *pace in sites:
+                name, kept = group_name(site, self._politeness.group), Pace(*pace)
+                if name not in latest or latest[name].next_at < kept.next_at:
+                    latest[name] = kept
+            await self._db.executemany(self._sql["add_groups"], [(name,) for name in latest])
+            await self._db.executemany(
+                self._sql["regroup_site"],
+                [(group_name(site, self._politeness.group), number) for number, site, *_ in sites],
+            )
+            await self._db.executemany(
+                self._sql["set_pace"],
+                [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in latest.items()],
+            )
             self._offers.forget()
 
     async def prepare(self, pages_per_site: int | None) -> None:
@@ -215,12 +240,22 @@ class SqliteStore:
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
         async with self._mutex:
+            self._require_file()
             try:
                 async with transaction(self._db, self._path):
                     yield
             except BaseException:
                 self._offers.forget()  # what it remembers may have been rolled back
                 raise
+
+    def _require_file(self) -> None:
+        """SQLite goes on happily with a file that was deleted or replaced under it; what it commits there is lost."""
+        try:
+            now = self._path.stat()
+        except OSError:
+            now = None
+        if now is None or (now.st_dev, now.st_ino) != self._file:
+            raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
 
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):

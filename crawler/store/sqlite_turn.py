@@ -14,7 +14,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind, RobotsAction, RobotsCopy, State
-from crawler.store.connection import every, one
+from crawler.store.connection import every
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 
@@ -146,7 +146,7 @@ class TurnTaker:
             [
                 (
                     self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status, r.error, r.bytes,
-                    r.retry_after_s, r.robots_id, r.verdict_line,
+                    r.retry_after_s, r.robots_id, r.verdict_line, r.for_site_id, r.location,
                 )
                 for r in turn.requests
             ],
@@ -155,32 +155,19 @@ class TurnTaker:
     async def _take_robots(self, news: RobotsNews, now: float) -> int:
         """Put a robots copy in force; the one before it ends where this one begins. Returns its number."""
         copy, site = news.copy, news.site_id
-        force = await one(self._db, self._sql["robots_in_force"], (site,))
         kept = copy.action is RobotsAction.PARSE
         if kept:
             await self._db.execute(self._sql["insert_robots_text"], (copy.sha256, copy.body))
-        state = (copy.etag, copy.last_modified, copy.failures, copy.failing_since, copy.retry_at, copy.note)
-        if force is not None and (force[1], force[2]) == (copy.action, copy.sha256 if kept else None):
-            await self._db.execute(
-                self._sql["renew_robots_copy"], (copy.status, copy.fetched_at, copy.expires_at, *state, site)
-            )
-            number = int(force[0])
-        else:
-            await self._db.execute(self._sql["close_robots_copy"], (copy.fetched_at, site))
-            cursor = await self._db.execute(
-                self._sql["insert_robots_copy"],
-                (
-                    site,
-                    copy.sha256 if kept else None,
-                    copy.action,
-                    copy.status,
-                    copy.fetched_at,
-                    copy.fetched_at,
-                    copy.expires_at,
-                    *state,
-                ),
-            )
-            number = int(cursor.lastrowid or 0)
+        await self._db.execute(self._sql["close_robots_copy"], (copy.fetched_at, site))
+        cursor = await self._db.execute(
+            self._sql["insert_robots_copy"],
+            (
+                site, copy.sha256 if kept else None, copy.action, copy.status, copy.fetched_at, copy.fetched_at,
+                copy.expires_at, copy.etag, copy.last_modified, copy.failures, copy.failing_since, copy.retry_at,
+                copy.note, self._run_id, news.answered_by, json.dumps(news.headers),
+            ),
+        )  # fmt: skip
+        number = int(cursor.lastrowid or 0)
         wait_until = copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0
         await self._db.execute(
             self._sql["set_site_robots"], (number, wait_until, news.crawl_delay_s, news.main_site, site)

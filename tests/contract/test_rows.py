@@ -66,11 +66,11 @@ async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> No
     site = await harness.store.site_id("http://a.test")
     first = await harness.news(site, "http://a.test", robots(b"one", until=NOW + 100))
     harness.now += 100
-    assert await harness.news(site, "http://a.test", robots(b"one", at=NOW + 100, until=NOW + 200)) == first
+    renewed = await harness.news(site, "http://a.test", robots(b"one", at=NOW + 100, until=NOW + 200))
     second = await harness.news(site, "http://a.test", robots(b"two", at=NOW + 150, until=NOW + 300))
     await harness.news(site, "http://a.test", deferred(NOW + 300, NOW + 360))
     fourth = await harness.news(site, "http://a.test", robots(b"one", at=NOW + 360, until=NOW + 900))
-    assert len({first, second, fourth}) == 3
+    assert len({first, renewed, second, fourth}) == 4
     rows = await harness.store.query("SELECT * FROM robots_versions ORDER BY valid_from")
     assert [(r["body"], r["status"], r["valid_from"] - NOW, r["valid_until"] - NOW) for r in rows] == [
         (b"one", "200", 0, 150),
@@ -78,6 +78,8 @@ async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> No
         (None, "503", 300, 360),
         (b"one", "200", 360, 900),
     ]
+    assert (rows[0]["fetched_at"], rows[0]["confirmed_at"]) == (NOW, NOW + 100)
+    assert await harness.store.query("SELECT count(*) AS n FROM robots_answers") == [{"n": 5}]
     assert rows[0]["version_sha256"] == hashlib.sha256(b"one").hexdigest() == rows[3]["version_sha256"]
     (seen,) = await harness.store.query("SELECT robots_status, robots_expires_at, robots_action FROM sites")
     assert seen == {"robots_status": "200", "robots_expires_at": NOW + 900, "robots_action": "parse"}

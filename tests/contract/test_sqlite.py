@@ -11,6 +11,7 @@ import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store import connection, sqlite, sqlite_offers
+from crawler.store.interface import Limits, Turn
 from crawler.store.sqlite import SqliteStore
 from tests.contract.visits import Harness, fetched, queued_urls
 
@@ -54,7 +55,7 @@ async def test_a_foreign_sqlite_file_is_refused_and_left_alone(db_path: Path) ->
 async def test_an_empty_file_becomes_a_store(db_path: Path) -> None:
     db_path.touch()
     await open_and_close(db_path)
-    assert run_sql(db_path, "PRAGMA user_version") == [(1,)]
+    assert run_sql(db_path, "PRAGMA user_version") == [(len(connection._migrations()),)]
 
 
 async def test_an_older_store_is_migrated_by_a_run_but_not_by_a_look(
@@ -66,9 +67,31 @@ async def test_an_older_store_is_migrated_by_a_run_but_not_by_a_look(
     with pytest.raises(UsageError, match="older store"):
         await open_and_close(db_path, read_only=True)
     await open_and_close(db_path)
-    assert run_sql(db_path, "PRAGMA user_version") == [(3,)]
+    assert run_sql(db_path, "PRAGMA user_version") == [(len(newer),)]
     assert run_sql(db_path, "SELECT colour FROM url") == []
     await open_and_close(db_path, read_only=True)
+
+
+async def test_a_store_of_version_1_keeps_its_rows_in_every_later_version(db_path: Path) -> None:
+    first, *_ = connection._migrations()
+    with sqlite3.connect(db_path) as db:
+        db.executescript(first + "PRAGMA user_version = 1;")
+        db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'a.test')")
+        db.execute("INSERT INTO site (id, name, group_id) VALUES (1, 'http://a.test', 1)")
+        number = sqlite_offers.url_number(1, "/")
+        db.execute("INSERT INTO url (id, path, state, depth, seed) VALUES (?, '/', 'queued', 0, 1)", (number,))
+        db.execute("INSERT INTO frontier VALUES (1, 0, 0, ?)", (number,))
+        db.execute("INSERT INTO mirror VALUES ('http://b.test', 'http://a.test', 'host', 5)")
+    store = await SqliteStore.open(db_path)
+    try:
+        assert await store.seeds() == [A]
+        assert await store.main_sites() == [("http://b.test", "http://a.test")]
+        assert await store.query("SELECT url, state, kind FROM urls") == [{"url": A, "state": "queued", "kind": "page"}]
+        await store.prepare(None)
+        turn = Turn(10.0, Limits(groups=5))
+        assert queued_urls((await store.turn(turn)).claims) == [A]
+    finally:
+        await store.close()
 
 
 async def test_a_migration_that_fails_leaves_the_store_as_it_was(

@@ -170,13 +170,18 @@ def test_the_check_commands_say_what_they_need(command: str) -> None:
     [
         (b"{", "not JSON"),
         (b"5", "must be a JSON object"),
-        (b"[" * 100_000, "not JSON"),
         (b"{}", "standard input, line 1"),
     ],
 )
 @pytest.mark.parametrize("command", ["robots", "page"])
 def test_a_case_that_is_none(command: str, line: bytes, told: str) -> None:
     assert told in refused(command, "check", "--jsonl", stdin=line + b"\n")
+
+
+def test_a_case_that_is_nested_too_deeply() -> None:
+    ended = crawler("robots", "check", "--jsonl", stdin=b"[" * 100_000)
+    assert (ended.code, ended.out) == (2, "")
+    assert "standard input, line 1: not JSON" in ended.err
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -33,6 +33,10 @@ def test_the_demonstration(tmp_path: Path) -> None:
     assert connection.execute("SELECT count(*) > 50 FROM pages").fetchone() == (1,)
     connection.close()
 
+
+@pytest.mark.long
+def test_again_and_for_programs(tmp_path: Path) -> None:
+    assert crawler("demo", cwd=tmp_path).code == 0
     again = crawler("demo", "--json", cwd=tmp_path)
     result = json.loads(again.out)
     assert (again.code, result["missed"]) == (0, [])

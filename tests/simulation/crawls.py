@@ -48,14 +48,14 @@ async def session(
     store = await SqliteStore.open(path, options.politeness)
     try:
         known = await store.seeds()
-        await store.start_run(asdict(options), clock.now())
         scope = Scope(options.scope, [*known, *seeds])
         for site, main_site in await store.main_sites():
             if may_adopt(site, main_site):
                 scope.adopt(main_site)
         fresh = sorted(set(seeds) - set(known))
+        await rescope(store, scope, asdict(options), clock.now(), new_seeds=bool(fresh))
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
-        await rescope(store, scope, asdict(options), new_seeds=bool(fresh))
+        await store.start_run(asdict(options), clock.now())
         await store.prepare(options.crawl.max_pages_per_site)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
         manners = Manners(options.crawl, options.politeness, options.retry, needs)

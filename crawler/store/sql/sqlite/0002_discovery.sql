@@ -14,11 +14,47 @@ CREATE TABLE agent_server (              -- Mobile-agent-server lines in force; 
 ALTER TABLE mirror ADD COLUMN sample INTEGER;     -- of evidence 'content': paths compared
 ALTER TABLE mirror ADD COLUMN confidence REAL;    -- and the share that is alike at least, with 95 % confidence
 
+ALTER TABLE robots_copy ADD COLUMN run_id INTEGER;
+ALTER TABLE robots_copy ADD COLUMN answered_by TEXT;           -- the URL that gave the answer, behind redirects
+ALTER TABLE robots_copy ADD COLUMN headers TEXT;               -- JSON: those of the answer that say how long it holds
+
+ALTER TABLE request ADD COLUMN for_site_id INTEGER;            -- of a robots.txt asked behind a redirect: for which site
+ALTER TABLE request ADD COLUMN location TEXT;                  -- of a redirect, as received
+
 CREATE VIEW agent_servers AS
   SELECT s.name AS site, a.path, a.agent_server, a.line FROM agent_server a JOIN site s ON s.id = a.site_id;
 
 DROP VIEW mirrors;
-CREATE VIEW mirrors AS SELECT site, main_site, evidence, sample, confidence FROM mirror;
+-- `leads_to` is where the chain of Host lines ends; NULL where it goes round, or on for more than 16 sites.
+CREATE VIEW mirrors AS
+  WITH RECURSIVE way (site, leads_to, n) AS (
+    SELECT site, main_site, 1 FROM mirror WHERE evidence = 'host'
+    UNION ALL
+    SELECT way.site, m.main_site, n + 1 FROM way JOIN mirror m ON m.site = way.leads_to AND m.evidence = 'host'
+    WHERE n < 16),
+  ended AS (
+    SELECT site, leads_to FROM way
+    WHERE NOT EXISTS (SELECT 1 FROM mirror m WHERE m.site = way.leads_to AND m.evidence = 'host'))
+  SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to
+  FROM mirror m LEFT JOIN ended e ON e.site = m.site AND m.evidence = 'host';
+
+-- Every answer about robots.txt is a row of robots_copy; answers in a row that mean the same are one version.
+DROP VIEW robots_versions;
+CREATE VIEW robots_versions AS
+  WITH run_of AS (
+    SELECT *, row_number() OVER (PARTITION BY site_id ORDER BY id)
+            - row_number() OVER (PARTITION BY site_id, action, text_id ORDER BY id) AS island
+    FROM robots_copy)
+  SELECT s.name AS site, nullif(lower(hex(t.sha256)), '') AS version_sha256, min(r.fetched_at) AS fetched_at,
+         min(r.valid_from) AS valid_from, max(r.valid_until) AS valid_until, r.status, t.body, r.action, r.note,
+         max(r.id) AS robots_copy, max(r.fetched_at) AS confirmed_at
+  FROM run_of r JOIN site s ON s.id = r.site_id LEFT JOIN robots_text t ON t.id = r.text_id
+  GROUP BY r.site_id, r.action, r.text_id, r.island;
+
+CREATE VIEW robots_answers AS
+  SELECT s.name AS site, r.fetched_at, r.valid_from, r.valid_until, r.status, r.action, nullif(lower(hex(t.sha256)), '') AS version_sha256,
+         r.answered_by, r.headers, r.retry_at, r.failures, r.failing_since, r.note, r.run_id, r.id AS robots_copy
+  FROM robots_copy r JOIN site s ON s.id = r.site_id LEFT JOIN robots_text t ON t.id = r.text_id;
 
 DROP VIEW urls;
 CREATE VIEW urls AS
@@ -32,24 +68,29 @@ CREATE VIEW urls AS
   LEFT JOIN url t ON t.id = u.target LEFT JOIN site ts ON ts.id = u.target >> 39
   LEFT JOIN politeness_group g ON g.id = s.group_id;
 
--- Where a URL's content really is: a mirror's URL on its main host, a duplicate's at its canonical URL.
--- url.target says so of a fetched page (its canonical URL) and of one excluded as a mirror's; ten steps at most.
-CREATE VIEW glued AS
-  SELECT u.id,
-    (WITH RECURSIVE way (id, n) AS (
-       SELECT u.id, 0
-       UNION ALL
-       SELECT v.target, n + 1 FROM way JOIN url v ON v.id = way.id
-       WHERE v.target IS NOT NULL AND n < 10 AND (v.state = 'fetched' OR v.reason LIKE 'mirror of%'))
-     SELECT id FROM way ORDER BY n DESC LIMIT 1) AS main_id
-  FROM url u;
-
+-- The links between contents: a mirror's URL stands for its main host's, a duplicate for its canonical URL, a chain of
+-- these for its end. One that goes round, or on for more than 16 steps, says nothing. url.target says where to of a
+-- fetched page (its canonical URL) and of a URL excluded as a mirror's. A mirror's URLs that were never asked for are
+-- folded by its Host line alone, if the crawl has taken up its main host: then some URL of it has a target.
 CREATE VIEW links_glued AS
-  SELECT coalesce(sm.main_site, ss.name) || su.path AS source, coalesce(tm.main_site, ts.name) || tu.path AS target,
+  WITH RECURSIVE way (id, main_id, n) AS (
+    SELECT id, target, 1 FROM url WHERE target IS NOT NULL AND state IN ('fetched', 'excluded')
+    UNION ALL
+    SELECT way.id, u.target, n + 1 FROM way JOIN url u ON u.id = way.main_id
+    WHERE n < 16 AND u.target IS NOT NULL AND u.state IN ('fetched', 'excluded')),
+  glued AS MATERIALIZED (
+    SELECT way.id, way.main_id FROM way JOIN url u ON u.id = way.main_id
+    WHERE u.target IS NULL OR u.state NOT IN ('fetched', 'excluded')),
+  folded AS MATERIALIZED (
+    SELECT s.id, m.leads_to FROM mirrors m JOIN site s ON s.name = m.site
+    WHERE m.leads_to IS NOT NULL AND EXISTS (
+      SELECT 1 FROM url u WHERE u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+        AND u.state = 'excluded' AND u.target IS NOT NULL))
+  SELECT coalesce(sf.leads_to, ss.name) || su.path AS source, coalesce(tf.leads_to, ts.name) || tu.path AS target,
          max(l.anchor) AS anchor, max(l.rel) AS rel
   FROM link l
-  JOIN glued sg ON sg.id = l.source JOIN url su ON su.id = sg.main_id JOIN site ss ON ss.id = sg.main_id >> 39
-  JOIN glued tg ON tg.id = l.target JOIN url tu ON tu.id = tg.main_id JOIN site ts ON ts.id = tg.main_id >> 39
-  LEFT JOIN mirror sm ON sm.site = ss.name AND sm.evidence = 'host'
-  LEFT JOIN mirror tm ON tm.site = ts.name AND tm.evidence = 'host'
+  LEFT JOIN glued sg ON sg.id = l.source LEFT JOIN glued tg ON tg.id = l.target
+  JOIN url su ON su.id = coalesce(sg.main_id, l.source) JOIN url tu ON tu.id = coalesce(tg.main_id, l.target)
+  JOIN site ss ON ss.id = su.id >> 39 JOIN site ts ON ts.id = tu.id >> 39
+  LEFT JOIN folded sf ON sf.id = ss.id LEFT JOIN folded tf ON tf.id = ts.id
   GROUP BY 1, 2;

@@ -59,7 +59,7 @@ INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, 
 
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
-  robots_id, verdict_line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+  robots_id, verdict_line, for_site_id, location) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: count_fetched
 UPDATE site SET fetched = fetched + ? WHERE id = ?;
@@ -71,20 +71,10 @@ INSERT INTO robots_text (sha256, body) VALUES (?, ?) ON CONFLICT DO NOTHING;
 -- A newer copy takes the place of the one in force: (now, site).
 UPDATE robots_copy SET valid_until = min(valid_until, ?) WHERE id = (SELECT robots_id FROM site WHERE id = ?);
 
--- name: renew_robots_copy
--- The same answer again (a 304, the same file, another failure): it applies for longer.
-UPDATE robots_copy SET status = ?, fetched_at = ?, valid_until = ?, etag = ?, last_modified = ?,
-  failures = ?, failing_since = ?, retry_at = ?, note = ?
-WHERE id = (SELECT robots_id FROM site WHERE id = ?);
-
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
-  failures, failing_since, retry_at, note)
-VALUES (?, (SELECT id FROM robots_text WHERE sha256 = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: robots_in_force
-SELECT s.robots_id, r.action, t.sha256 FROM site s
-JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.id = ?;
+  failures, failing_since, retry_at, note, run_id, answered_by, headers)
+VALUES (?, (SELECT id FROM robots_text WHERE sha256 = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_site_robots
 UPDATE site SET robots_id = coalesce(?, robots_id), wait_until = ?, crawl_delay_s = ?, main_site = ? WHERE id = ?;
@@ -169,19 +159,27 @@ SELECT r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag
 FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.name = ?;
 
 -- name: alike_sites
--- Pairs of sites with the same bodies at the same paths: (site, the one with more pages, paths alike, paths both have).
--- Only pairs with at least so many paths alike are counted out in full: (how many).
-WITH alike AS (
-  SELECT p.url_id >> 39 AS a, q.url_id >> 39 AS b, count(*) AS n
-  FROM page p JOIN page q ON q.body_id = p.body_id AND q.url_id > p.url_id AND q.url_id >> 39 <> p.url_id >> 39
-  JOIN url u ON u.id = p.url_id JOIN url v ON v.id = q.url_id
-  WHERE u.path = v.path GROUP BY a, b HAVING n >= ?)
-SELECT CASE WHEN s.fetched >= t.fetched THEN t.name ELSE s.name END,
-  CASE WHEN s.fetched >= t.fetched THEN s.name ELSE t.name END, n,
-  (SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id
-   JOIN url v ON v.id >> 39 = b AND v.id = (b << 39 | (u.id & ((1 << 39) - 1))) JOIN page q ON q.url_id = v.id
-   WHERE p.url_id >> 39 = a AND p.url_id BETWEEN a << 39 AND (a + 1) << 39 AND v.path = u.path)
-FROM alike JOIN site s ON s.id = a JOIN site t ON t.id = b;
+-- Sites with the same bodies at the same paths: (site, the one with more pages, paths alike, paths compared, pages of
+-- the smaller). Each page is held against the same page of the lowest site that has it, no pair of sites beside, so
+-- that one body at a path of ten thousand sites makes ten thousand pairs. Counted out are those that have at least so
+-- many distinct bodies in common. The same path has the same bits in every site's numbers. (how many)
+WITH first AS (
+  SELECT body_id, url_id & (1 << 39) - 1 AS bits, min(url_id >> 39) AS site_id FROM page
+  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)
+  GROUP BY 1, 2 HAVING count(*) > 1),
+alike AS (
+  SELECT f.site_id AS a, p.url_id >> 39 AS b, count(*) AS n
+  FROM first f JOIN page p ON p.body_id = f.body_id AND p.url_id & (1 << 39) - 1 = f.bits AND p.url_id >> 39 > f.site_id
+  GROUP BY a, b HAVING count(DISTINCT f.body_id) >= ?),
+ranked AS (
+  SELECT s.id AS main_id, t.id AS site_id, s.name AS main_site, t.name AS site, n, t.fetched
+  FROM alike JOIN site s JOIN site t
+    ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
+SELECT site, main_site, n,
+  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (main_id << 39 | (p.url_id & (1 << 39) - 1))
+   WHERE p.url_id BETWEEN site_id << 39 AND (site_id + 1 << 39) - 1 AND p.body_id NOTNULL AND q.body_id NOTNULL),
+  fetched
+FROM ranked ORDER BY n DESC, main_id;
 
 -- name: insert_content_mirror
 INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (?, ?, 'content', ?, ?, ?);
@@ -192,3 +190,15 @@ WITH RECURSIVE way (id, found_on, n) AS (
   SELECT id, found_on, 0 FROM url WHERE id = ?
   UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
 SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;
+
+-- name: expire_robots
+-- Another reading, or another token: what the answers meant under the old one no longer applies. (now, now)
+UPDATE robots_copy SET valid_until = min(valid_until, ?), retry_at = NULL
+WHERE valid_until > ? AND id IN (SELECT robots_id FROM site);
+
+-- name: all_sites
+SELECT s.id, s.name, g.name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
+FROM site s JOIN politeness_group g ON g.id = s.group_id;
+
+-- name: regroup_site
+UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = ?) WHERE id = ?;

@@ -1,0 +1,113 @@
+"""What all commands share: the group they belong to, how errors end, the console."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+
+from crawler.about import VERSION
+from crawler.config import Settings, apply
+from crawler.errors import CrawlerError, UsageError
+from crawler.url import NotCrawlable, canonicalise
+
+STOPPED = 3
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+console = _Console(highlight=False)
+if not console.is_terminal and "COLUMNS" not in os.environ:
+    console.width = 1000  # a file or another program gets whole lines
+
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and flush here, where an output that cannot be written can still be told of."""
+        try:
+            code = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
+        except BrokenPipeError:  # whoever read it has seen enough: `| head`
+            _abandon_output()
+            return 0
+        except OSError as error:
+            _abandon_output()
+            raise UsageError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
+
+
+def _abandon_output() -> None:
+    """What is still buffered goes nowhere, or Python would complain of it as it ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(VERSION, prog_name="crawler")
+def cli() -> None:
+    """A polite web crawler: obeys what sites ask, loses nothing, and can prove both."""
+
+
+def main() -> NoReturn:
+    """Run a command; every error the crawler knows is one clear line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a title is no failure
+    try:
+        code = cli.main(prog_name="crawler", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        code = UsageError.exit_code
+    except click.ClickException as error:
+        tell(_advice(error))
+        code = UsageError.exit_code
+    except CrawlerError as error:
+        tell(str(error))
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
+        code = STOPPED
+    sys.exit(code or 0)
+
+
+def tell(message: str) -> None:
+    print(f"crawler: {message}", file=sys.stderr)
+
+
+def _advice(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
+
+
+db_option = click.option("--db", default="crawl.db", show_default=True, metavar="PATH", help="The store to read.")
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+
+
+def canonical(url: str) -> str:
+    try:
+        return canonicalise(url)
+    except NotCrawlable as error:
+        raise UsageError(str(error)) from None
+
+
+def store_at(db: str) -> Settings:
+    return apply(Settings(), {"store.db": db}, source="command line")
+
+
+def run_async(work: Coroutine[Any, Any, int]) -> int:
+    """Run on uvloop where it exists."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)

@@ -1,0 +1,179 @@
+"""``crawler run`` and ``crawler demo``."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crawler.assemble import crawl_session, run_to_end
+from crawler.cli.base import STOPPED, cli, console, run_async, tell
+from crawler.clock import SystemClock
+from crawler.config import KEYS, Settings, apply, read_file, settings_from
+from crawler.demo.show import run_demo
+from crawler.display import Watch, print_json, print_summary, summary
+from crawler.errors import UsageError
+from crawler.loops.crawl import Crawl
+from crawler.model import Reading
+from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
+
+#: Command-line options of ``crawler run`` -> the TOML key they set.
+_RUN_KEYS = {
+    "db": "store.db",
+    "seeds_file": "seeds.file",
+    "skip_bad_seeds": "seeds.skip_bad",
+    "contact": "identity.contact",
+    "agent": "identity.agent",
+    "delay": "politeness.delay",
+    "max_pages": "limits.max_pages",
+    "max_pages_per_site": "limits.max_pages_per_site",
+    "max_depth": "limits.max_depth",
+    "max_time": "limits.max_time",
+    "scope": "scope.mode",
+    "include": "scope.include",
+    "exclude": "scope.exclude",
+    "concurrency": "limits.concurrency",
+    "reading": "robots.reading",
+    "resolve": "fetch.resolve",
+    "allow_private": "fetch.allow_private",
+    "json": "output.json",
+}
+
+
+assert set(_RUN_KEYS.values()) <= set(KEYS)
+
+
+@cli.command()
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@click.option("--db", metavar="PATH", help="The store to crawl into.  [default: crawl.db]")
+@click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments.")
+@click.option("--skip-bad-seeds", is_flag=True, default=None, help="Pass over bad lines instead of stopping.")
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
+@click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback.")
+@click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by.  [default: PoliteCrawler]")
+@click.option("--delay", type=float, metavar="S", help="Least pause between two requests to a site.  [default: 2]")
+@click.option("--max-pages", type=int, metavar="N", help="Stop at N pages in the store; 0 is no limit.")
+@click.option("--max-pages-per-site", type=int, metavar="N", help="Take at most N pages of a site; 0 is no limit.")
+@click.option("--max-depth", type=int, metavar="N", help="Follow links N deep; seeds are at 0, -1 is no limit.")
+@click.option("--max-time", type=float, metavar="S", help="Stop after S seconds; 0 is no limit.")
+@click.option(
+    "--scope", type=click.Choice(["host", "domain", "prefix", "any"]), help="How far to go.  [default: domain]"
+)
+@click.option("--include", multiple=True, metavar="REGEX", help="Take only URLs that match one of these (seeds apart).")
+@click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out URLs that match one of these.")
+@click.option("--concurrency", type=int, metavar="N", help="Requests in flight in all.  [default: 64]")
+@click.option("--workers", type=int, default=1, metavar="N", help="Processes; this version has one.")
+@click.option(
+    "--reading", type=click.Choice([r.value for r in Reading]), help="How robots.txt is read.  [default: strict]"
+)
+@click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
+@click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
+@click.option("--no-progress", is_flag=True, help="No live display.")
+@click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
+@click.pass_context
+def run(
+    ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, workers: int, no_progress: bool, **options: Any
+) -> int:
+    """Start a crawl from SEEDs, or go on with the one in the store."""
+    if workers != 1:
+        raise UsageError(f"--workers {workers}: this version crawls with one process; leave the option out")
+    given = {_RUN_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
+    if no_progress:
+        given["output.progress"] = False
+    names = {_RUN_KEYS[option.name]: option.opts[0] for option in ctx.command.params if option.name in _RUN_KEYS}
+    settings = settings_from(read_file(config), source=f"configuration {config}") if config else Settings()
+    settings = apply(settings, given, source="command line", names=names)
+    return run_async(_run(settings, _read_all_seeds(seeds, settings)))
+
+
+def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> list[str]:
+    """Seeds of the command line and of the seed file, canonical. Raises :class:`SeedError`."""
+    seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in arguments)
+    _require_good(bad, "command line", "seed", settings)
+    source = settings.output.seeds
+    if source:
+        more, bad = _read_seed_file(source)
+        _require_good(bad, f"--seeds {source}", "line", settings)
+        if not more:
+            raise UsageError(f"--seeds {source}: holds no URL")
+        seeds += more
+    return list(dict.fromkeys(seeds))
+
+
+def _read_seed_file(source: str) -> tuple[list[str], list[BadSeed]]:
+    try:
+        if source != "-":
+            with open(source, "rb") as file:
+                return read_seeds(seed_lines(file))
+        if sys.stdin is None:
+            raise UsageError("--seeds -: standard input is closed")
+        return read_seeds(seed_lines(sys.stdin.buffer))
+    except OSError as error:
+        raise UsageError(f"--seeds {source}: {error.strerror}") from None
+
+
+def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings) -> None:
+    if settings.output.skip_bad_seeds:
+        for seed in bad:
+            tell(f"{source}, {unit} {seed.line}: passed over: {seed.reason}")
+    else:
+        require_good(bad, source, unit=unit)
+
+
+async def _run(settings: Settings, seeds: list[str]) -> int:
+    clock, signals = SystemClock(), _Signals()
+    async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
+        signals.stop_from_now_on(crawl)
+        if settings.output.progress and console.is_terminal and not settings.output.json:
+            async with Watch(crawl, store, clock, console, lambda: signals.came):
+                ended_by = await run_to_end(crawl, store, clock)
+        else:
+            ended_by = await run_to_end(crawl, store, clock)
+        result = summary(crawl, await store.counts(), ended_by, settings.output.db, clock.now())
+    if settings.output.json:
+        print_json(result)
+    else:
+        print_summary(result, console)
+    return STOPPED if signals.came else 0
+
+
+class _Signals:
+    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet."""
+
+    def __init__(self) -> None:
+        self.came: str | None = None
+        self._crawl: Crawl | None = None
+        self._command = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, number.name)
+
+    def stop_from_now_on(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    def _stop(self, name: str) -> None:
+        self.came = self.came or name
+        if self._crawl is not None:
+            self._crawl.stop(f"stopped by {self.came}; the same command goes on")
+        elif self._command is not None:
+            self._command.cancel()
+
+
+@cli.command()
+@click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; begun anew.")
+@click.option("--no-progress", is_flag=True, help="No live display.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
+def demo(db: str, no_progress: bool, as_json: bool) -> int:
+    """Crawl a small built-in web on loopback with the real engine, and show what came out."""
+
+    async def show() -> int:
+        signals = _Signals()
+        live = not no_progress and not as_json
+        code = await run_demo(Path(db), console, live=live, as_json=as_json, on_crawl=signals.stop_from_now_on)
+        return STOPPED if signals.came else code
+
+    return run_async(show())
