@@ -19,9 +19,8 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
     pages = {"/": Page(b'<title>Home</title><a href="/two">two</a>'), "/two": Page(b"<title>Two</title>")}
     with LoopbackWeb({"home.test": pages}) as web:
         seed = web.url("home.test", "/")
-        there = code.replace("https://example.org/", seed).replace(
-            '"politeness.delay": 2', '"politeness.delay": 0, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True'
-        )
+        on_loopback = '"politeness.delay": 0, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True'
+        there = code.replace("https://example.org/", seed).replace('"politeness.delay": 2', on_loopback)
         assert there != code
         done = subprocess.run(
             [sys.executable, "-c", there], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
