@@ -29,9 +29,7 @@ MAX_QUOTED_ENDS = 8
 #: Tags whose attributes gather on one element.
 MAX_ROOTS = 8
 
-_FORMATTING = re.compile(
-    rb"<[bcefinstu](?:|ig|ode|m|ont|obr|mall|trike|trong|t)[ \t\n\r\f/]", re.IGNORECASE
-)
+_FORMATTING = re.compile(rb"<[bcefinstu](?:|ig|ode|m|ont|obr|mall|trike|trong|t)[ \t\n\r\f/]", re.IGNORECASE)
 _PLAIN_FORMATTING = 3 * 13  # of each of the 13 names, three without attributes are kept open at most
 _ROOT = re.compile(rb"<(?:html|body)[ \t\n\r\f/]", re.IGNORECASE)
 # Looked for in what is left of the page when all else is deleted, which is three times faster than in the page.
