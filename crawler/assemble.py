@@ -18,6 +18,7 @@ from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, Manners, OnPages
 from crawler.loops.rescope import rescope
 from crawler.loops.robots import RobotsNeeds
+from crawler.model import State
 from crawler.store.interface import Store
 from crawler.store.sqlite import SqliteStore
 from crawler.url import host_of, literal_address
@@ -60,6 +61,7 @@ async def crawl_session(
             for site, main_site in await store.main_sites():
                 if may_adopt(site, main_site):
                     scope.adopt(main_site)
+            await store.recover(clock.now())
             fresh = sorted(set(seeds) - set(known))
             # The settings are noted last: a crash before that, and the next run looks at all of it again.
             await rescope(store, scope, asdict(settings), clock.now(), new_seeds=bool(fresh))
@@ -76,7 +78,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
     ended_by = "a failure"
     try:
         ended_by = await crawl.run()
-        if not crawl.stopped:
+        if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
             await store.find_content_mirrors(clock.now())
     except StoreError:
         raise

@@ -71,8 +71,8 @@ class Settings:
     fetch: FetchLimits = field(default_factory=FetchLimits)
 
 
-_UNITS_S = {"s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(s)|(second|minute|hour|day|week)s?)\s*")
+_UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(ms|s)|(second|minute|hour|day|week)s?)\s*")
 _MAX_SECONDS = 100 * 366 * 86400.0  # a century: what is later cannot be shown as a date
 _MAX_COUNT = 10**15
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
@@ -84,7 +84,7 @@ def _seconds(value: object) -> float:
     if isinstance(value, str) and (match := _DURATION.fullmatch(value)):
         value = float(match[1]) * _UNITS_S[match[2] or match[3]]
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:
-        raise ValueError('must be a number of seconds, 0 or more, or a text such as "30 days"')
+        raise ValueError('must be a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"')
     return float(value)
 
 

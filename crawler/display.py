@@ -20,6 +20,8 @@ from crawler.report.layout import Fact, duration, facts, size
 from crawler.store.interface import Counts, Store, Waiting
 
 _REFRESH_S = 0.5
+_LONG_WAIT_S = 10.0
+_NOTE_EVERY_S = 600.0
 _TROUBLES = 10
 _HINT = "Ctrl-C stops; the same command goes on"
 
@@ -110,6 +112,30 @@ class Watch:
         if longest is None:
             return None
         return f"waiting for {longest.group} until {local_hhmm(longest.until, now)}, {longest.reason}"
+
+
+class WaitNotes:
+    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long."""
+
+    def __init__(self, crawl: Crawl, clock: Clock, tell: Callable[[str], None]) -> None:
+        self._crawl, self._clock, self._tell = crawl, clock, tell
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.create_task(self._note())
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _note(self) -> None:
+        noted_at = -_NOTE_EVERY_S
+        while True:
+            await self._clock.sleep(_LONG_WAIT_S)
+            now, wait = self._clock.now(), self._crawl.progress.idle_for
+            if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
+                noted_at = now
+                reason = f": {wait.reason}" if wait.reason else ""
+                self._tell(f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason}")
 
 
 def summary(crawl: Crawl, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 import sys
 from collections.abc import Coroutine
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import click
 from rich.console import Console
@@ -20,14 +21,26 @@ from crawler.url import NotCrawlable, canonicalise
 STOPPED = 3
 
 
+class _Trimmed(io.TextIOBase):
+    """Standard output, as it is at the time, without the blanks at the ends of lines that tables are padded with."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 console = _Console(highlight=False)
-if not console.is_terminal and "COLUMNS" not in os.environ:
-    console.width = 1000  # a file or another program gets whole lines
+if not console.is_terminal:
+    console = _Console(highlight=False, file=cast(IO[str], _Trimmed()))
+    if "COLUMNS" not in os.environ:
+        console.width = 1000  # a file or another program gets whole lines
 
 
 class _Commands(click.Group):
@@ -101,6 +114,16 @@ def canonical(url: str) -> str:
 
 def store_at(db: str) -> Settings:
     return apply(Settings(), {"store.db": db}, source="command line")
+
+
+def raise_file_limit() -> None:
+    """As many open files as the system grants: every request in flight is one, idle connections are more."""
+    try:
+        import resource
+    except ImportError:
+        return  # no such limit on this system
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def run_async(work: Coroutine[Any, Any, int]) -> int:

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from crawler.assemble import crawl_session, run_to_end
-from crawler.cli.base import STOPPED, cli, console, run_async, tell
+from crawler.cli.base import STOPPED, cli, console, raise_file_limit, run_async, tell
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.demo.show import run_demo
-from crawler.display import Watch, print_json, print_summary, summary
+from crawler.display import WaitNotes, Watch, print_json, print_summary, summary
 from crawler.errors import UsageError
 from crawler.loops.crawl import Crawl
 from crawler.model import Reading
@@ -47,6 +47,14 @@ _RUN_KEYS = {
 assert set(_RUN_KEYS.values()) <= set(KEYS)
 
 
+def _number_or_text(value: str) -> float | str:
+    """A duration as TOML has it: a number of seconds, or a text with a unit."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @click.option("--db", metavar="PATH", help="The store to crawl into.  [default: crawl.db]")
@@ -55,11 +63,13 @@ assert set(_RUN_KEYS.values()) <= set(KEYS)
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
 @click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback.")
 @click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by.  [default: PoliteCrawler]")
-@click.option("--delay", type=float, metavar="S", help="Least pause between two requests to a site.  [default: 2]")
+@click.option(
+    "--delay", type=_number_or_text, metavar="S", help="Least pause between two requests to a site.  [default: 2]"
+)
 @click.option("--max-pages", type=int, metavar="N", help="Stop at N pages in the store; 0 is no limit.")
 @click.option("--max-pages-per-site", type=int, metavar="N", help="Take at most N pages of a site; 0 is no limit.")
 @click.option("--max-depth", type=int, metavar="N", help="Follow links N deep; seeds are at 0, -1 is no limit.")
-@click.option("--max-time", type=float, metavar="S", help="Stop after S seconds; 0 is no limit.")
+@click.option("--max-time", type=_number_or_text, metavar="S", help="Stop after S seconds; 0 is no limit.")
 @click.option(
     "--scope", type=click.Choice(["host", "domain", "prefix", "any"]), help="How far to go.  [default: domain]"
 )
@@ -125,6 +135,7 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 
 async def _run(settings: Settings, seeds: list[str]) -> int:
+    raise_file_limit()
     clock, signals = SystemClock(), _Signals()
     async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
         signals.stop_from_now_on(crawl)
@@ -132,7 +143,8 @@ async def _run(settings: Settings, seeds: list[str]) -> int:
             async with Watch(crawl, store, clock, console, lambda: signals.came):
                 ended_by = await run_to_end(crawl, store, clock)
         else:
-            ended_by = await run_to_end(crawl, store, clock)
+            async with WaitNotes(crawl, clock, tell):
+                ended_by = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), ended_by, settings.output.db, clock.now())
     if settings.output.json:
         print_json(result)

@@ -12,7 +12,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crawler.frontier.offers import Offer
@@ -36,6 +36,7 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
+from crawler.sitemaps import Kind as SitemapKind
 from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
 
@@ -182,7 +183,7 @@ def after_fetch(
     match result:
         case Fetched():
             assert facts is not None
-            return _page(queued, result, facts, scope)
+            return _page(queued, result, facts, scope, settings)
         case NotModified():
             return Outcome(queued, State.FAILED, "304 Not Modified, though nothing was asked to be compared")
         case Redirected():
@@ -193,7 +194,7 @@ def after_fetch(
             assert_never(result)
 
 
-def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope) -> Outcome:
+def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
     depth = queued.depth + 1
     page = Page(
         status=result.status,
@@ -208,13 +209,21 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope) -> Ou
     offers = [Offer(link.url, depth, _link_refusal(link, depth, scope)) for link in facts.links]
     target = facts.canonical_url if facts.follow and facts.canonical_url != queued.url else None
     if target is not None:  # the page's main address, as near to the seeds as the page itself
-        offers.append(Offer(target, queued.depth, scope.refusal(target, queued.depth)))
+        hops = queued.hops + 1  # a new address at each asking would go on for ever
+        refusal = scope.refusal(target, queued.depth) or _too_many_hops(hops, settings)
+        offers.append(Offer(target, queued.depth, refusal, hops))
     reason = str(result.status) if facts.index else f"{result.status}, noindex: body and texts not kept"
     return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:
-    """How the visit of a sitemap ends: what it lists is offered, as far as it may speak for it."""
+    """How the visit of a sitemap ends: what it lists is offered, as far as it may speak for it.
+
+    A page that was only called a sitemap is asked for again as what it is, by the rules for pages.
+    """
+    if _is_page(queued, result, sitemap):
+        as_page = replace(queued, kind=Kind.PAGE)
+        return Outcome(as_page, State.QUEUED, "named as a sitemap, but a page", retry_at=result.finished_at)
     depth, offers, mistrusted = queued.depth + 1, [], 0
     for entry in sitemap.entries:
         if trust.refusal(entry.url) is None:
@@ -227,22 +236,20 @@ def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trus
             offers.append(Offer(url, queued.depth, refusal, hops=queued.hops + 1, kind=Kind.SITEMAP))
         else:
             mistrusted += 1
-    notes = list(sitemap.notes)
-    if mistrusted:
-        notes.append(f"{mistrusted} URLs passed over: this sitemap may not speak for them")
     found = f"{len(sitemap.entries)} URLs" if not sitemap.sitemaps else f"{len(sitemap.sitemaps)} sitemaps"
-    reason = f"{result.status}, sitemap ({sitemap.kind}): {found}"
-    page = Page(
-        status=result.status,
-        content_type=result.content_type,
-        fetched_at=result.finished_at,
-        facts=PageFacts(index=False, note="; ".join([reason, *notes])),
-        body=None,
-        body_bytes=len(result.body),
-        etag=header(result.headers, "etag"),
-        last_modified=header(result.headers, "last-modified"),
-    )
-    return Outcome(queued, State.FETCHED, reason, page=page, offers=tuple(offers))
+    reasons = [f"{result.status}, sitemap ({sitemap.kind}): {found}", *sitemap.notes]
+    if mistrusted:
+        reasons.append(f"{mistrusted} URLs passed over: this sitemap may not speak for them")
+    return Outcome(queued, State.FETCHED, "; ".join(reasons), offers=tuple(offers))
+
+
+def _is_page(queued: Queued, result: Fetched, sitemap: Sitemap) -> bool:
+    """Whether robots.txt called a page a sitemap, as some do with their site map for people (or with somebody's page).
+
+    /sitemap.xml is asked for unbidden, and many a server has its start page for an answer to everything.
+    """
+    is_html = sitemap.kind is SitemapKind.UNKNOWN and result.content_type in ("text/html", "application/xhtml+xml")
+    return is_html and not queued.url.endswith("/sitemap.xml")
 
 
 def _link_refusal(link: Link, depth: int, scope: Scope) -> str | None:
@@ -261,10 +268,15 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
         return Outcome(queued, State.FAILED, f"{result.status} to itself")
     hops = queued.hops + 1
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
-    if refusal is None and hops > settings.max_redirects:
-        refusal = f"redirects: {hops} in a row, at most {settings.max_redirects} are followed"
+    refusal = refusal or _too_many_hops(hops, settings)
     offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal is None, queued.kind)
     return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
+
+
+def _too_many_hops(hops: int, settings: RetrySettings) -> str | None:
+    if hops <= settings.max_redirects:
+        return None
+    return f"redirects: {hops} in a row, at most {settings.max_redirects} are followed"
 
 
 def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome:
@@ -272,6 +284,8 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
         return Outcome(queued, State.EXCLUDED, f"type: {result.detail}")
     if result.kind is FailureKind.ADDRESS:
         return Outcome(queued, State.EXCLUDED, f"address: {result.detail}")
+    if queued.kind is Kind.SITEMAP and result.status in (404, 410):
+        return Outcome(queued, State.EXCLUDED, f"sitemap: there is none ({result.status})")
     if not _is_temporary(result):
         return Outcome(queued, State.FAILED, result.detail)
     attempts = queued.attempts + 1

@@ -9,7 +9,7 @@ from crawler.model import Kind, State
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
 #: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
 #: since a mirror's main host was adopted, or as where a seed redirects to).
-_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:")
+_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "trap:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     The depth of a URL is the length of the shortest way known, so that neither the order in which
     pages arrive nor a restart decides what ``--max-depth`` lets in.
     """
-    liftable = known.state is State.EXCLUDED and known.reason.startswith(_LIFTED_BY_BETTER_OFFER)
+    lifted = (*_LIFTED_BY_BETTER_OFFER, "type:") if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
+    liftable = known.state is State.EXCLUDED and known.reason.startswith(lifted)
     requeue = liftable and offer.refusal is None
     closer = offer.depth < known.depth and offer.refusal is None
     if requeue:

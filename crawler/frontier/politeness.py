@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from crawler.model import Failed, FailureKind, FetchResult
+from crawler.model import Failed, FailureKind, FetchResult, Redirected
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registrable_domain
 
@@ -47,8 +47,8 @@ _TROUBLE = frozenset(
 
 
 def group_name(site: str, by: GroupBy) -> str:
-    """The politeness group of a site (``http://a.example:8080``)."""
-    host = host_of(site)
+    """The politeness group of a site (``http://a.example:8080``). ``a.example.`` is the server of ``a.example``."""
+    host = host_of(site).removesuffix(".")
     return registrable_domain(host) if by is GroupBy.DOMAIN else host
 
 
@@ -68,7 +68,7 @@ def after_answer(pace: Pace, answer: FetchResult, crawl_delay_s: float | None, s
         (_crawl_delay(crawl_delay_s, settings), "Crawl-delay"),
         (backoff_s, "back-off after " + _trouble(answer) if backoff_s else ""),
     ]
-    if isinstance(answer, Failed):
+    if isinstance(answer, Failed | Redirected):
         asked_s = retry_after_s(answer.headers, answer.finished_at)
         pauses.append((asked_s or 0.0, f"Retry-After of a {answer.status}"))
     pause_s, waits_for = max(pauses, key=lambda p: p[0])

@@ -96,19 +96,27 @@ class Scope:
 
     def _refuse_site(self, site: str) -> str | None:
         host = host_of(site)
-        if not self._reachable(host):
-            return f"scope: {host} is not on loopback, and no contact is given (--contact)"
         mode = self.settings.mode
         if site in self._adopted:
-            return None
+            return self._unreachable(host)
         if mode is ScopeMode.HOST and host not in self._places:
             return f"scope: {host} is no seed's host (--scope host)"
         if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
             return f"scope: {registrable_domain(host)} is no seed's domain (--scope domain)"
-        return None
+        return self._unreachable(host)
+
+    def _unreachable(self, host: str) -> str | None:
+        if self._reachable(host):
+            return None
+        return f"scope: {host} is not on loopback, and no contact is given (--contact)"
 
     def _below_seed(self, url: str) -> bool:
-        return any(url.startswith(place) for place in self._places)
+        end = url.find("/", 8)
+        while end >= 0:
+            if url[: end + 1] in self._places:
+                return True
+            end = url.find("/", end + 1)
+        return False
 
     def _place(self, seed: str) -> str:
         match self.settings.mode:

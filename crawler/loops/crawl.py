@@ -28,12 +28,13 @@ from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction, State
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
 from crawler.url import split
 
 _BATCH = 200  # outcomes in one transaction, when they come fast
 _CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
+_BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _POLL_S = 1.0  # how often to look for groups whose pause is over, when nothing else happens
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
@@ -74,6 +75,7 @@ class _Pending:
     paces: dict[str, Pace] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     since: float | None = None
+    bytes: int = 0  # of the bodies in outcomes
 
 
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -123,6 +125,8 @@ class Crawl:
         try:
             ended_by = await self._turns()
             await self._drain()
+            if self._failure is not None:
+                raise self._failure
         finally:
             await self._cancel_workers()
             self._reader.close()
@@ -137,9 +141,7 @@ class Crawl:
         """End soon: nothing new is sent, requests in flight are waited for (6 s at most). May be called twice."""
         if self._stopping is None:
             self._stopping = why
-            for group, task in self._workers.values():
-                if not self.gate.in_flight(group):
-                    task.cancel()
+            self.gate.close()
         self._wake.set()
 
     # --- the heartbeat ------------------------------------------------------------------------
@@ -147,6 +149,8 @@ class Crawl:
     async def _turns(self) -> str:
         while True:
             await self._turn()
+            if self._failure is not None:
+                self.stop("a bug")
             if self._stopping is not None:
                 return self._stopping
             if not self._workers and self._pending.since is None:
@@ -175,6 +179,7 @@ class Crawl:
         if queued == 0:
             return "nothing is left in the frontier"
         limit = self._manners.crawl.max_pages_per_site
+        assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
         return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
 
     async def _until_due(self) -> None:
@@ -228,8 +233,6 @@ class Crawl:
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
-        if self._failure is not None:
-            raise self._failure
 
     def _room(self) -> int:
         if self._stopping is not None or self._spent():
@@ -265,7 +268,7 @@ class Crawl:
         if pending.since is None:
             pending.since = self._clock.now()
             self._wake.set()
-        if hurry or len(pending.outcomes) >= _BATCH:
+        if hurry or len(pending.outcomes) >= _BATCH or pending.bytes >= _BATCH_BYTES:
             self._hurried = True
             self._wake.set()
         return pending
@@ -279,8 +282,9 @@ class Crawl:
     def _book(self, outcome: Outcome) -> None:
         pending = self._news()
         pending.outcomes.append(outcome)
+        pending.bytes += 0 if outcome.page is None else outcome.page.body_bytes
         self.progress.ended(outcome)
-        if len(pending.outcomes) >= _CROWD:
+        if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
@@ -296,7 +300,7 @@ class Crawl:
             return None
         waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._robots_waiters[news.site_id] = waiter
-        return await waiter
+        return await self.gate.idle(waiter)
 
     # --- one group ----------------------------------------------------------------------------
 
@@ -320,13 +324,17 @@ class Crawl:
         """Go through a claimed group's batch: one URL after the other, each at its time."""
         deferred: set[int] = set()
         for queued in claim.urls:
-            await self._uncrowded.wait()
+            if not self._uncrowded.is_set():
+                await self.gate.idle(self._uncrowded.wait())
             if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > _HOLD_S:
                 return
             if queued.site_id in deferred:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
-                await self._clock.sleep(early_s)
+                await self.gate.idle(self._clock.sleep(early_s))
+            if refusal := self._scope.refusal(queued.url, queued.depth, is_seed=queued.wanted_itself):
+                self._book(Outcome(queued, State.EXCLUDED, refusal))
+                continue  # its site is not asked for robots.txt on its account
             site = claim.sites[queued.site_id]
             copy = await self._robots.in_force(site, claim.group)
             if copy.action is RobotsAction.DEFER:

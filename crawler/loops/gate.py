@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
@@ -14,6 +14,8 @@ from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.interface import RequestRow
 from crawler.url import split
+
+T = TypeVar("T")
 
 
 class Fetcher(Protocol):
@@ -64,6 +66,28 @@ class Gate:
         self._slots = asyncio.Semaphore(concurrency)
         self._groups: dict[str, _Group] = {}
         self._log = log
+        self._closed = False
+        self._idle: set[asyncio.Task[object]] = set()
+
+    def close(self) -> None:
+        """Nothing is sent from now on: whoever waits here is cancelled, who is past waiting is left to finish."""
+        self._closed = True
+        for task in self._idle:
+            task.cancel()
+
+    async def idle(self, waiting: Awaitable[T]) -> T:
+        """Wait for something; when the gate closes, the wait is cut off, and with it the task."""
+        if self._closed:
+            if asyncio.iscoroutine(waiting):
+                waiting.close()
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        assert task is not None
+        self._idle.add(task)
+        try:
+            return await waiting
+        finally:
+            self._idle.discard(task)
 
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
@@ -123,10 +147,12 @@ class Gate:
         ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
         """
         live = self._groups[warrant.group]
-        async with live.turn:
+        await self.idle(live.turn.acquire())
+        try:
             while (wait_s := live.pace.next_at - self._clock.now()) > 0:
-                await self._clock.sleep(wait_s)
-            async with self._slots:
+                await self.idle(self._clock.sleep(wait_s))
+            await self.idle(self._slots.acquire())
+            try:
                 started_at = self._clock.now()
                 if started_at >= warrant.valid_until:
                     return None
@@ -134,15 +160,18 @@ class Gate:
                 try:
                     answer = await self._fetcher.fetch(request)
                 except asyncio.CancelledError:
-                    stopped = Failed(
-                        request.url, started_at, self._clock.now(), detail="stopped before the answer was complete"
-                    )
+                    ended_at = self._clock.now()
+                    stopped = Failed(request.url, started_at, ended_at, detail="stopped before the answer was complete")
                     self._settle(live, request, warrant, stopped)
                     raise
                 finally:
                     live.in_flight = False
+            finally:
+                self._slots.release()
             self._settle(live, request, warrant, answer)
             return answer
+        finally:
+            live.turn.release()
 
     def _settle(self, live: _Group, request: Request, warrant: Warrant, answer: FetchResult) -> None:
         crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)
@@ -161,7 +190,9 @@ def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
         status=answer.status,
         error=answer.detail if isinstance(answer, Failed) else None,
         bytes=answer.wire_bytes,
-        retry_after_s=retry_after_s(answer.headers, answer.finished_at) if isinstance(answer, Failed) else None,
+        retry_after_s=retry_after_s(answer.headers, answer.finished_at)
+        if isinstance(answer, Failed | Redirected)
+        else None,
         robots_id=warrant.robots_id,
         verdict_line=warrant.verdict_line,
         for_site_id=warrant.for_site_id,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from crawler.frontier.decide import Outcome
-from crawler.model import State
+from crawler.model import Purpose, State
 from crawler.store.interface import RequestRow, Waiting
 
 
@@ -25,10 +25,17 @@ class Progress:
     def sent(self, row: RequestRow) -> None:
         self.requests += 1
         self.wire_bytes += row.bytes
-        if row.error is not None:
+        if row.error is not None and not _is_nothing(row):
             self.troubles[
                 str(row.status) if row.status and row.status >= 300 else row.error.partition(":")[0][:60]
             ] += 1
 
     def ended(self, outcome: Outcome) -> None:
         self.ends[outcome.state] += 1
+
+
+def _is_nothing(row: RequestRow) -> bool:
+    """No trouble: a site need not have a robots.txt or a sitemap, and what is no page is left alone as asked."""
+    if row.error is not None and row.error.startswith("content type"):
+        return True
+    return row.purpose is not Purpose.PAGE and row.status in (401, 403, 404, 410)

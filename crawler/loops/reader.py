@@ -38,6 +38,7 @@ class PageReader:
         self._token = token
         self._reading = reading
         self._child = _Child()
+        self._one_at_a_time = asyncio.Lock()
 
     async def read(self, result: Fetched) -> PageFacts:
         """What a fetched document says; the event loop is never held up by a hostile one."""
@@ -46,7 +47,8 @@ class PageReader:
             return header_facts(**arguments)
         if is_light(result.body):
             return read_page(result.body, charset=result.charset, **arguments)
-        return await asyncio.to_thread(self._child.read, result.body, result.charset, arguments)
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(self._child.read, result.body, result.charset, arguments)
 
     def _arguments(self, result: Fetched) -> dict[str, Any]:
         return {
@@ -58,7 +60,7 @@ class PageReader:
         }
 
     def close(self) -> None:
-        self._child.stop()
+        self._child.close()
 
 
 def read_within(body: bytes, charset: str | None, **arguments: Any) -> PageFacts:
@@ -69,7 +71,7 @@ def read_within(body: bytes, charset: str | None, **arguments: Any) -> PageFacts
     try:
         return child.read(body, charset, arguments)
     finally:
-        child.stop()
+        child.close()
 
 
 class _Child:
@@ -77,18 +79,22 @@ class _Child:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._one_at_a_time = threading.Lock()
+        self._closed = threading.Event()
 
     def read(self, body: bytes, charset: str | None, arguments: dict[str, Any]) -> PageFacts:
-        with self._one_at_a_time:
-            answer = self._ask(pickle.dumps((body, charset, arguments)))
+        answer = None if self._closed.is_set() else self._ask(pickle.dumps((body, charset, arguments)))
         if answer is None:
             return unread_page(f"the parser was given {PATIENCE_S:g} s and did not end", **arguments)
         facts = pickle.loads(answer)
         assert isinstance(facts, PageFacts)
         return facts
 
-    def stop(self) -> None:
+    def close(self) -> None:
+        """End for good; a read that is under way gets no answer."""
+        self._closed.set()
+        self._stop()
+
+    def _stop(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -105,7 +111,7 @@ class _Child:
                 return _read(process.stdout)
         except (OSError, EOFError):
             pass  # it died: out of memory, most likely
-        self.stop()
+        self._stop()
         return None
 
     def _start(self) -> subprocess.Popen[bytes]:

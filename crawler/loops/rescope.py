@@ -20,13 +20,16 @@ _DECIDED_BY = {
     "type:": ("fetch.accept_types",),
     "address:": ("fetch.allow_private", "fetch.resolve", "identity.contact"),
     "redirects:": ("retry.max_redirects",),
+    "robots: given up": ("robots.give_up_after_s",),
+    "the body": ("crawl.max_body_bytes",),
 }
 
 
 async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], now: float, *, new_seeds: bool) -> int:
     """Put back into the frontier what only a setting that has changed since kept out; returns how many.
 
-    The other way round needs no pass: a queued URL is asked of the scope again when its turn comes.
+    And the other way round: a queued URL that a narrower scope leaves out ends here. It must not wait for its turn,
+    which may not come for long, while its site is asked for robots.txt on its account.
     """
     before = await store.last_settings()
     if before is None:
@@ -39,6 +42,8 @@ async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], now: 
         await store.expire_robots(now)
     if changed("politeness.group"):
         await store.regroup()
+    if changed("scope", "traps", "identity.contact", "fetch.resolve"):
+        await _leave_out(store, scope)
     reasons = tuple(
         word
         for word, keys in _DECIDED_BY.items()
@@ -59,6 +64,15 @@ async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], now: 
         await store.requeue(again)
         lifted += len(again)
     return lifted
+
+
+async def _leave_out(store: Store, scope: Scope) -> None:
+    """Exclude what is queued and out of scope by now."""
+    after = -1
+    while rows := await store.queued(after, _BATCH):
+        after = rows[-1][0]
+        refusals = [(number, scope.refusal(url, depth, is_seed=itself)) for number, url, depth, itself in rows]
+        await store.exclude([(number, refusal) for number, refusal in refusals if refusal is not None])
 
 
 def _at(settings: Mapping[str, Any], key: str) -> Any:

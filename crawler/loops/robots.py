@@ -68,6 +68,8 @@ class RobotsKeeper:
             site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
         self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
         main_site = None if rules is None else rules.main_site
+        if copy.action is RobotsAction.DEFER:
+            main_site = self._mains.get(site.name)
         site.copy = copy = self._lasting(copy, group)
         if main_site is None:
             self._mains.pop(site.name, None)
@@ -96,7 +98,7 @@ class RobotsKeeper:
     def _lasting(self, copy: RobotsCopy, group: str) -> RobotsCopy:
         """A copy that would run out before the pause after it is over, as one that does not: else no page ever came."""
         next_at = self._gate.pace(group).next_at
-        if copy.failures or copy.expires_at > next_at:
+        if copy.action is RobotsAction.DEFER or copy.expires_at > next_at:
             return copy
         return replace(copy, expires_at=next_at + self._needs.settings.min_fresh_s)
 
@@ -125,7 +127,7 @@ class RobotsKeeper:
         if copy.action is not RobotsAction.DEFER or copy.retry_at is None:
             return self._clock.now() >= copy.expires_at
         while 0 < (early_s := copy.retry_at - self._clock.now()) < 2 * HORIZON_S:
-            await self._clock.sleep(early_s)
+            await self._gate.idle(self._clock.sleep(early_s))
         return early_s <= 0
 
     async def _ask(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult]:
@@ -164,7 +166,7 @@ class RobotsKeeper:
 
     async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:
         """A hop to another site, which may be worked on at the same time: at its pace, its Crawl-delay kept."""
-        number, delay_s = await self._store.site_id(host_site), await self._store.crawl_delay(host_site)
+        number, delay_s = await self._store.visit(host_site), await self._store.crawl_delay(host_site)
         group = group_name(host_site, self._needs.group_by)
         self._gate.enter(group, Pace())  # first, so that nothing is forgotten while the store is asked
         try:

@@ -15,6 +15,7 @@ from crawler.store.interface import RobotsNews, Store
 from crawler.url import split
 
 _LIMITS = SitemapLimits()
+_MOST_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
 
 
 def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Offer, ...]:
@@ -23,7 +24,7 @@ def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Of
         return ()
     rules = robots.rules(news.site, news.copy)
     urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
-    return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in dict.fromkeys(urls))
+    return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MOST_NAMED])
 
 
 def request_for(url: str) -> Request:

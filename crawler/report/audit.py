@@ -46,14 +46,14 @@ async def audit(store: Store, now: float) -> Audit:
     """Judge the whole log of a store. Raises :class:`crawler.errors.UsageError` for runs without readable settings."""
     async with audit_log.snapshot(store):
         runs = await audit_log.runs(store)
-        judge = Judge({run.run: run for run in runs}, await audit_log.redirects(store))
+        judge = Judge({run.run: run for run in runs}, await audit_log.blind(store))
         violations = await _whole_log(store, judge)
         forged: set[str] = set()
         async for piece in audit_log.slices(store, runs):
             for sha256 in piece.forged - forged:
                 _note(judge, violations, "a text that has the SHA-256 recorded for it", f"version {sha256} has another")
             forged |= piece.forged
-            for found in judge.judge(piece.requests, piece.versions, piece.texts):
+            for found in judge.judge(piece.events, piece.texts):
                 if len(violations) < LISTED:
                     violations.append(found)
         violations.sort(key=lambda found: (found.started_at or 0.0, found.request or 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Self
 from crawler.errors import UsageError
 from crawler.fetch.resolver import address_for
 from crawler.frontier.politeness import GroupBy
-from crawler.model import Reading, RobotsAction
+from crawler.model import Headers, Reading, RobotsAction
+from crawler.robots.response import RobotsSettings
 from crawler.robots.rules import Verdict
 from crawler.url import host_of, literal_address
 
@@ -60,11 +61,13 @@ class Tally:
 
 
 class Sent(NamedTuple):
-    """One request of the log. Times in seconds since the epoch; ``unit`` is what no politeness group reaches beyond."""
+    """One request of the log. Times in seconds since the epoch.
+
+    ``for_site_id`` is the site that a robots.txt found elsewhere was asked for; ``location`` where a redirect leads.
+    """
 
     id: int
     run: int
-    unit: str
     site_id: int
     site: str
     path: str
@@ -75,23 +78,44 @@ class Sent(NamedTuple):
     error: str | None
     bytes: int
     retry_after_s: float | None
+    for_site_id: int | None = None
+    location: str | None = None
 
     @property
     def url(self) -> str:
         return self.site + self.path
 
 
-class Version(NamedTuple):
-    """A robots.txt version: what an answer meant from ``valid_from`` on, last renewed at ``confirmed_at``."""
+class Answered(NamedTuple):
+    """The answer to a request for robots.txt was complete."""
 
-    site_id: int
+    sent: Sent
+
+
+class Version(NamedTuple):
+    """What an answer for robots.txt meant from ``valid_from`` on, and what the store says of how it came.
+
+    ``headers`` are those that say how long it holds; ``None``: an early store, which did not keep them.
+    """
+
     valid_from: float
-    confirmed_at: float
     valid_until: float
     action: str  # a RobotsAction, if nobody forged it
     status: str
     text: int | None
     sha256: str
+    run: int | None
+    answered_by: str | None
+    headers: Headers | None
+
+
+class Event(NamedTuple):
+    """What happened at a site; ``unit`` is what no politeness group reaches beyond."""
+
+    unit: str
+    site_id: int
+    site: str
+    fact: Sent | Answered | Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +129,6 @@ class Terms:
     crawler_version: str
     agent: str
     contact: str
-    reading: Reading
     group: GroupBy
     delay_s: float
     slow_factor: float
@@ -113,9 +136,7 @@ class Terms:
     crawl_delay_cap_s: float | None
     backoff_first_s: float
     backoff_max_s: float
-    stale_if_error: bool
-    min_fresh_s: float
-    max_bytes: int
+    robots: RobotsSettings
     resolve: tuple[tuple[str, str], ...]
 
     @classmethod
@@ -132,7 +153,6 @@ class Terms:
                 crawler_version=run["crawler_version"],
                 agent=identity["agent"],
                 contact=identity["contact"],
-                reading=Reading(robots["reading"]),
                 group=GroupBy(politeness["group"]),
                 delay_s=politeness["delay_s"],
                 slow_factor=politeness["slow_factor"],
@@ -140,15 +160,26 @@ class Terms:
                 crawl_delay_cap_s=politeness["crawl_delay_cap_s"],
                 backoff_first_s=politeness["backoff_first_s"],
                 backoff_max_s=politeness["backoff_max_s"],
-                stale_if_error=robots["stale_if_error"],
-                min_fresh_s=robots["min_fresh_s"],
-                max_bytes=robots["max_bytes"],
+                robots=RobotsSettings(
+                    reading=Reading(robots["reading"]),
+                    stale_if_error=robots["stale_if_error"],
+                    give_up_after_s=robots["give_up_after_s"],
+                    min_fresh_s=robots["min_fresh_s"],
+                    max_bytes=robots["max_bytes"],
+                    max_redirects=robots["max_redirects"],
+                    retry_first_s=robots["retry_first_s"],
+                    retry_max_s=robots["retry_max_s"],
+                ),
                 resolve=tuple((pattern, address) for pattern, address in settings["fetch"]["resolve"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
                 f"run {run['id']}: its settings cannot be read ({error!r}): nothing can be proven"
             ) from None
+
+    @property
+    def reading(self) -> Reading:
+        return self.robots.reading
 
     @property
     def user_agent(self) -> str:
@@ -228,14 +259,25 @@ class Violation:
             before_finished_at=before.finished_at if before else None,
         )
 
+    @classmethod
+    def at_version(cls, version: Version, site: str, required: str, done: str, answer: Sent | None) -> Self:
+        """What the store says of a robots.txt version cannot be; ``answer`` is the last one for it."""
+        return cls(
+            check=Check.LOG,
+            required=required,
+            done=done,
+            url=site + ROBOTS_PATH,
+            version=version.sha256,
+            version_from=version.valid_from,
+            version_until=version.valid_until,
+            before=answer.url if answer else "",
+            before_started_at=answer.started_at if answer else None,
+            before_finished_at=answer.finished_at if answer else None,
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Without what does not apply."""
         return {key: value for key, value in asdict(self).items() if value not in (None, "")}
-
-
-def in_force(versions: Sequence[Version], at: float) -> Version | None:
-    """The latest version that had come by ``at``, whether it had run out or not. ``versions`` in order of time."""
-    return next((version for version in reversed(versions) if version.valid_from <= at + TOLERANCE_S), None)
 
 
 def is_redirect(status: int | None, error: str | None) -> bool:
@@ -244,13 +286,12 @@ def is_redirect(status: int | None, error: str | None) -> bool:
 
 
 def meaning(answer: Sent, reading: Reading) -> RobotsAction | None:
-    """What an answer for /robots.txt means by its status; ``None`` for a redirect, whose end decides.
-
-    ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
+    """What an answer for robots.txt means by its status: of a redirect that it is none yet, ``None`` where that is all
+    that is on record. ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
     """
     status = answer.status
     if is_redirect(status, answer.error):
-        return None
+        return None if answer.location is None else RobotsAction.DEFER
     if status == 304 or (status is not None and 200 <= status <= 299):
         return RobotsAction.DEFER if answer.error else RobotsAction.PARSE
     if status is None or not 400 <= status <= 499 or status in (408, 425, 429):

@@ -1,15 +1,17 @@
 """The judgement of an audit: whether every request kept the rules, from what is logged and nothing else. Pure.
 
 What the crawl concluded at the time (``request.verdict_line``, ``request.robots_id``, the pace of a group) is not
-looked at. Each robots.txt version is parsed and read again, each pause is reckoned again from the settings of its run.
+looked at. Each robots.txt version is parsed and read again, its end and each pause are reckoned again from the settings
+of its run.
 Rules: ``docs/protocols.md``, sections 1, 2 and 6. How each is judged: ``docs/audit.md``.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from crawler.frontier.politeness import GroupBy, group_name
@@ -17,22 +19,22 @@ from crawler.model import Purpose, Reading, RobotsAction
 from crawler.report.audit_facts import (
     ROBOTS_PATH,
     TOLERANCE_S,
+    Answered,
     Check,
+    Event,
     Sent,
     Tally,
     Terms,
     Version,
     Violation,
-    in_force,
     may_be_anonymous,
-    meaning,
 )
+from crawler.report.audit_robots import SiteRobots
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
 
 _RULES_KEPT = 200
-_DAY_S = 86_400.0
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
 
 
@@ -46,26 +48,29 @@ class _Obligation(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """What must be remembered of a politeness group: its longest request so far, and what that and others ask."""
+    """What must be remembered of a politeness group: its longest request so far, and what that and others ask.
+
+    ``held_until`` is the latest time until which the crawl may have left it alone, ``backoff_s`` the longest back-off
+    that it may be in: which failures count as trouble is not in the log, so all do.
+    """
 
     last: Sent | None = None
     pause: _Obligation | None = None
     refusal: _Obligation | None = None
     refusal_is_new: bool = False
+    held_until: float = 0.0
+    backoff_s: float = 0.0
 
 
 @dataclass(slots=True)
 class _Site:
-    """A site's groups, one per way of grouping in use, and its last requests for robots.txt."""
+    """A site's robots.txt, and its groups, one per way of grouping in use."""
 
+    name: str
+    robots: SiteRobots
     groups: dict[GroupBy, _Group]
-    asked: Sent | None = None
-    answered: Sent | None = None  # the one before ``asked`` that was complete when ``asked`` was sent
-
-    def answer_at(self, now: float) -> Sent | None:
-        """The last answer for robots.txt that was complete at ``now``."""
-        asked = self.asked
-        return asked if asked is not None and asked.finished_at <= now + TOLERANCE_S else self.answered
+    asked: Sent | None = None  # the last request for robots.txt
+    heard_delay_s: float | None = None  # the Crawl-delay of the last robots.txt that was read
 
 
 @dataclass(slots=True)
@@ -82,71 +87,106 @@ class _Case:
 
 @dataclass(slots=True)
 class Judge:
-    """Judges requests in the order of (unit, start), a unit being what no politeness group reaches beyond.
+    """Judges what happened, in the order of (unit, time), a unit being what no politeness group reaches beyond.
 
-    ``terms`` are the settings of each run. ``redirects`` are the first ends of robots.txt answers that redirect, of
-    two sites at most: (site, seconds). What was counted is in ``tally``.
+    ``terms`` are the settings of each run. ``blind`` says of a run since when robots.txt redirects of it are in the log
+    without their ``Location``: early stores did not keep it. What was counted is in ``tally``.
     """
 
     terms: Mapping[int, Terms]
-    redirects: Sequence[tuple[int, float]] = ()
+    blind: Mapping[int, float] = field(default_factory=dict)
     tally: dict[Check, Tally] = field(default_factory=lambda: {check: Tally() for check in Check})
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
     _sites: dict[int, _Site] = field(default_factory=dict)
     _rules: OrderedDict[tuple[int, str, str, Reading], SiteRules] = field(default_factory=OrderedDict)
 
-    def judge(
-        self, requests: Iterable[Sent], versions: Mapping[int, Sequence[Version]], texts: Mapping[int, bytes]
-    ) -> Iterator[Violation]:
+    def judge(self, events: Iterable[Event], texts: Mapping[int, bytes]) -> Iterator[Violation]:
         """Every breach of every rule. May be called for one slice of the log after the other.
 
-        ``versions`` are the robots.txt versions of the sites in this slice, each site's in the order of time;
-        ``texts`` the bodies that they name.
+        ``texts`` are the bodies of the versions in this slice, and of those in force at its requests.
         """
-        for sent in requests:
-            terms = self.terms.get(sent.run)
-            yield from self._logged(sent, terms)
-            if terms is None:
-                continue
-            case = self._case(sent, terms, versions.get(sent.site_id, ()), texts)
-            yield from self._identity(case)
-            if sent.purpose != Purpose.ROBOTS:
-                yield from self._robots_first(case)
-                yield from self._fresh(case)
-                yield from self._permitted(case)
-            yield from self._pace(case)
-            if sent.purpose == Purpose.ROBOTS:
-                yield from self._robots_request(case)  # last, for what it brings holds for those after it
+        for event in events:
+            if event.unit != self._unit:
+                self._unit = event.unit
+                self._groups.clear()
+                self._sites.clear()
+            site = self._sites.get(event.site_id) or self._meet(event)
+            fact = event.fact
+            if isinstance(fact, Sent):
+                yield from self._request(fact, site, texts)
+            elif isinstance(fact, Answered):
+                yield from self._answer(fact.sent, site)
+            else:
+                yield from self._version(fact, site, texts)
 
-    # --- the case -----------------------------------------------------------------------------
-
-    def _case(self, sent: Sent, terms: Terms, versions: Sequence[Version], texts: Mapping[int, bytes]) -> _Case:
-        if sent.unit != self._unit:
-            self._unit = sent.unit
-            self._groups.clear()
-            self._sites.clear()
-        site = self._sites.get(sent.site_id) or self._meet(sent)
-        version = in_force(versions, sent.started_at)
-        rules = None
-        if version is not None and version.text is not None and version.text in texts:
-            rules = self._read(version.text, texts[version.text], sent.site, terms)
-        case = _Case(sent, terms, site, version, rules)
-        if version is not None and rules is not None and sent.started_at < version.valid_until:
-            case.crawl_delay_s = terms.crawl_delay_kept_s(rules.crawl_delay_s)
-        return case
-
-    def _meet(self, sent: Sent) -> _Site:
+    def _meet(self, event: Event) -> _Site:
         ways = {terms.group for terms in self.terms.values()}
-        site = _Site({by: self._groups.setdefault((by, group_name(sent.site, by)), _Group()) for by in ways})
-        self._sites[sent.site_id] = site
+        groups = {by: self._groups.setdefault((by, group_name(event.site, by)), _Group()) for by in ways}
+        site = _Site(event.site, SiteRobots(event.site_id), groups)
+        self._sites[event.site_id] = site
         return site
 
-    def _read(self, text: int, body: bytes, site: str, terms: Terms) -> SiteRules:
-        key = (text, site, terms.agent, terms.reading)
+    def _request(self, sent: Sent, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
+        terms = self.terms.get(sent.run)
+        yield from self._logged(sent, terms)
+        if terms is None:
+            return
+        version = site.robots.version
+        case = _Case(sent, terms, site, version, self._read(version, site.name, terms, texts))
+        if case.rules is not None and sent.started_at < site.robots.until:
+            case.crawl_delay_s = terms.crawl_delay_kept_s(case.rules.crawl_delay_s)
+        yield from self._identity(case)
+        if sent.purpose != Purpose.ROBOTS:
+            yield from self._robots_first(case)
+            yield from self._fresh(case)
+            yield from self._permitted(case)
+        elif sent.for_site_id is None:
+            site.asked = sent
+        yield from self._pace(case)
+
+    def _answer(self, answer: Sent, site: _Site) -> Iterator[Violation]:
+        """A request made for robots.txt: another path than its own must be where one redirected to."""
+        terms = self.terms.get(answer.run)
+        if terms is None or site.robots.hear(answer, terms):
+            return
+        tally = self.tally[Check.PERMISSION]
+        tally.judged += 1
+        if self._is_blind(answer):
+            tally.unproven += 1
+            return
+        done = f"logged as a request for the robots.txt of {site.name}, which had not redirected there"
+        yield self._violation(Check.PERMISSION, answer, "a request for /robots.txt, or where it redirects", done)
+
+    def _version(self, version: Version, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
+        """A robots.txt was read: its ``Crawl-delay`` holds from that very answer on."""
+        answer, terms, held_until = site.robots.answer, site.robots.terms, 0.0
+        if answer is not None and terms is not None:
+            rules = self._read(version, site.name, terms, texts)
+            if version.action != RobotsAction.DEFER:  # while it cannot be had, the last word counts
+                site.heard_delay_s = rules.crawl_delay_s if rules is not None else None
+            due_at = answer.finished_at + terms.crawl_delay_kept_s(site.heard_delay_s)
+            for group in site.groups.values():
+                group.held_until = max(group.held_until, due_at)
+                if rules is not None and group.pause is not None and due_at > group.pause.due_at:
+                    group.pause = _Obligation(due_at, answer, "Crawl-delay")
+            held_until = site.groups[terms.group].held_until
+        for required, done in site.robots.take(version, held_until):
+            self.tally[Check.LOG].violations += 1
+            yield Violation.at_version(version, site.name, required, done, answer)
+
+    def _is_blind(self, sent: Sent) -> bool:
+        """Whether a redirect of robots.txt that is not on record may explain a request."""
+        return self.blind.get(sent.run, inf) <= sent.started_at
+
+    def _read(self, version: Version | None, site: str, terms: Terms, texts: Mapping[int, bytes]) -> SiteRules | None:
+        """The rules of a version, if its text is to be had."""
+        if version is None or version.text is None or version.text not in texts:
+            return None
+        key = (version.text, site, terms.agent, terms.reading)
         rules = self._rules.get(key)
         if rules is None:
-            file = parse(body, max_bytes=terms.max_bytes)
+            file = parse(texts[version.text], max_bytes=terms.robots.max_bytes)
             rules = read(file, token=terms.agent, reading=terms.reading, site=site, knows_host=terms.knows_host)
             self._rules[key] = rules
             if len(self._rules) > _RULES_KEPT:
@@ -187,22 +227,10 @@ class Judge:
 
     # --- robots.txt ---------------------------------------------------------------------------
 
-    def _robots_request(self, case: _Case) -> Iterator[Violation]:
-        """A request made for robots.txt: another path than its own must be where one redirected to."""
-        sent, site = case.sent, case.site
-        if sent.path == ROBOTS_PATH:
-            if site.asked is not None and site.asked.finished_at <= sent.started_at + TOLERANCE_S:
-                site.answered = site.asked
-            site.asked = sent
-        elif not self.redirects or self.redirects[0][1] > sent.started_at + TOLERANCE_S:
-            self.tally[Check.PERMISSION].judged += 1
-            done = "logged as a request for robots.txt, for another path; no robots.txt had redirected anywhere"
-            yield self._violation(Check.PERMISSION, sent, "a request for /robots.txt, or where it redirects", done)
-
     def _robots_first(self, case: _Case) -> Iterator[Violation]:
         self.tally[Check.ROBOTS_FIRST].judged += 1
         sent, site = case.sent, case.site
-        if site.answer_at(sent.started_at) is None:
+        if site.robots.answer is None:
             required = f"an answer for {sent.site}{ROBOTS_PATH} before the first page"
             done = "none was complete" if site.asked else "it had not been asked for"
             yield self._violation(Check.ROBOTS_FIRST, sent, required, done, before=site.asked)
@@ -215,23 +243,12 @@ class Judge:
             required = "a robots.txt version in force"
             yield self._violation(Check.FRESH, sent, required, "the store has none from that time")
             return
-        until = min(version.valid_until, self._longest_until(case, version))
-        if sent.started_at >= until + TOLERANCE_S:
-            late_s = sent.started_at - until
+        late_s = sent.started_at - case.site.robots.until
+        if late_s >= TOLERANCE_S:
             required, done = "a robots.txt that has not run out", f"it ran out {late_s:.3f} s before"
             yield self._violation(Check.FRESH, sent, required, done, version=version)
-        elif sent.started_at < version.confirmed_at - TOLERANCE_S:
-            tally.unproven += 1  # renewed since: when it would have run out before that is no longer recorded
-
-    def _longest_until(self, case: _Case, version: Version) -> float:
-        """RFC 9309, 2.4: 24 hours at most; longer only where the pause after robots.txt is longer still."""
-        terms = case.terms
-        if terms.reading is not Reading.RFC9309 or terms.stale_if_error:
-            return version.valid_until
-        if case.sent.started_at < version.confirmed_at:
-            return version.valid_until
-        pause_s = max(terms.delay_s, case.crawl_delay_s)
-        return version.confirmed_at + max(_DAY_S, terms.min_fresh_s + pause_s)
+        elif version.headers is None:
+            tally.unproven += 1
 
     def _permitted(self, case: _Case) -> Iterator[Violation]:
         self.tally[Check.PERMISSION].judged += 1
@@ -242,7 +259,7 @@ class Judge:
         if version.action not in _OPEN:
             done = f"/robots.txt had answered {version.status or 'nothing'}: {version.action}"
             yield self._violation(Check.PERMISSION, sent, required, done, version=version)
-        elif objection := self._contradicted(case, version):
+        elif objection := self._contradicted(case):
             yield self._violation(Check.PERMISSION, sent, required, objection, version=version)
         elif case.rules is not None:
             verdict = case.rules.verdict(sent.path)
@@ -252,24 +269,14 @@ class Judge:
         elif version.action == RobotsAction.PARSE:
             yield self._violation(Check.PERMISSION, sent, required, "its text is not in the store", version=version)
 
-    def _contradicted(self, case: _Case, version: Version) -> str | None:
+    def _contradicted(self, case: _Case) -> str | None:
         """Why what was recorded of robots.txt cannot be so, by the answer that the log has for it."""
-        sent, terms = case.sent, case.terms
-        answer = case.site.answer_at(sent.started_at)
-        if answer is None:
+        robots = case.site.robots
+        objection = robots.contradiction(case.terms)
+        if objection and robots.answer is not None and self._is_blind(robots.answer):
+            self.tally[Check.PERMISSION].unproven += 1
             return None
-        meant = meaning(answer, terms.reading)
-        if meant is None:  # a redirect: what was found at its end is not linked to it in the log
-            self.tally[Check.PERMISSION].unproven += version.action != RobotsAction.PARSE
-            return None
-        stretched = terms.stale_if_error and meant is RobotsAction.DEFER
-        if meant == version.action or meant is RobotsAction.FREE or stretched:
-            return None
-        if any(site != sent.site_id and end <= answer.started_at + TOLERANCE_S for site, end in self.redirects):
-            self.tally[Check.PERMISSION].unproven += 1  # the answer may be to another site's redirected request
-            return None
-        what = f"{answer.status or answer.error or 'nothing'}"
-        return f"/robots.txt had answered {what} ({meant}), and {version.action} is recorded"
+        return objection
 
     # --- the pace -----------------------------------------------------------------------------
 
@@ -293,9 +300,6 @@ class Judge:
             yield self._violation(Check.OVERLAP, sent, required, done, before=last)
             return
         self.tally[Check.PAUSE].judged += 1
-        heard = case.site.answer_at(sent.started_at) if case.crawl_delay_s else None
-        if heard is not None and heard.finished_at + case.crawl_delay_s > pause.due_at:
-            pause = _Obligation(heard.finished_at + case.crawl_delay_s, heard, "Crawl-delay")
         if pause.due_at - sent.started_at > TOLERANCE_S:
             yield self._too_soon(Check.PAUSE, case, pause)
 
@@ -320,22 +324,33 @@ class Judge:
 
 def _oblige(case: _Case, group: _Group) -> None:
     """What a request asks of those after it in its group."""
-    sent, terms = case.sent, case.terms
-    if group.last is None or sent.finished_at > group.last.finished_at:
+    sent, terms, end = case.sent, case.terms, case.sent.finished_at
+    if group.last is None or end > group.last.finished_at:
         group.last = sent
-    slow_s = min(terms.slow_factor * (sent.finished_at - sent.started_at), terms.slow_cap_s)
+    slow_s = min(terms.slow_factor * (end - sent.started_at), terms.slow_cap_s)
     pause_s, why = terms.delay_s, "delay"
     if slow_s > pause_s:
         pause_s, why = slow_s, "a multiple of the time that its answer took"
     if case.crawl_delay_s > pause_s:
         pause_s, why = case.crawl_delay_s, "Crawl-delay"
-    if group.pause is None or sent.finished_at + pause_s > group.pause.due_at:
-        group.pause = _Obligation(sent.finished_at + pause_s, sent, why)
+    if group.pause is None or end + pause_s > group.pause.due_at:
+        group.pause = _Obligation(end + pause_s, sent, why)
     asked_s, why = sent.retry_after_s or 0.0, "Retry-After"
     if sent.status in (429, 503):
         floor_s = min(terms.backoff_first_s, terms.backoff_max_s)
         if floor_s > asked_s:
             asked_s, why = floor_s, f"back-off after {sent.status}"
-    if asked_s and (group.refusal is None or sent.finished_at + asked_s > group.refusal.due_at):
-        group.refusal = _Obligation(sent.finished_at + asked_s, sent, why)
+    if asked_s and (group.refusal is None or end + asked_s > group.refusal.due_at):
+        group.refusal = _Obligation(end + asked_s, sent, why)
         group.refusal_is_new = True
+    group.backoff_s = _longest_backoff(group.backoff_s, sent, terms)
+    heard_s = terms.crawl_delay_kept_s(case.site.heard_delay_s)
+    group.held_until = max(group.held_until, end + max(pause_s, asked_s, group.backoff_s, heard_s))
+
+
+def _longest_backoff(before_s: float, sent: Sent, terms: Terms) -> float:
+    """The back-off after a request, at the most: trouble doubles it, anything else halves it."""
+    if sent.error is not None:
+        return min(max(terms.backoff_first_s, 2 * before_s), terms.backoff_max_s)
+    halved_s = before_s / 2
+    return halved_s if halved_s > terms.delay_s and halved_s >= 0.5 else 0.0

@@ -44,13 +44,16 @@ _REASONS = {
 
 _METHOD = """\
 The audit does not rely on what the crawler concluded while it ran. It takes the log of every request (address, purpose,
-start, end, status, `Retry-After`), every version of every robots.txt file received, and the settings of each run; and
-from these it judges each request anew, in the order of time, site by site:
+start, end, status, `Retry-After`), every answer for robots.txt with the headers that say how long it holds, and the
+settings of each run; and from these it judges each request anew, in the order of time, site by site:
 
 - each robots.txt version is checked against its SHA-256, parsed again, and asked again about each address fetched while
   it was in force, as the robot and in the reading of that run. An answer that is no file counts as the protocol has
   it: 401 and 403 close the site (unless RFC 9309 alone is followed), other errors of the 4xx kind leave it open, and a
   server in trouble (5xx, 429, no answer) closes it until it answers again;
+- until when a version held is reckoned from the headers that it came with, as HTTP has it; what the crawl recorded as
+  its end is not believed. What was found behind a redirect counts for the site first asked, and every step on the way
+  must be where the one before it led;
 - the pause before a request is reckoned from the end of the request before it in the same politeness group. It is the
   longest of: the run's delay; a multiple of the time that the last answer took, up to a limit; and the `Crawl-delay` of
   the site's robots.txt;
@@ -67,9 +70,6 @@ _LIMITS = """\
   the log. There are at most as many as requests in flight, and the pause of their groups was begun again afterwards.
 - Times are those of the crawling machine. Within a run they follow a clock that cannot step; between runs they follow
   the system's clock.
-- How long a robots.txt version was valid is taken as recorded when it was received. Where a robots.txt redirects to
-  another site, the log does not link the answer there to the site asked first; where that leaves a question, it counts
-  as unproven.
 - A request for robots.txt follows redirects (RFC 9309, 2.3.1.2); the rules of the site it leads to are not asked."""
 
 
@@ -171,10 +171,10 @@ def _asked(found: Audit) -> Iterator[str]:
     yield ""
     yield from _table(("requests for", "answer", "how many"), history.answers)
     if history.versions:
-        yield "What the sites' robots.txt said, each time that it changed:"
+        yield "What the sites answered for robots.txt:"
         yield ""
         rows = [(_MEANINGS.get(action, action), n, texts) for action, n, texts in history.versions]
-        yield from _table(("meaning", "versions", "distinct texts"), rows)
+        yield from _table(("meaning", "answers", "distinct texts"), rows)
 
 
 def _checks(found: Audit) -> Iterator[str]:

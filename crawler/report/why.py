@@ -11,7 +11,8 @@ from rich.text import Text
 from crawler.clock import iso, local_hhmm
 from crawler.frontier.decide import may_adopt
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.model import Reading, RobotsAction
+from crawler.frontier.traps import TrapSettings
+from crawler.model import Kind, Reading, RobotsAction
 from crawler.report.layout import Fact, counted, duration, facts, size
 from crawler.robots.readings import read
 from crawler.robots.text import parse
@@ -35,7 +36,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
     number = await store.find(url)
     if number is not None:
         (row,) = await store.query(
-            """SELECT u.state, u.reason, u.depth, u.attempts, u.seed, u.due_at,
+            """SELECT u.state, u.reason, u.depth, u.attempts, u.seed, u.due_at, u.kind, u.lastmod,
                  (SELECT s.name || t.path FROM url t JOIN site s ON s.id = t.id >> 39 WHERE t.id = u.target) AS target
                FROM url u WHERE u.id = ?""",
             (number,),
@@ -49,8 +50,9 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
         (site, url),
     )
     known["site"] = await _site(store, site)
+    known["mirror"] = await _mirror(store, site)
     known["robots"] = await _robots(store, site, path, token, reading)
-    known["scope"] = await _scope(store, url, known, settings.get("scope", {}))
+    known["scope"] = await _scope(store, url, known, settings)
     if known.get("state") == "queued" and known["site"]:
         known["next_at"] = max(known["due_at"], known["site"]["next_at"])
         known["waits_for"] = _waits_for(known, now)
@@ -60,18 +62,21 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
 
 
 async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
-    """Why the scope of the last run leaves this URL out; ``None`` where it takes it in."""
+    """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
+    said = settings.get("scope", {})
     last = ScopeSettings(
-        ScopeMode(settings.get("mode", ScopeMode.DOMAIN)),
-        tuple(settings.get("include", ())),
-        tuple(settings.get("exclude", ())),
-        settings.get("max_depth"),
+        ScopeMode(said.get("mode", ScopeMode.DOMAIN)),
+        tuple(said.get("include", ())),
+        tuple(said.get("exclude", ())),
+        said.get("max_depth"),
     )
-    scope = Scope(last, await store.seeds())
+    traps = TrapSettings(**settings.get("traps", {"enabled": False}))
+    scope = Scope(last, await store.seeds(), traps=traps, now=known["at"])
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
-    return scope.refusal(url, known.get("depth", 0), is_seed=known.get("seed", False))
+    wanted_itself = known.get("seed", False) or known.get("kind") == Kind.SITEMAP
+    return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
@@ -108,6 +113,14 @@ async def _site(store: Store, site: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
+async def _mirror(store: Store, site: str) -> dict[str, Any] | None:
+    """Whose mirror the site is, and on what evidence. ``leads_to`` is null where its chain of Host lines goes round."""
+    rows = await store.query(
+        "SELECT main_site, leads_to, evidence, sample, confidence FROM mirrors WHERE site = ?", (site,)
+    )
+    return rows[0] if rows else None
+
+
 async def _robots(store: Store, site: str, path: str, token: str, reading: Reading) -> dict[str, Any] | None:
     """The robots.txt in force, and its verdict on this path, read anew."""
     rows = await store.query(
@@ -121,7 +134,7 @@ async def _robots(store: Store, site: str, path: str, token: str, reading: Readi
     body = row.pop("body")
     if row["action"] == "parse":
         rules = read(parse(body), token=token, reading=reading, site=site)
-        verdict = rules.verdict(path)
+        verdict, server = rules.verdict(path), rules.agent_server(path)
         row |= {
             "allowed": verdict.allowed,
             "line": verdict.line,
@@ -129,6 +142,8 @@ async def _robots(store: Store, site: str, path: str, token: str, reading: Readi
             "reading": verdict.reading.value,
             "crawl_delay_s": rules.crawl_delay_s,
             "main_site": rules.main_site,
+            "host_line": rules.host_line,
+            "agent_server": None if server.line is None else {"url": server.url, "line": server.line},
         }
     return row
 
@@ -150,12 +165,13 @@ def render(known: dict[str, Any], console: Console) -> None:
     """Print an explanation for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
     rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
-    if known["scope"] is not None and known["scope"] != known.get("reason"):
+    if known["scope"] is None:
+        rows.append(("scope", "takes it in"))
+    elif known["scope"] != known.get("reason"):
         rows.append(("scope", f"would be left out: {known['scope'].removeprefix('scope: ')}"))
     rows += _about_robots(known["robots"])
-    site = known["site"]
-    if site and site["main_site"]:
-        rows.append(("mirror", f"{site['site']} is a mirror of {site['main_site']}"))
+    if known["mirror"]:
+        rows.append(("mirror", _about_mirror(known["mirror"])))
     for request in known["requests"]:
         took = duration(request["finished_at"] - request["started_at"])
         what = request["error"] or request["status"]
@@ -170,6 +186,10 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
         ("state", f"{known['state']}: {known['reason'] or 'waits in the frontier'}"),
         ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
     ]
+    if known["kind"] == Kind.SITEMAP:
+        rows.append(("kind", "a sitemap: what it lists is taken up like links"))
+    if known["lastmod"] is not None:
+        rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
     if known.get("target"):
         rows.append(("leads to", known["target"]))
     if "next_at" in known:
@@ -210,7 +230,22 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         verdict = "allowed" if robots["allowed"] else "forbidden"
         line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line is about it"
         rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
+        if server := robots["agent_server"]:
+            rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
     return rows
+
+
+def _about_mirror(mirror: dict[str, Any]) -> str:
+    main_site, leads_to = mirror["main_site"], mirror["leads_to"]
+    if mirror["evidence"] == "content":
+        return (
+            f"has the same pages as {main_site}, judging by {mirror['sample']} that both have"
+            f" (sure of {mirror['confidence']:.0%}); nothing is done about it"
+        )
+    if leads_to is None:
+        return f"its site names {main_site} as its main host, but these names go round: none of the sites is asked"
+    further = "" if leads_to == main_site else f", and that leads on to {leads_to}"
+    return f"its site names {main_site} as its main host{further}"
 
 
 def _about_page(page: dict[str, Any] | None) -> list[Fact]:

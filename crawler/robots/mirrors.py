@@ -43,13 +43,15 @@ class Alike:
     confidence: float
 
 
-def judge_alike(alike: int, sample: int) -> Alike | None:
+def judge_alike(*, alike: int, sample: int, pages: int) -> Alike | None:
     """Whether ``alike`` same bodies among ``sample`` common paths make two sites mirrors, on how sure a footing.
+
+    Sites that share a part (the same manual, say) are none: of the ``pages`` of the smaller one, half must be common.
 
     The sample must be large enough that, with 95 % confidence, nine in ten of all their paths are alike: the
     lower end of Wilson's interval (1927), which also holds where all of a small sample are alike.
     """
-    if alike < MIN_ALIKE:
+    if alike < MIN_ALIKE or 2 * sample < pages:
         return None
     share, z2 = alike / sample, _Z95 * _Z95
     spread = _Z95 * math.sqrt(share * (1 - share) / sample + z2 / (4 * sample * sample))

@@ -56,16 +56,24 @@ def decompress(data: bytes) -> bytes:
     return zstd.decompress(data)
 
 
+def require_usable(path: Path, read_only: bool) -> None:
+    """Raise :class:`UsageError` where there can be no store at ``path``, or none that may be used so."""
+    if read_only and not path.exists():
+        raise UsageError(f"{path}: no such store; `crawler run --db {path} --seeds FILE` makes one")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder, not a store; name a file in it")
+    if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
+        raise UsageError(f"{path}: no permission to {'read' if read_only else 'write'} it")
+
+
 async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:
     """Open a store, making or migrating it as needed. Close it, or its thread keeps the process alive.
 
     Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one
     that a newer crawler wrote, :class:`StoreError` for a damaged file or one that is no store.
     """
-    if read_only and not path.exists():
-        raise UsageError(f"{path}: no such store; `crawler run --db {path} --seeds FILE` makes one")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     target = _read_only_uri(path) if read_only else str(path)
     try:
         db = await aiosqlite.connect(target, uri=read_only, isolation_level=None)

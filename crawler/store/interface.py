@@ -142,7 +142,11 @@ class Store(Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
-        """Begin a run; claims left by a crashed one are released, their pauses counted from ``now``."""
+        """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on."""
+        ...
+
+    async def recover(self, now: float) -> None:
+        """Release what a crashed run had claimed or was visiting, the pauses counted from ``now``."""
         ...
 
     async def end_run(self, ended_by: str, now: float) -> None: ...
@@ -169,6 +173,14 @@ class Store(Protocol):
         """Excluded URLs by number: (number, URL, reason, depth, is seed)."""
         ...
 
+    async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
+        """Queued URLs by number: (number, URL, depth, asked for by itself: a seed or a sitemap)."""
+        ...
+
+    async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
+        """Take queued URLs out of the frontier, each with its reason."""
+        ...
+
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
         ...
@@ -193,8 +205,8 @@ class Store(Protocol):
 
     async def group_pace(self, name: str) -> Pace: ...
 
-    async def site_id(self, site: str) -> int:
-        """The number of a site, given one if it has none yet."""
+    async def visit(self, site: str) -> int:
+        """Note that one request goes to a site that may not be claimed, so that a crash keeps its pause; its number."""
         ...
 
     async def crawl_delay(self, site: str) -> float | None:

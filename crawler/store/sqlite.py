@@ -18,7 +18,16 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
-from crawler.store.connection import decompress, every, load_queries, one, open_database, reading, transaction
+from crawler.store.connection import (
+    decompress,
+    every,
+    load_queries,
+    one,
+    open_database,
+    reading,
+    require_usable,
+    transaction,
+)
 from crawler.store.interface import Counts, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
@@ -46,6 +55,8 @@ class SqliteStore:
     async def open(cls, path: Path, politeness: PolitenessSettings | None = None, *, read_only: bool = False) -> Self:
         """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
         :class:`StoreInUse` where another process crawls into it."""
+        require_usable(path, read_only)
+        path = path.resolve()  # one store is one store, whatever links lead to it
         lock = None if read_only else _lock(path)
         try:
             db = await open_database(path, read_only=read_only)
@@ -63,13 +74,9 @@ class SqliteStore:
     # --- runs ---------------------------------------------------------------------------------
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
+        await self.recover(now)
         async with self._writing():
-            for _, name, *pace in await every(self._db, self._sql["crashed_groups"]):
-                kept = after_crash(Pace(*pace), self._politeness, now)
-                await self._db.execute(
-                    self._sql["set_pace"], (kept.next_at, kept.pause_s, kept.backoff_s, kept.waits_for, name)
-                )
-            await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
+            await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
             cursor = await self._db.execute(
                 "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
                 (now, VERSION, json.dumps(settings)),
@@ -77,6 +84,15 @@ class SqliteStore:
             self._run_id = int(cursor.lastrowid or 0)
         self._turns = TurnTaker(self._db, self._sql, self._offers, self._run_id)
         return self._run_id
+
+    async def recover(self, now: float) -> None:
+        async with self._writing():
+            for _, name, *pace in await every(self._db, self._sql["crashed_groups"]):
+                kept = after_crash(Pace(*pace), self._politeness, now)
+                await self._db.execute(
+                    self._sql["set_pace"], (kept.next_at, kept.pause_s, kept.backoff_s, kept.waits_for, name)
+                )
+            await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
 
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
@@ -111,12 +127,21 @@ class SqliteStore:
         rows = await self._every(self._sql["excluded_from"], (after, limit))
         return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
+    async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
+        rows = await self._every(self._sql["queued_from"], (after, limit))
+        return [(row[0], row[1], row[2], bool(row[3])) for row in rows]
+
+    async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
+        async with self._writing():
+            await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
+            await self._db.executemany(
+                "UPDATE url SET state = 'excluded', reason = ? WHERE id = ?", [(why, number) for number, why in numbers]
+            )
+            self._offers.forget()
+
     async def requeue(self, numbers: Sequence[int]) -> None:
         async with self._writing():
-            await self._db.executemany(
-                "UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL WHERE id = ?",
-                [(n,) for n in numbers],
-            )
+            await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
             await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
             self._offers.forget()
 
@@ -155,11 +180,9 @@ class SqliteStore:
 
     async def find_content_mirrors(self, now: float) -> int:
         pairs = await self._every(self._sql["alike_sites"], (MIN_ALIKE,))
-        found = [(pair, judge_alike(pair[2], pair[3])) for pair in pairs]
+        found = [(pair, judge_alike(alike=pair[2], sample=pair[3], pages=pair[4])) for pair in pairs]
         rows = [
-            (site, main, alike.sample, alike.confidence, now)
-            for (site, main, _, _), alike in found
-            if alike is not None
+            (site, main, alike.sample, alike.confidence, now) for (site, main, *_), alike in found if alike is not None
         ]
         async with self._writing():
             await self._db.execute("DELETE FROM mirror WHERE evidence = 'content'")
@@ -178,9 +201,12 @@ class SqliteStore:
         )
         return Pace() if row is None else Pace(*row)
 
-    async def site_id(self, site: str) -> int:
+    async def visit(self, site: str) -> int:
         async with self._writing():
-            return (await self._offers.sites([site]))[site][0]
+            number = (await self._offers.sites([site]))[site][0]
+            group = group_name(site, self._politeness.group)
+            await self._db.execute(self._sql["visit_group"], (self._run_id, group))
+            return number
 
     async def crawl_delay(self, site: str) -> float | None:
         row = await self._one(self._sql["crawl_delay"], (site,))

@@ -11,7 +11,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawler.frontier.offers import Change, Known, Offer, weigh
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.model import State
+from crawler.model import Kind, State
 from crawler.store.connection import every
 from crawler.url import split
 
@@ -93,12 +93,18 @@ class Offers:
         fresh: dict[str, tuple[Offer, int | None]] = {}
         for url, (offer, found_on) in offers.items():
             known = self._recent.get(url)
-            if known is not None and (known[1] <= offer.depth or offer.refusal is not None):
-                numbers[url] = known[0]
-            else:
+            if known is None or offer.kind is not Kind.PAGE or (offer.refusal is None and offer.depth < known[1]):
                 fresh[url] = (offer, found_on)
-        if not fresh:
-            return numbers, set()
+            else:
+                numbers[url] = known[0]
+        touched = await self._take_fresh(fresh, numbers, max_depth) if fresh else set()
+        await self._note_sitemaps(offers, numbers)
+        return numbers, touched
+
+    async def _take_fresh(
+        self, fresh: Mapping[str, tuple[Offer, int | None]], numbers: dict[str, int], max_depth: int | None
+    ) -> set[int]:
+        """Take in offers that may say something new; fills in ``numbers``, returns the groups with new work."""
         inserts, changes = await self._compare(fresh, numbers)
         await self._db.executemany(self._sql["insert_url"], inserts)
         queued = [row[0] for row in inserts if row[2] == State.QUEUED]
@@ -106,7 +112,7 @@ class Offers:
         for url, (offer, _) in fresh.items():
             self._recent.put(url, numbers[url], offer.depth if offer.refusal is None else _REFUSED)
         queued += await self._apply(changes, max_depth)
-        return numbers, await self._groups(queued)
+        return await self._groups(queued)
 
     async def _compare(
         self, fresh: Mapping[str, tuple[Offer, int | None]], numbers: dict[str, int]
@@ -136,6 +142,13 @@ class Offers:
                 row = (number, path, state, offer.refusal or "", offer.depth, found_on, offer.hops, offer.seed)
                 inserts.append((*row, offer.kind, offer.lastmod))
         return inserts, changes
+
+    async def _note_sitemaps(self, offers: Mapping[str, tuple[Offer, int | None]], numbers: Mapping[str, int]) -> None:
+        """What is said of URLs that may have been known before: a page's date, and that a URL is itself a sitemap."""
+        dated = [(o.lastmod, numbers[o.url]) for o, _ in offers.values() if o.lastmod is not None]
+        named = [(found_on, numbers[o.url]) for o, found_on in offers.values() if o.kind is Kind.SITEMAP]
+        await self._db.executemany(self._sql["set_lastmod"], dated)
+        await self._db.executemany(self._sql["make_sitemap"], named)
 
     async def _known(self, numbers: Iterable[int]) -> Iterable[tuple[int, str, str, str, int, int]]:
         return await every(self._db, self._sql["known_urls"], (json.dumps(list(numbers)),))

@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import aiosqlite
@@ -14,7 +16,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind, RobotsAction, RobotsCopy, State
-from crawler.store.connection import every
+from crawler.store.connection import every, one
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 
@@ -32,6 +34,7 @@ class TurnTaker:
 
     async def take(self, turn: Turn) -> TurnResult:
         touched = set(turn.released)
+        moved = [news.site for news in turn.robots if await self._has_moved(news)]
         robots_ids = {news.site_id: await self._take_robots(news, turn.now) for news in turn.robots}
         sitemaps: dict[str, tuple[Offer, int | None]] = {
             offer.url: (offer, None) for news in turn.robots for offer in news.sitemaps
@@ -39,6 +42,8 @@ class TurnTaker:
         touched |= (await self._offers.take(sitemaps, turn.limits.max_depth))[1]
         if turn.outcomes:
             touched |= await self._take_outcomes(turn.outcomes, turn.limits.max_depth)
+        if moved:  # after the outcomes, which were decided on before
+            touched |= await self._ask_mirrors_again(moved)
         if turn.requests:
             await self._log(turn)
         if turn.paces:
@@ -67,6 +72,9 @@ class TurnTaker:
                     offer.depth,
                 ):
                     offers[offer.url] = (offer, outcome.queued.id)
+        for outcome in outcomes:
+            if outcome.queued.kind is Kind.SITEMAP:
+                _heed_sitemap(outcome, offers)
         numbers, touched = await self._offers.take(offers, max_depth)
         outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
@@ -77,12 +85,13 @@ class TurnTaker:
         return touched
 
     async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Without the URLs that were too deep when they were claimed, and are known to be nearer by now."""
-        claimed = {o.queued.id: o.queued.depth for o in outcomes if o.reason.startswith("depth:")}
+        """Without the URLs that were left out as what they were when claimed: too deep, but known to be nearer by now;
+        not of a wanted type, but named as a sitemap since."""
+        claimed = {o.queued.id: o.queued for o in outcomes if o.reason.startswith(("depth:", "type:"))}
         if not claimed:
             return outcomes
         rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
-        stale = {number for number, depth in rows if depth < claimed[number]}
+        stale = {n for n, depth, kind in rows if depth < claimed[n].depth or kind != claimed[n].kind}
         return [o for o in outcomes if o.queued.id not in stale]
 
     async def _end_urls(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
@@ -96,6 +105,7 @@ class TurnTaker:
                     o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
                     None if o.target is None else numbers.get(o.target),
                     o.retry_at or 0.0,
+                    o.queued.kind,
                     o.queued.id,
                 )
                 for o in outcomes
@@ -109,7 +119,7 @@ class TurnTaker:
         """Pages that were found to be nearer to the seeds while they were being fetched."""
         claimed = {o.queued.id: o.queued.depth for o in outcomes if o.offers}
         rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
-        nearer = [number for number, depth in rows if depth < claimed[number]]
+        nearer = [number for number, depth, _ in rows if depth < claimed[number]]
         if not nearer:
             return set()
         return await self._offers.settle(await self._offers.entailed(nearer, max_depth), max_depth)
@@ -176,11 +186,24 @@ class TurnTaker:
             await self._db.execute(self._sql["drop_mirror"], (news.site,))
         else:
             await self._db.execute(self._sql["set_mirror"], (news.site, news.main_site, now))
-        await self._db.execute(self._sql["drop_agent_servers"], (site,))
-        await self._db.executemany(
-            self._sql["insert_agent_server"], [(site, line.number, line.path, line.url) for line in news.agent_servers]
-        )
+        if copy.action is not RobotsAction.DEFER:  # until then, the last word counts
+            await self._db.execute(self._sql["drop_agent_servers"], (site,))
+            rows = [(site, line.number, line.path, line.url) for line in news.agent_servers]
+            await self._db.executemany(self._sql["insert_agent_server"], rows)
         return number
+
+    async def _has_moved(self, news: RobotsNews) -> bool:
+        """Whether a site names another main site than before, or none any more."""
+        row = await one(self._db, self._sql["main_site"], (news.site_id,))
+        return row is not None and row[0] != news.main_site
+
+    async def _ask_mirrors_again(self, sites: list[str]) -> set[int]:
+        """What ended as a mirror's is decided on anew where its site, or one on the way, has changed its mind."""
+        numbers = [row[0] for row in await every(self._db, self._sql["urls_behind_mirrors"], (json.dumps(sites),))]
+        await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
+        await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
+        of_sites = json.dumps(list({number >> HASH_BITS for number in numbers}))
+        return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (of_sites,))}
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
         groups = await every(self._db, self._sql["claimable_groups"], (now + HORIZON_S, limits.groups))
@@ -190,6 +213,7 @@ class TurnTaker:
         ids = json.dumps(list(claims))
         await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
         horizon = now + HORIZON_S
+        batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
         for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
             site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row
             allowed = limits.urls_per_group
@@ -197,11 +221,37 @@ class TurnTaker:
                 allowed = min(allowed, limits.pages_per_site - fetched)
             claim = claims[group]
             claim.sites[site_id] = ClaimedSite(site_id, name, robots_copy(copy), robots_id, crawl_delay_s)
-            for number, path, depth, attempts, hops, seed, due_at, kind in json.loads(urls)[: max(0, allowed)]:
-                url, site = name + path, number >> HASH_BITS
-                queued = Queued(number, url, site, depth, attempts, hops, bool(seed), due_at, Kind(kind))
-                claim.urls.append(queued)
+            batches[group].append(
+                [
+                    Queued(number, name + path, site_id, depth, attempts, hops, bool(seed), due_at, Kind(kind))
+                    for number, path, depth, attempts, hops, seed, due_at, kind in json.loads(urls)[: max(0, allowed)]
+                ]
+            )
+        for group, claim in claims.items():
+            claim.urls = _in_turn(batches[group], now, claim.pace.pause_s)[: limits.urls_per_group]
         return list(claims.values())
+
+
+def _in_turn(batches: list[list[Queued]], now: float, pause_s: float) -> list[Queued]:
+    """The URLs of a group's sites, one of each after the other; another site begins after every pause.
+
+    Under a long pause a claim is good for one request only: without that it would always go to the same site.
+    """
+    if len(batches) < 2:
+        return batches[0] if batches else []
+    first = int(now // max(1.0, pause_s)) % len(batches)
+    rounds = zip_longest(*batches[first:], *batches[:first])
+    return [queued for urls in rounds for queued in urls if queued is not None]
+
+
+def _heed_sitemap(outcome: Outcome, offers: dict[str, tuple[Offer, int | None]]) -> None:
+    """Among the best ``offers``, what only a sitemap knows: which URLs are sitemaps themselves, and pages' dates."""
+    for offer in outcome.offers:
+        best, found_on = offers[offer.url]
+        if offer.kind is Kind.SITEMAP and offer.refusal is None:
+            offers[offer.url] = (offer, outcome.queued.id)
+        elif offer.lastmod is not None and best.lastmod is None:
+            offers[offer.url] = (replace(best, lastmod=offer.lastmod), found_on)
 
 
 def robots_copy(row: list[Any]) -> RobotsCopy | None:

@@ -107,7 +107,7 @@ def test_a_key_in_the_wrong_place(tmp_path: Path, toml: str, message: str) -> No
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("politeness.delay", '"fast"', 'a number of seconds, 0 or more, or a text such as "30 days"'),
+        ("politeness.delay", '"fast"', 'a number of seconds, 0 or more, or a text such as "500 ms"'),
         ("politeness.delay", '"1.2.3 s"', "a number of seconds"),
         ("politeness.delay", '"5 ss"', "a number of seconds"),
         ("politeness.delay", "nan", "a number of seconds"),
@@ -214,5 +214,5 @@ def test_a_message_uses_the_name_that_the_user_gave() -> None:
     with pytest.raises(ConfigError) as caught:
         apply(Settings(), {"politeness.delay": -1.0}, source="command line", names={"politeness.delay": "--delay"})
     assert str(caught.value) == (
-        'command line: --delay -1.0: must be a number of seconds, 0 or more, or a text such as "30 days"'
+        'command line: --delay -1.0: must be a number of seconds, 0 or more, or a text such as "500 ms"'
     )

@@ -47,15 +47,16 @@ class Doctored:
         self.db.execute("INSERT INTO site (name, group_id) SELECT ?, max(id) FROM politeness_group", (name,))
         return int(self.db.execute("SELECT max(id) FROM site").fetchone()[0])
 
-    def robots(self, site: int, at: float, body: bytes = BODY) -> None:
-        """A robots.txt asked for and put in force."""
+    def robots(self, site: int, at: float, body: bytes = BODY, run: int = 1) -> None:
+        """A robots.txt asked for and put in force, for ten minutes."""
         self.request(site, at, "/robots.txt", "robots")
         digest = hashlib.sha256(body).digest()
         self.db.execute("INSERT INTO robots_text (sha256, body) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, body))
         self.db.execute(
-            "INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until)"
-            " SELECT ?, id, 'parse', '200', ?2, ?2, ?2 + 600000 FROM robots_text WHERE sha256 = ?",
-            (site, START + at + 0.1, digest),
+            "INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, run_id,"
+            " answered_by, headers) SELECT s.id, t.id, 'parse', '200', ?2, ?2, ?2 + 600, ?4, s.name || '/robots.txt',"
+            """ '[["Cache-Control", "max-age=600"]]' FROM robots_text t, site s WHERE s.id = ?1 AND sha256 = ?3""",
+            (site, START + at + 0.1, digest, run),
         )
 
     def request(self, site: int, at: float, path: str, purpose: str = "page", **more: object) -> None:
@@ -126,6 +127,68 @@ async def test_recorded_verdicts_are_not_believed(doctored: Doctored) -> None:
     assert "line 2: Disallow: /closed/" in text
     assert hashlib.sha256(BODY).hexdigest() in text
     assert "2 violations" in text
+
+
+async def test_recorded_ends_are_not_believed(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 700, "/")
+    assert [violation.check for violation in (await audited(doctored)).violations] == [Check.FRESH]
+    doctored.db.execute("UPDATE robots_copy SET valid_until = valid_until + 1000")
+    found = await audited(doctored)
+    assert [violation.check for violation in found.violations] == [Check.FRESH, Check.LOG]
+    assert "http://a.test/robots.txt" in shown(found)
+    assert "one that is 1000.000 s later is recorded" in "\n".join(document(found))
+
+
+async def test_a_redirect_to_another_site(doctored: Doctored) -> None:
+    """The sites are of two politeness groups, so their requests are judged far from each other."""
+    doctored.run(settings())
+    asked, there = doctored.site("http://z.test"), doctored.site("http://a.test")
+    doctored.request(asked, 0, "/robots.txt", "robots", status=301, location="//a.test/shared")
+    doctored.robots(asked, 3, b"")
+    doctored.db.execute(
+        "UPDATE request SET site_id = ?, path = '/shared', for_site_id = ? WHERE id = 2", (there, asked)
+    )
+    doctored.db.execute("UPDATE robots_copy SET answered_by = 'http://a.test/shared'")
+    doctored.request(asked, 5, "/")
+    assert (await audited(doctored)).violations == []
+    doctored.db.execute("UPDATE request SET path = '/secret' WHERE id = 2")
+    found = (await audited(doctored)).violations
+    assert [(v.check, v.url) for v in found] == [
+        (Check.LOG, "http://z.test/robots.txt"), (Check.PERMISSION, "http://a.test/secret"),
+    ]  # fmt: skip
+    doctored.db.execute("UPDATE request SET for_site_id = 77 WHERE id = 2")
+    assert (Check.PERMISSION, "http://a.test/secret") in [
+        (v.check, v.url) for v in (await audited(doctored)).violations
+    ]
+
+
+async def test_what_version_1_of_the_store_did_not_keep_is_unproven(doctored: Doctored) -> None:
+    doctored.run(settings())
+    asked, there = doctored.site("http://z.test"), doctored.site("http://a.test")
+    doctored.robots(there, 0, b"")
+    doctored.request(asked, 0, "/robots.txt", "robots", status=301)
+    doctored.request(there, 3, "/shared", "robots")
+    doctored.robots(asked, 6, b"")
+    doctored.db.execute("DELETE FROM request WHERE id = 4")
+    doctored.request(asked, 10, "/")
+    doctored.db.execute("UPDATE request SET id = 4 WHERE id = 5")
+    doctored.db.execute("UPDATE robots_copy SET run_id = NULL, answered_by = NULL, headers = NULL")
+    found = await audited(doctored)
+    assert found.violations == []
+    assert (found.tally[Check.FRESH].unproven, found.tally[Check.PERMISSION].unproven) == (1, 2)
+    assert len(found.limits) == 2
+
+
+async def test_headers_that_cannot_be_read(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.robots(doctored.site("http://a.test"), 1)
+    for headers in ("", "{}x", "[1]", "7"):
+        doctored.db.execute("UPDATE robots_copy SET headers = ?", (headers,))
+        with pytest.raises(UsageError, match=r"robots.txt of http://a.test cannot be read"):
+            await audited(doctored)
 
 
 async def test_a_request_taken_out_of_the_log(doctored: Doctored) -> None:

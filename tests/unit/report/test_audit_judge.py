@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
@@ -11,67 +10,8 @@ import pytest
 from crawler.fetch.guard import refusal
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Reading
-from crawler.report.audit_facts import Check, Sent, Terms, Version, Violation
-from crawler.report.audit_judge import Judge
-
-SITE = "http://a.test"
-DAY_S = 86_400.0
-CLOSED = b"User-agent: *\nDisallow: /closed/\n"
-TERMS = Terms(
-    run=1,
-    started_at=0.0,
-    finished_at=None,
-    ended_by=None,
-    crawler_version="1.0",
-    agent="FigTree",
-    contact="https://example.org/",
-    reading=Reading.STRICT,
-    group=GroupBy.HOST,
-    delay_s=2.0,
-    slow_factor=5.0,
-    slow_cap_s=30.0,
-    crawl_delay_cap_s=None,
-    backoff_first_s=10.0,
-    backoff_max_s=3600.0,
-    stale_if_error=False,
-    min_fresh_s=300.0,
-    max_bytes=512 * 1024,
-    resolve=(("home.test", "127.0.0.1"),),
-)
-
-
-def sent(
-    at: float, path: str = "/", *, took_s: float = 0.1, site: str = SITE, site_id: int = 1, **more: object
-) -> Sent:
-    request = Sent(int(at * 1000), 1, "test", site_id, site, path, "page", at, at + took_s, 200, None, 100, None)
-    return request._replace(**more)  # type: ignore[arg-type]
-
-
-def robots(at: float, *, path: str = "/robots.txt", **more: object) -> Sent:
-    return sent(at, path, purpose="robots", **more)  # type: ignore[arg-type]
-
-
-def version(at: float, body: bytes | None = CLOSED, *, until: float = 7 * DAY_S, action: str = "parse") -> Version:
-    """A version that came at ``at``; its text is numbered by its content."""
-    text = None if body is None else hash(body)
-    return Version(1, at, at, until, action, "200", text, sha256(body).hexdigest() if body is not None else "")
-
-
-def judged(
-    *requests: Sent,
-    versions: Sequence[Version] | None = None,
-    terms: Sequence[Terms] = (TERMS,),
-    redirects: Sequence[tuple[int, float]] = (),
-    texts: Sequence[bytes] = (CLOSED,),
-) -> tuple[list[Violation], Judge]:
-    judge = Judge({run.run: run for run in terms}, redirects)
-    of_site = [version(0.1)] if versions is None else list(versions)
-    everywhere = {request.site_id: of_site for request in requests}
-    return list(judge.judge(requests, everywhere, {hash(text): text for text in texts})), judge
-
-
-def breaches(*requests: Sent, **more: object) -> list[Check]:
-    return [found.check for found in judged(*requests, **more)[0]]  # type: ignore[arg-type]
+from crawler.report.audit_facts import Check, Terms
+from tests.unit.report.audit_cases import CLOSED, DAY_S, SITE, TERMS, breaches, judged, robots, sent, under, version
 
 
 def test_an_obedient_log_is_without_violation() -> None:
@@ -113,24 +53,24 @@ def test_a_request_is_judged_by_the_version_of_its_time() -> None:
 def test_the_reading_and_the_token_are_those_of_the_run() -> None:
     wildcard = b"User-agent: figtree\nDisallow: /*.pdf\n\nUser-agent: *\nDisallow: /\n"
     log = (robots(0), sent(3, "/a.pdf"))
-    versions = [version(0.1, wildcard)]
+    versions = [version(0.1, wildcard, until=DAY_S)]
 
-    def under(terms: Terms) -> list[Check]:
+    def found(terms: Terms) -> list[Check]:
         return breaches(*log, versions=versions, texts=[wildcard], terms=[terms])
 
-    assert under(TERMS) == [Check.PERMISSION]
-    assert under(replace(TERMS, reading=Reading.DRAFT1996)) == []
-    assert under(replace(TERMS, reading=Reading.RFC9309)) == [Check.PERMISSION]
-    assert under(replace(TERMS, reading=Reading.DRAFT1996, agent="other")) == [Check.PERMISSION]
+    assert found(TERMS) == [Check.PERMISSION]
+    assert found(under(reading=Reading.DRAFT1996)) == []
+    assert found(under(reading=Reading.RFC9309)) == [Check.PERMISSION]
+    assert found(replace(under(reading=Reading.DRAFT1996), agent="other")) == [Check.PERMISSION]
 
 
 def test_a_mirrors_implied_disallow() -> None:
     body = b"User-agent: *\nDisallow: /closed/\nHost: www.main.test\n"
     log = (robots(0), sent(3))
-    versions = [version(0.1, body)]
+    versions = [version(0.1, body, until=DAY_S)]
     (found,), _ = judged(*log, versions=versions, texts=[body])
     assert (found.check, found.line) == (Check.PERMISSION, 3)
-    rfc = [replace(TERMS, reading=Reading.RFC9309)]
+    rfc = [under(reading=Reading.RFC9309)]
     assert breaches(*log, versions=versions, texts=[body], terms=rfc) == []
 
 
@@ -138,54 +78,6 @@ def test_a_mirrors_implied_disallow() -> None:
 def test_nothing_may_be_asked_of_a_closed_site(action: str) -> None:
     closed = [version(0.1, None, action=action)]
     assert Check.PERMISSION in breaches(robots(0, status=403), sent(3), versions=closed)
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "reading", "allowed"),
-    [
-        (404, "404 Not Found", Reading.STRICT, True),
-        (418, "418", Reading.STRICT, True),
-        (403, "403 Forbidden", Reading.STRICT, False),
-        (401, "401", Reading.DRAFT1996, False),
-        (403, "403 Forbidden", Reading.RFC9309, True),
-        (429, "429", Reading.RFC9309, False),
-        (503, "503", Reading.STRICT, False),
-        (None, "timeout", Reading.STRICT, False),
-        (200, "the connection broke before the end of the body", Reading.STRICT, False),
-        (200, None, Reading.STRICT, False),  # a file came, and is not there
-    ],
-)
-def test_a_free_site_must_have_answered_so(
-    status: int | None, error: str | None, reading: Reading, allowed: bool
-) -> None:
-    """What was concluded at the time is not believed: the answer's status is judged again."""
-    found = breaches(
-        robots(0, status=status, error=error),
-        sent(20),
-        versions=[version(0.1, None, action="free")],
-        terms=[replace(TERMS, reading=reading)],
-    )
-    assert found == ([] if allowed else [Check.PERMISSION])
-
-
-def test_a_file_in_force_while_the_site_fails_needs_the_setting() -> None:
-    log = (robots(0), sent(3), robots(20, status=503, error="503"), sent(40))
-    assert breaches(*log) == [Check.PERMISSION]
-    assert breaches(*log, terms=[replace(TERMS, stale_if_error=True)]) == []
-
-
-def test_another_sites_redirect_may_explain_an_answer() -> None:
-    log = (robots(0), robots(20, status=503, error="503"), sent(40))
-    found, judge = judged(*log, redirects=[(2, 15.0)])
-    assert (found, judge.tally[Check.PERMISSION].unproven) == ([], 1)
-    assert breaches(*log, redirects=[(2, 25.0)]) == [Check.PERMISSION]
-    assert breaches(*log, redirects=[(1, 15.0)]) == [Check.PERMISSION]
-
-
-def test_a_page_cannot_hide_as_a_request_for_robots() -> None:
-    log = (robots(0), robots(3, path="/closed/x"))
-    assert breaches(*log) == [Check.PERMISSION]
-    assert breaches(*log, redirects=[(2, 1.0)]) == []
 
 
 def test_a_text_that_is_not_there_permits_nothing() -> None:
@@ -196,14 +88,14 @@ def test_a_text_that_is_not_there_permits_nothing() -> None:
 
 
 def test_robots_first() -> None:
-    found, _ = judged(sent(3))
-    assert [f.check for f in found] == [Check.ROBOTS_FIRST]
-    assert breaches(robots(0, site="http://b.test", site_id=2), sent(3)) == [Check.ROBOTS_FIRST]
+    without = [Check.ROBOTS_FIRST, Check.FRESH]
+    assert breaches(sent(3)) == without
+    assert breaches(robots(0, site="http://b.test", site_id=2), sent(3)) == without
 
 
 def test_robots_answered_before() -> None:
     late = robots(0, took_s=5)
-    assert set(breaches(late, sent(3))) == {Check.ROBOTS_FIRST, Check.OVERLAP}
+    assert set(breaches(late, sent(3))) == {Check.ROBOTS_FIRST, Check.FRESH, Check.OVERLAP}
     versions = [version(0.1)]
     again = (robots(0), robots(20, took_s=20), sent(30))
     assert breaches(*again, versions=versions) == [Check.OVERLAP], "an answer before it counts"
@@ -212,28 +104,6 @@ def test_robots_answered_before() -> None:
 def test_no_version_in_force() -> None:
     assert breaches(robots(0), sent(3), versions=[]) == [Check.FRESH]
     assert breaches(robots(0), sent(3), versions=[version(5)]) == [Check.FRESH]
-
-
-@pytest.mark.parametrize(("at", "expected"), [(99.9, []), (100.0005, []), (100.002, [Check.FRESH])])
-def test_a_version_that_has_run_out(at: float, expected: list[Check]) -> None:
-    (log, versions) = (robots(0), sent(at)), [version(0.1, until=100.0)]
-    assert breaches(*log, versions=versions) == expected
-
-
-def test_a_renewed_version_leaves_earlier_requests_unproven() -> None:
-    renewed = version(0.1, until=20 * DAY_S)._replace(confirmed_at=10 * DAY_S)
-    found, judge = judged(robots(0), sent(3), robots(10 * DAY_S, status=304), sent(10 * DAY_S + 3), versions=[renewed])
-    assert (found, judge.tally[Check.FRESH].unproven) == ([], 1)
-
-
-def test_rfc9309_keeps_no_version_for_longer_than_a_day() -> None:
-    rfc = replace(TERMS, reading=Reading.RFC9309)
-    log = (robots(0), sent(DAY_S + 10))
-    assert breaches(*log) == []
-    assert breaches(*log, terms=[rfc]) == [Check.FRESH]
-    assert breaches(robots(0), sent(DAY_S), terms=[rfc]) == []
-    slow = b"User-agent: *\nCrawl-delay: 86400\n"
-    assert breaches(*log, terms=[rfc], versions=[version(0.1, slow)], texts=[slow]) == []
 
 
 # --- pauses -----------------------------------------------------------------------------------
@@ -365,7 +235,7 @@ def test_what_the_address_guard_refused_was_not_sent() -> None:
 
 
 def test_the_log_must_be_of_its_run() -> None:
-    assert breaches(robots(0, run=7)) == [Check.LOG]
+    assert breaches(robots(0, run=7), versions=[]) == [Check.LOG]
     assert breaches(robots(-5)) == [Check.LOG]
     assert breaches(robots(0, took_s=-1)) == [Check.LOG]
     ended = [replace(TERMS, finished_at=50.0)]

@@ -14,6 +14,8 @@ CREATE TABLE agent_server (              -- Mobile-agent-server lines in force; 
 ALTER TABLE mirror ADD COLUMN sample INTEGER;     -- of evidence 'content': paths compared
 ALTER TABLE mirror ADD COLUMN confidence REAL;    -- and the share that is alike at least, with 95 % confidence
 
+ALTER TABLE politeness_group ADD COLUMN visited_by INTEGER;    -- as claimed_by, for one hop of a redirected robots.txt
+
 ALTER TABLE robots_copy ADD COLUMN run_id INTEGER;
 ALTER TABLE robots_copy ADD COLUMN answered_by TEXT;           -- the URL that gave the answer, behind redirects
 ALTER TABLE robots_copy ADD COLUMN headers TEXT;               -- JSON: those of the answer that say how long it holds
@@ -61,7 +63,7 @@ CREATE VIEW urls AS
   SELECT s.name || u.path AS url, s.name AS site, u.state, u.reason, u.depth,
          fs.name || f.path AS discovered_from,
          CASE WHEN u.state = 'queued' THEN max(u.due_at, s.wait_until, g.next_at) END AS next_at,
-         ts.name || t.path AS target, u.attempts, u.seed, u.kind, u.lastmod
+         ts.name || t.path AS target, u.attempts, u.seed, u.kind, u.lastmod, u.id AS url_id
   FROM url u
   LEFT JOIN site s ON s.id = u.id >> 39
   LEFT JOIN url f ON f.id = u.found_on LEFT JOIN site fs ON fs.id = u.found_on >> 39

@@ -21,8 +21,32 @@ UPDATE url SET depth = ?, hops = ?, state = ?, reason = ?, found_on = coalesce(?
 WHERE id = ?;
 
 -- name: end_url
--- How a visit ended: (state, reason, attempts, target, due_at, id).
-UPDATE url SET state = ?, reason = ?, attempts = ?, target = ?, due_at = ? WHERE id = ?;
+-- How a visit ended: (state, reason, attempts, target, due_at, kind, id).
+UPDATE url SET state = ?, reason = ?, attempts = ?, target = ?, due_at = ?, kind = ? WHERE id = ?;
+
+-- name: requeue
+-- An excluded URL begins anew; its frontier row is still to be made.
+UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL WHERE id = ?;
+
+-- name: set_lastmod
+UPDATE url SET lastmod = ? WHERE id = ?;
+
+-- name: make_sitemap
+-- A URL known as a link turns out to be named as a sitemap, before it was asked for: (named on, id).
+UPDATE url SET kind = 'sitemap', found_on = coalesce(?, found_on)
+WHERE id = ? AND kind = 'page' AND state IN ('queued', 'excluded');
+
+-- name: main_site
+SELECT main_site FROM site WHERE id = ?;
+
+-- name: urls_behind_mirrors
+-- URLs that ended as a mirror's, of these sites and of all whose Host lines lead there: (JSON list of sites).
+WITH RECURSIVE behind (site) AS (
+  SELECT value FROM json_each(?)
+  UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
+SELECT u.id FROM behind b JOIN site s ON s.name = b.site
+JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
 
 -- name: links_of
 -- What follows from a JSON list of URL numbers: their outlinks one deeper, their redirect targets as deep.
@@ -43,7 +67,7 @@ SELECT id, name, group_id FROM site WHERE name IN (SELECT value FROM json_each(?
 SELECT DISTINCT group_id FROM site WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: depths
-SELECT id, depth FROM url WHERE id IN (SELECT value FROM json_each(?));
+SELECT id, depth, kind FROM url WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: insert_body
 INSERT INTO body (sha256, data) VALUES (?, zstd(?)) ON CONFLICT DO NOTHING;
@@ -93,7 +117,7 @@ DELETE FROM mirror WHERE site = ? AND evidence = 'host';
 
 -- name: set_pace
 -- (next_at, pause_s, backoff_s, waits_for, name)
-UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for = ? WHERE name = ?;
+UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for = ?, visited_by = NULL WHERE name = ?;
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
@@ -146,12 +170,13 @@ FROM politeness_group g WHERE g.ready_at > ?1 AND g.claimed_by IS NULL ORDER BY 
 
 -- name: crashed_groups
 -- Claims that a dead process left behind.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group WHERE claimed_by IS NOT NULL;
+SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
+WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL;
 
 -- name: excluded_from
--- Excluded URLs after a number, for a look under changed options: (last number, how many).
+-- Excluded and failed URLs after a number, for a look under changed options: (last number, how many).
 SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed, u.hops FROM url u JOIN site s ON s.id = u.id >> 39
-WHERE u.id > ? AND u.state = 'excluded' ORDER BY u.id LIMIT ?;
+WHERE u.id > ? AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT ?;
 
 -- name: robots_copy_of
 SELECT r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
@@ -163,14 +188,12 @@ FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON 
 -- the smaller). Each page is held against the same page of the lowest site that has it, no pair of sites beside, so
 -- that one body at a path of ten thousand sites makes ten thousand pairs. Counted out are those that have at least so
 -- many distinct bodies in common. The same path has the same bits in every site's numbers. (how many)
-WITH first AS (
-  SELECT body_id, url_id & (1 << 39) - 1 AS bits, min(url_id >> 39) AS site_id FROM page
-  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)
-  GROUP BY 1, 2 HAVING count(*) > 1),
+WITH twin AS (
+  SELECT body_id, url_id >> 39 AS b, min(url_id >> 39) OVER (PARTITION BY body_id, url_id & (1 << 39) - 1) AS a
+  FROM page
+  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
 alike AS (
-  SELECT f.site_id AS a, p.url_id >> 39 AS b, count(*) AS n
-  FROM first f JOIN page p ON p.body_id = f.body_id AND p.url_id & (1 << 39) - 1 = f.bits AND p.url_id >> 39 > f.site_id
-  GROUP BY a, b HAVING count(DISTINCT f.body_id) >= ?),
+  SELECT a, b, count(*) AS n FROM twin WHERE b > a GROUP BY a, b HAVING count(DISTINCT body_id) >= ?),
 ranked AS (
   SELECT s.id AS main_id, t.id AS site_id, s.name AS main_site, t.name AS site, n, t.fetched
   FROM alike JOIN site s JOIN site t
@@ -202,3 +225,15 @@ FROM site s JOIN politeness_group g ON g.id = s.group_id;
 
 -- name: regroup_site
 UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = ?) WHERE id = ?;
+
+-- name: queued_from
+-- Queued URLs after a number: (last number, how many).
+SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind = 'sitemap' FROM url u JOIN site s ON s.id = u.id >> 39
+WHERE u.id > ? AND u.state = 'queued' ORDER BY u.id LIMIT ?;
+
+-- name: visit_group
+UPDATE politeness_group SET visited_by = ? WHERE name = ?;
+
+-- name: keep_longer_pauses
+-- A run with a longer least pause than the last one's holds to it from the first request on: (pause).
+UPDATE politeness_group SET next_at = next_at - pause_s + ?1, pause_s = ?1 WHERE pause_s < ?1 AND next_at > 0;

@@ -1,0 +1,162 @@
+"""``crawler why``: the whole chain for one URL, and the rules about traps on and off."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from crawler.demo.pages import Page, plain
+from crawler.report.why import render
+from tests.command import HASTY, LOOPBACK, here
+from tests.web import LoopbackWeb
+
+FICT = """User-agent: *
+Disallow: /closed/
+Mobile-agent-server: / atp://fict.org:820
+Mobile-agent-server: /home/ none
+Mobile-agent-server: /home/user1/ atp://user1.fict.org:821
+Mobile-agent-server: /home/user2/ atp://user2.fict.org:831
+"""
+
+
+class Asked:
+    """A crawled web, and what ``why`` says of it."""
+
+    def __init__(self, web: LoopbackWeb, folder: Path) -> None:
+        self.web, self._folder, self.db = web, folder, folder / "c.db"
+
+    def crawl(self, *hosts: str, toml: str = "") -> None:
+        (self._folder / "c.toml").write_text(HASTY + toml)
+        seeds = [self.web.url(host) for host in hosts]
+        ended = here("run", *seeds, "--config", self._folder / "c.toml", *LOOPBACK, "--db", self.db)
+        assert ended.code == 0, ended
+
+    def why(self, host: str, path: str = "/") -> dict[str, Any]:
+        ended = here("why", self.web.url(host, path), "--db", self.db, "--json")
+        assert ended.code == 0, ended
+        known = json.loads(ended.out)
+        assert isinstance(known, dict)
+        return known
+
+    def words(self, host: str, path: str = "/") -> str:
+        """For people, at 80 columns; as one line without the port."""
+        narrow = io.StringIO()
+        render(self.why(host, path), Console(file=narrow, width=80))
+        assert max(map(len, narrow.getvalue().splitlines())) <= 80
+        wide = here("why", self.web.url(host, path), "--db", self.db).out
+        assert "".join(wide.split()) == "".join(narrow.getvalue().split())
+        return " ".join(wide.replace(f":{self.web.port}", "").split())
+
+
+@pytest.fixture
+def asked(loopback: LoopbackWeb, tmp_path: Path) -> Asked:
+    return Asked(loopback, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "server", "line"),
+    [
+        ("/", "atp://fict.org:820", 3),
+        ("/other.html", "atp://fict.org:820", 3),
+        ("/home/", None, 4),
+        ("/home/user1/a.html", "atp://user1.fict.org:821", 5),
+        ("/home/user2/a.html", "atp://user2.fict.org:831", 6),  # the draft's table prints user1: a slip
+    ],
+)
+def test_mobile_agents_section_4_example(path: str, server: str | None, line: int, asked: Asked) -> None:
+    """The example of fict.org, asked of ``why`` after a crawl, and of ``robots check``."""
+    asked.web.sites["fict.test"] = {"/robots.txt": plain(FICT), "/": Page("<a href=/home/user1/>1</a>")}
+    asked.crawl("fict.test")
+    assert asked.why("fict.test", path)["robots"]["agent_server"] == {"url": server, "line": line}
+    assert f"agents {server or 'not taken in'}, by line {line}" in asked.words("fict.test", path)
+
+
+def test_a_forbidden_url_and_the_way_to_it(asked: Asked) -> None:
+    asked.web.sites["fict.test"] = {
+        "/robots.txt": plain(FICT),
+        "/": Page("<a href=/a>a</a>"),
+        "/a": Page("<a href=/closed/b rel=ugc>the closed one</a>"),
+    }
+    asked.crawl("fict.test")
+    known = asked.why("fict.test", "/closed/b")
+    assert [url.rpartition(":")[2].partition("/")[2] for url in known["chain"]] == ["", "a", "closed/b"]
+    assert (known["state"], known["robots"]["line"], known["requests"]) == ("excluded", 2, [])
+    words = asked.words("fict.test", "/closed/b")
+    for part in (
+        "state excluded: robots: line 2, Disallow: /closed/ (draft1996)",
+        "depth 2",
+        "found by http://fict.test/ http://fict.test/a",
+        "linked by http://fict.test/a “the closed one” rel='ugc'",
+        "scope takes it in",
+        "robots.txt 200, read and obeyed, version ",
+        "verdict forbidden by line 2: Disallow: /closed/ (draft1996)",
+        "agents atp://fict.org:820, by line 3",
+    ):
+        assert part in words, words
+
+
+def test_mirrors_and_circles(asked: Asked) -> None:
+    port = asked.web.port
+    asked.web.sites.update(
+        {
+            f"{host}.m.test": {"/robots.txt": plain(f"User-agent: *\nHost: {main}.m.test:{port}"), "/": Page("x")}
+            for host, main in (("a", "b"), ("b", "c"), ("y", "z"), ("z", "y"))
+        }
+    )
+    asked.web.sites["c.m.test"] = {"/": Page("main")}
+    asked.crawl("a.m.test", "y.m.test")
+    words = asked.words("a.m.test")
+    assert "state excluded: mirror of http://c.m.test (Host, line 2)" in words
+    assert "leads to http://c.m.test/" in words
+    assert "mirror its site names http://b.m.test as its main host, and that leads on to http://c.m.test" in words
+    assert asked.why("a.m.test")["mirror"]["evidence"] == "host"
+    words = asked.words("y.m.test")
+    assert "state excluded: mirror cycle: http://y.m.test → http://z.m.test → http://y.m.test" in words
+    assert "but these names go round: none of the sites is asked" in words
+    status = " ".join(here("status", "--db", asked.db).out.replace(f":{port}", "").split())
+    assert "mirror cycle: http://" in status
+
+
+def test_a_trap_is_named_and_one_switch_lets_it_pass(asked: Asked) -> None:
+    path = "/a/b/a/b/a/b/"
+    asked.web.sites["trap.test"] = {"/": Page(f"<a href={path}>on</a>"), path: Page("deep")}
+    asked.crawl("trap.test")
+    reason = "trap: path-repetition (/a/b 3 times)"
+    known = asked.why("trap.test", path)
+    assert (known["state"], known["reason"], known["scope"]) == ("excluded", reason, reason)
+    assert f"state excluded: {reason}" in asked.words("trap.test", path)
+    # A URL that was never met is judged by the same rules.
+    assert asked.why("trap.test", "/x/x/x/x/")["scope"] == "trap: path-repetition (/x 3 times)"
+    asked.crawl(toml="[traps]\nenabled = false\n")
+    assert asked.why("trap.test", path)["state"] == "fetched"
+    assert [hit.path for hit in asked.web.hits("trap.test")] == ["/robots.txt", "/", path]
+
+
+def test_a_seed_is_no_trap_even_where_it_was_one_as_a_link(asked: Asked) -> None:
+    path = "/a/b/a/b/a/b/"
+    asked.web.sites["trap.test"] = {"/": Page(f"<a href={path}>on</a>"), path: Page("deep")}
+    asked.crawl("trap.test")
+    ended = here("run", asked.web.url("trap.test", path), *LOOPBACK, "--delay", "0", "--db", asked.db)
+    assert ended.code == 0, ended
+    assert asked.why("trap.test", path)["state"] == "fetched"
+
+
+def test_a_sitemap_and_what_it_says(asked: Asked) -> None:
+    url = asked.web.url("s.test", "/x")
+    asked.web.sites["s.test"] = {
+        "/": Page("start"),
+        "/x": Page("x"),
+        "/sitemap.xml": Page(f"<urlset><url><loc>{url}</loc><lastmod>2026-01-02</lastmod></url></urlset>"),
+    }
+    asked.crawl("s.test", toml="[discovery]\nsitemaps = true\n")
+    words = asked.words("s.test", "/sitemap.xml")
+    assert "state fetched: 200, sitemap (urlset): 1 URLs" in words
+    assert "kind a sitemap: what it lists is taken up like links" in words
+    words = asked.words("s.test", "/x")
+    assert "changed 2026-01-02" in words
+    assert "found by http://s.test/sitemap.xml" in words

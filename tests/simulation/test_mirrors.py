@@ -1,0 +1,182 @@
+"""Mirrors by their ``Host`` lines (``docs/protocols.md``, section 2): collapsed once, along chains, never captured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page, Site, first, plain, unavailable
+from crawler.frontier.scope import ScopeMode, ScopeSettings
+from tests.simulation.crawls import Options, crawl, rows, states
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+DONE = "nothing is left in the frontier"
+
+
+def page(*links: str) -> Page:
+    return Page("<!doctype html>" + "".join(f"<a href='{link}'>{link}</a>" for link in links))
+
+
+def named(host: str, *more: str) -> Page:
+    return plain("\n".join(("User-agent: *", *more, f"Host: {host}")))
+
+
+def site(robots: Page, *paths: str) -> Site:
+    return {"/robots.txt": robots, **{path: page() for path in paths}}
+
+
+def crawled(path: Path, sites: dict[str, Site], *seeds: str, options: Options | None = None) -> SimulatedWeb:
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, sites)
+        assert await crawl(clock, path, web, seeds, options) == DONE
+        return web
+
+    return run_virtual(main)
+
+
+def asked(web: SimulatedWeb, host: str) -> list[str]:
+    return sorted(hit.path for hit in web.log if hit.host == host)
+
+
+def ends(path: Path) -> dict[str, tuple[str, str]]:
+    return run_virtual(lambda clock: states(path))
+
+
+def mirrors(path: Path) -> list[tuple[str, str, str | None]]:
+    sql = "SELECT site, main_site, leads_to FROM mirrors ORDER BY site"
+    return run_virtual(lambda clock: rows(path, sql))
+
+
+def test_a_chain_of_mirrors_lands_on_its_end(db_path: Path) -> None:
+    sites = {
+        "a.site.test": site(named("b.site.test"), "/x", "/y"),
+        "b.site.test": site(named("c.site.test"), "/x", "/y"),
+        "c.site.test": site(plain(""), "/x", "/y"),
+    }
+    web = crawled(db_path, sites, "http://a.site.test/x", "http://a.site.test/y", "http://b.site.test/y")
+    assert [asked(web, host) for host in sites] == [["/robots.txt"], ["/robots.txt"], ["/robots.txt", "/x", "/y"]]
+    end = ends(db_path)
+    for host in ("a.site.test", "b.site.test"):
+        for path in ("/x", "/y"):
+            if f"http://{host}{path}" in end:
+                assert end[f"http://{host}{path}"] == ("excluded", "mirror of http://c.site.test (Host, line 2)")
+    targets = run_virtual(lambda clock: rows(db_path, "SELECT url, target FROM urls WHERE url LIKE '%a.site.test/x'"))
+    assert targets == [("http://a.site.test/x", "http://c.site.test/x")]
+    assert mirrors(db_path) == [
+        ("http://a.site.test", "http://b.site.test", "http://c.site.test"),
+        ("http://b.site.test", "http://c.site.test", "http://c.site.test"),
+    ]
+
+
+@pytest.mark.parametrize("seeds", [("a",), ("a", "b", "c"), ("before", "a")])
+def test_every_member_of_a_circle_is_closed_and_says_so(db_path: Path, seeds: tuple[str, ...]) -> None:
+    """Also the URLs that were decided on while it still looked like a chain."""
+    names = {"before": "a", "a": "b", "b": "c", "c": "a"}
+    sites = {f"{host}.site.test": site(named(f"{other}.site.test"), "/x") for host, other in names.items()}
+    web = crawled(db_path, sites, *(f"http://{host}.site.test/x" for host in seeds))
+    assert {hit.path for hit in web.log} == {"/robots.txt"}
+    end = ends(db_path)
+    assert set(end) >= {f"http://{host}.site.test/x" for host in "abc"}
+    for state, reason in end.values():
+        assert state == "excluded"
+        assert reason.startswith("mirror cycle: http://")
+        assert all(f"http://{host}.site.test" in reason for host in "abc")
+    assert {leads_to for _, _, leads_to in mirrors(db_path)} == {None}
+
+
+def test_a_robots_txt_cannot_send_the_crawl_where_it_was_not_going(db_path: Path) -> None:
+    sites = {
+        "evil.test": site(named("www.victim.example"), "/", "/x"),
+        "www.victim.example": site(plain(""), "/", "/x"),
+    }
+    options = Options(scope=ScopeSettings(ScopeMode.DOMAIN))
+    web = crawled(db_path, sites, "http://evil.test/", "http://evil.test/x", options=options)
+    assert asked(web, "www.victim.example") == []
+    reason = "mirror of http://www.victim.example (Host, line 2), which is out of scope"
+    assert ends(db_path) == {f"http://evil.test{path}": ("excluded", reason) for path in ("/", "/x")}
+
+
+def test_a_chain_that_leads_out_of_the_scope_ends_there(db_path: Path) -> None:
+    sites = {
+        "a.evil.test": site(named("b.evil.test"), "/x"),
+        "b.evil.test": site(named("www.victim.example"), "/x"),
+        "www.victim.example": site(plain(""), "/x"),
+    }
+    web = crawled(db_path, sites, "http://a.evil.test/x", options=Options(scope=ScopeSettings(ScopeMode.HOST)))
+    assert asked(web, "www.victim.example") == []
+    assert {reason for _, reason in ends(db_path).values()} == {
+        "mirror of http://www.victim.example (Host, line 2), which is out of scope"
+    }
+
+
+def test_a_claim_changes_nothing_for_the_site_that_it_names(db_path: Path) -> None:
+    """Whoever says "Host: main" is asked no more; main is crawled by its own robots.txt and under its own name."""
+    sites = {
+        "copy.test": site(named("main.test"), "/", "/open", "/closed"),
+        "main.test": {
+            "/": page("/open", "http://copy.test/only-here"),
+            "/open": page(),
+            "/robots.txt": plain("User-agent: *\nDisallow: /closed"),
+        },
+    }
+    web = crawled(db_path, sites, "http://main.test/", "http://copy.test/open", "http://copy.test/closed")
+    assert asked(web, "copy.test") == ["/robots.txt"]
+    assert asked(web, "main.test") == ["/", "/only-here", "/open", "/robots.txt"]
+    end = ends(db_path)
+    assert end["http://main.test/closed"] == ("excluded", "robots: line 2, Disallow: /closed (draft1996)")
+    assert end["http://main.test/only-here"] == ("failed", "status 404")
+    assert "http://main.test" not in {mirror for mirror, _, _ in mirrors(db_path)}
+
+
+def test_a_main_host_that_is_dead_decides_nothing(db_path: Path) -> None:
+    web = crawled(db_path, {"a.site.test": site(named("gone.site.test"), "/x")}, "http://a.site.test/x")
+    assert asked(web, "a.site.test") == ["/robots.txt"]
+    end = ends(db_path)
+    assert end["http://a.site.test/x"] == ("excluded", "mirror of http://gone.site.test (Host, line 2)")
+    assert end["http://gone.site.test/x"][0] == "failed"
+
+
+def again(*answers: Page) -> Site:
+    """A site whose robots.txt holds for an hour, and then has another answer."""
+    held = [Page(a.body, a.status, (("Cache-Control", "max-age=3600"),), "text/plain") for a in answers]
+    return {"/robots.txt": lambda asked: held[min(asked.before, len(held) - 1)], "/x": page(), "/later": page()}
+
+
+def test_a_mirror_that_no_longer_is_one_is_crawled_after_all(db_path: Path) -> None:
+    sites = {
+        "a.site.test": again(named("main.site.test"), plain("")),
+        "main.site.test": site(plain(""), "/x"),
+        "hub.test": {"/": first(1, unavailable(7200), page("http://a.site.test/later"))},
+    }
+    web = crawled(db_path, sites, "http://a.site.test/x", "http://hub.test/")
+    # What it called its main host's was asked there; once it takes that back, its own is asked for as well.
+    assert asked(web, "main.site.test") == ["/robots.txt", "/x"]
+    assert asked(web, "a.site.test") == ["/later", "/robots.txt", "/robots.txt", "/x"]
+    assert ends(db_path)["http://a.site.test/x"] == ("fetched", "200")
+    assert mirrors(db_path) == []
+
+
+def test_a_mirror_whose_robots_txt_cannot_be_had_stays_one(db_path: Path) -> None:
+    sites = {
+        "a.site.test": again(named("main.site.test"), Page(status=503), Page(status=503), named("main.site.test")),
+        "main.site.test": site(plain(""), "/x", "/later"),
+        "hub.test": {"/": first(1, unavailable(7200), page("http://a.site.test/later"))},
+    }
+    web = crawled(db_path, sites, "http://a.site.test/x", "http://hub.test/")
+    assert asked(web, "a.site.test") == ["/robots.txt"] * 4
+    assert asked(web, "main.site.test") == ["/later", "/robots.txt", "/x"]
+    assert mirrors(db_path) == [("http://a.site.test", "http://main.site.test", "http://main.site.test")]
+
+
+def test_mirrors_are_remembered_by_the_next_run(db_path: Path) -> None:
+    sites = {
+        "a.site.test": site(named("b.site.test"), "/x", "/y"),
+        "b.site.test": site(named("c.site.test"), "/x", "/y"),
+        "c.site.test": site(plain(""), "/x", "/y"),
+    }
+    crawled(db_path, sites, "http://a.site.test/x")
+    web = crawled(db_path, sites, "http://a.site.test/y")
+    assert [asked(web, host) for host in sites] == [[], [], ["/y"]], "the copies of robots.txt still hold"
+    assert ends(db_path)["http://a.site.test/y"] == ("excluded", "mirror of http://c.site.test (Host, line 2)")
