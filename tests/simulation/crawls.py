@@ -47,6 +47,7 @@ async def session(
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
     try:
+        await store.recover(clock.now())
         known = await store.seeds()
         scope = Scope(options.scope, [*known, *seeds])
         for site, main_site in await store.main_sites():

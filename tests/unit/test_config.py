@@ -214,5 +214,6 @@ def test_a_message_uses_the_name_that_the_user_gave() -> None:
     with pytest.raises(ConfigError) as caught:
         apply(Settings(), {"politeness.delay": -1.0}, source="command line", names={"politeness.delay": "--delay"})
     assert str(caught.value) == (
-        'command line: --delay -1.0: must be a number of seconds, 0 or more, or a text such as "500 ms"'
+        "command line: --delay -1.0: must be a number of seconds, 0 or more, "
+        'or a text such as "500 ms", "2 minutes", "30 days"'
     )

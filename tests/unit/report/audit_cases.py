@@ -52,11 +52,11 @@ def version(
     until: float | None = None,
     action: str = "parse",
     by: str = f"{SITE}/robots.txt",
-    **headers: str,
+    headers: Mapping[str, str] | None = None,
 ) -> Version:
     """A version of the first site that came at ``at``; its text is numbered by its content."""
     text, digest = (None, "") if body is None else (hash(body), sha256(body).hexdigest())
-    said = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    said = tuple((headers or {}).items())
     return Version(at, at + 7 * DAY_S if until is None else until, action, "200", text, digest, 1, by, said)
 
 

@@ -137,7 +137,7 @@ async def test_recorded_ends_are_not_believed(doctored: Doctored) -> None:
     assert [violation.check for violation in (await audited(doctored)).violations] == [Check.FRESH]
     doctored.db.execute("UPDATE robots_copy SET valid_until = valid_until + 1000")
     found = await audited(doctored)
-    assert [violation.check for violation in found.violations] == [Check.FRESH, Check.LOG]
+    assert [violation.check for violation in found.violations] == [Check.LOG, Check.FRESH]
     assert "http://a.test/robots.txt" in shown(found)
     assert "one that is 1000.000 s later is recorded" in "\n".join(document(found))
 

@@ -45,8 +45,8 @@ def test_a_file_in_force_while_the_site_fails_needs_the_setting() -> None:
     stretched = [under(stale_if_error=True)]
     assert breaches(*log, versions=versions) == [Check.PERMISSION]
     assert breaches(*log, versions=versions, terms=stretched) == []
-    for until, more, expected in ((80.2, {}, [Check.LOG]), (620.1, {"retry_after": "600"}, [])):
-        longer = [versions[0], version(20.1, until=until, **more)]
+    for until, headers, expected in ((80.2, None, [Check.LOG]), (620.1, {"Retry-After": "600"}, [])):
+        longer = [versions[0], version(20.1, until=until, headers=headers)]
         assert breaches(*log, versions=longer, terms=stretched) == expected
 
 
@@ -62,9 +62,9 @@ def test_an_answer_counts_though_its_version_was_taken_out() -> None:
 OTHER = "http://b.test"
 
 
-def led(at: float = 0.0, to: str = f"{OTHER}/x", **more: object) -> Sent:
+def led(at: float = 0.0, to: str | None = f"{OTHER}/x", **more: object) -> Sent:
     """The first site's robots.txt, a redirect."""
-    return robots(at, status=301, location=to, **more)
+    return robots(at, **{"status": 301, "location": to, **more})  # type: ignore[arg-type]
 
 
 def abroad(at: float, path: str = "/x", **more: object) -> Sent:
@@ -150,10 +150,10 @@ def test_a_version_that_has_run_out(at: float, expected: list[Check]) -> None:
 @pytest.mark.parametrize(
     ("headers", "lasts_s"),
     [
-        ({"cache_control": "max-age=3600"}, 3600.0),
-        ({"cache_control": "max-age=3600", "age": "600"}, 3000.0),
-        ({"cache_control": "no-cache"}, 300.0),
-        ({"expires": "0"}, 300.0),
+        ({"Cache-Control": "max-age=3600"}, 3600.0),
+        ({"Cache-Control": "max-age=3600", "Age": "600"}, 3000.0),
+        ({"Cache-Control": "no-cache"}, 300.0),
+        ({"Expires": "0"}, 300.0),
         ({}, 7 * DAY_S),
     ],
 )
@@ -161,8 +161,8 @@ def test_the_end_of_a_version_is_reckoned_from_its_headers(headers: dict[str, st
     """A page in time, one too late; what is recorded as the end counts only where it is sooner."""
     end = 0.1 + lasts_s
     in_time, late = sent(end - 1), sent(end + 5)
-    assert breaches(robots(0), in_time, versions=[version(0.1, until=end, **headers)]) == []
-    forged = [version(0.1, until=end + 100, **headers)]
+    assert breaches(robots(0), in_time, versions=[version(0.1, until=end, headers=headers)]) == []
+    forged = [version(0.1, until=end + 100, headers=headers)]
     found, _ = judged(robots(0), in_time, late, versions=forged)
     assert [f.check for f in found] == [Check.LOG, Check.FRESH]
     assert found[0].done == "one that is 100.000 s later is recorded"
@@ -170,8 +170,8 @@ def test_the_end_of_a_version_is_reckoned_from_its_headers(headers: dict[str, st
 
 
 def test_each_renewal_has_an_end_of_its_own() -> None:
-    hour = {"cache_control": "max-age=3600"}
-    versions = [version(0.1, until=3600.1, **hour), version(5000.1, until=8600.1, **hour)]
+    hour = {"Cache-Control": "max-age=3600"}
+    versions = [version(0.1, until=3600.1, headers=hour), version(5000.1, until=8600.1, headers=hour)]
     log = (robots(0), sent(10), robots(5000, status=304), sent(5003))
     assert breaches(*log, versions=versions) == []
     assert breaches(*log, sent(8601), versions=versions) == [Check.FRESH]
@@ -208,12 +208,12 @@ def test_an_early_store_does_not_tell_how_long_a_version_held() -> None:
 
 # --- a version lasts until the pause after it is over ------------------------------------------
 
-NO_CACHE = {"cache_control": "no-cache"}
+NO_CACHE = {"Cache-Control": "no-cache"}
 
 
 def outlasts(until: float, *log: Sent, body: bytes = CLOSED, terms: Terms = TERMS) -> bool:
     """Whether a version that need not be kept at all, brought by the last of ``log``, may last until then."""
-    came = version(log[-1].finished_at, body, until=until, **NO_CACHE)
+    came = version(log[-1].finished_at, body, until=until, headers=NO_CACHE)
     ruled = [version(request.finished_at, None, action="defer", until=0.0) for request in log[:-1]]
     found = breaches(*log, versions=[*ruled, came], texts=[body], terms=[terms])
     assert set(found) <= {Check.LOG}
@@ -234,7 +234,7 @@ def test_a_version_outlasts_the_crawl_delay_before_it() -> None:
     """The pause after robots.txt may still be that of the file before."""
     slow = b"User-agent: *\nCrawl-delay: 1000\n"
     for until, expected in ((6300.1, []), (6301.0, [Check.LOG])):
-        versions = [version(0.1, slow, until=1300.1, **NO_CACHE), version(5000.1, until=until, **NO_CACHE)]
+        versions = [version(0.1, slow, until=1300.1, headers=NO_CACHE), version(5000.1, until=until, headers=NO_CACHE)]
         assert breaches(robots(0), robots(5000), versions=versions, texts=[slow, CLOSED]) == expected
 
 
