@@ -6,12 +6,13 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import crawler
-from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.demo.pages import Handler, Page, Site, plain, redirect
 from tests.web import LoopbackWeb, random_web
 
 HURRIED = {
@@ -87,6 +88,45 @@ async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb
     assert done.returncode == 0, done.stdout
     assert "No violation" in done.stdout
     assert "**No violation was found**" in (db_path.parent / "report.md").read_text()
+
+
+async def test_copies_that_hold_for_moments(loopback: LoopbackWeb, db_path: Path) -> None:
+    """Asked for again and again, renewed by 304, behind redirects, in force until a long pause is over, or past its time.
+
+    What was reckoned when they came is reckoned again to the millisecond: a little more, and it is a violation.
+    """
+    port, rules = loopback.port, "User-agent: *\nDisallow: /closed/\n"
+    pages: Site = {"/": Page("".join(f"<a href='/{n}'>{n}</a>" for n in range(12)))} | {
+        f"/{n}": Page() for n in range(12)
+    }
+    short = (("Cache-Control", "no-cache"), ("ETag", '"1"'), ("Content-Type", "text/plain"))
+    slow = Page(rules + "Crawl-delay: 0.6\n", headers=short, content_type="")
+    robots: dict[str, Page | Handler] = {
+        "renewed.test": lambda asked: (
+            Page(status=304, headers=short[:2]) if "if-none-match" in asked.headers else replace(slow, body=rules)
+        ),
+        "slow.test": slow,
+        "led.test": redirect(f"http://hub.test:{port}/hop"),
+        "shaky.test": lambda asked: Page(status=503) if asked.before % 2 else replace(slow, body=rules),
+        "gone.test": Page(status=404, headers=short[:1]),
+    }
+    hub = "".join(f"<a href='http://{host}:{port}/'>{host}</a>" for host in robots)
+    loopback.sites.update({host: {**pages, "/robots.txt": page} for host, page in robots.items()})
+    loopback.sites["hub.test"] = {"/": Page(hub), "/hop": redirect("/rules?x"), "/rules": replace(slow, body=rules)}
+    moments = {"robots.min_fresh": 0.2, "robots.stale_if_error": True, "robots.retry_first": 0.1}
+    assert await crawled(db_path, loopback.url("hub.test"), **moments) == 1 + 13 * len(robots)
+    done = audit(db_path, "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["violations"], answer["limits"]) == (0, [], [])
+    with sqlite3.connect(db_path) as db:
+        (long_kept,) = db.execute("SELECT count(*) FROM robots_copy WHERE valid_until > fetched_at + 0.6").fetchone()
+        (renewed,) = db.execute("SELECT count(*) FROM request WHERE status = 304").fetchone()
+        db.execute("UPDATE robots_copy SET valid_until = valid_until + 0.002 WHERE action <> 'defer'")
+    assert long_kept > 5
+    assert renewed > 1
+    found = json.loads(audit(db_path, "--json").stdout)["violations"]
+    assert {violation["check"] for violation in found} == {"log"}
+    assert len({violation["url"] for violation in found}) > 1
 
 
 async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path) -> None:

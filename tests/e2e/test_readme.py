@@ -33,8 +33,8 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
 
 def test_the_sql_examples_answer(tmp_path: Path) -> None:
     (block,) = re.findall(r"^```sql\n(.*?)^```", README, flags=re.M | re.S)
-    schema = Path(__file__).parents[2] / "crawler/store/sql/sqlite/0001_schema.sql"
+    schema = sorted((Path(__file__).parents[2] / "crawler/store/sql/sqlite").glob("0*.sql"))
     with sqlite3.connect(":memory:") as db:
-        db.executescript(schema.read_text())
+        db.executescript("".join(file.read_text() for file in schema))
         for statement in block.strip().split(";\n"):
             db.execute(statement)
