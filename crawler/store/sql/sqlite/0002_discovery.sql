@@ -70,6 +70,33 @@ CREATE VIEW urls AS
   LEFT JOIN url t ON t.id = u.target LEFT JOIN site ts ON ts.id = u.target >> 39
   LEFT JOIN politeness_group g ON g.id = s.group_id;
 
+-- The numbers of URLs stand in the views too: joins on them are fast, joins on the texts are not.
+DROP VIEW links;
+CREATE VIEW links AS
+  SELECT ss.name || su.path AS source, ts.name || tu.path AS target, l.anchor, l.rel,
+         l.source AS source_id, l.target AS target_id
+  FROM link l
+  JOIN url su ON su.id = l.source JOIN site ss ON ss.id = l.source >> 39
+  JOIN url tu ON tu.id = l.target JOIN site ts ON ts.id = l.target >> 39;
+
+DROP VIEW pages;
+CREATE VIEW pages AS
+  SELECT s.name || u.path AS url, p.status, p.content_type, p.fetched_at, u.depth,
+         p.title, p.description, p.keywords, p.canonical_url, p.document_state,
+         p.noindex, p.nofollow, nullif(lower(hex(b.sha256)), '') AS body_sha256, p.body_bytes,
+         s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
+         p.url_id
+  FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = p.url_id >> 39 LEFT JOIN body b ON b.id = p.body_id;
+
+DROP VIEW sites;
+CREATE VIEW sites AS
+  SELECT s.name AS site, s.main_site, r.status AS robots_status, r.valid_until AS robots_expires_at,
+         s.crawl_delay_s, g.pause_s AS delay_s, max(g.next_at, s.wait_until) AS next_at,
+         (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
+         r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
+         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || r.status ELSE g.waits_for END AS waits_for
+  FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
+
 -- The links between contents: a mirror's URL stands for its main host's, a duplicate for its canonical URL, a chain of
 -- these for its end. One that goes round, or on for more than 16 steps, says nothing. url.target says where to of a
 -- fetched page (its canonical URL) and of a URL excluded as a mirror's. A mirror's URLs that were never asked for are
