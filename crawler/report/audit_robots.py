@@ -89,8 +89,9 @@ class SiteRobots:
         headers = version.headers or ()
         if self.failures:  # past its time, by ``stale_if_error``
             pause_s = min(settings.retry_first_s * 2.0 ** min(self.failures - 1, _MANY), settings.retry_max_s)
-            return at + max(pause_s, retry_after_s(headers, at) or 0.0)
-        until = freshness(headers, settings.reading, settings, at)
+            until = at + max(pause_s, retry_after_s(headers, at) or 0.0)
+        else:
+            until = freshness(headers, settings.reading, settings, at)
         return until if until > held_until + TOLERANCE_S else held_until + settings.min_fresh_s
 
     def contradiction(self, terms: Terms) -> str | None:

@@ -201,7 +201,13 @@ class _Asked:
         if settings.stale_if_error and previous is not None and previous.action in _LASTING:
             note = f"in force past its time, for the site fails: {detail or status}"
             return replace(
-                previous, expires_at=retry_at, failures=failures, failing_since=since, retry_at=retry_at, note=note
+                previous,
+                fetched_at=self.now,
+                expires_at=retry_at,
+                failures=failures,
+                failing_since=since,
+                retry_at=retry_at,
+                note=note,
             )
         return RobotsCopy(
             action=RobotsAction.DEFER,

@@ -65,7 +65,7 @@ def require_usable(path: Path, read_only: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a store; name a file in it")
     if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
-        raise UsageError(f"{path}: no permission to {'read' if read_only else 'write'} it")
+        raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
 
 async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:

@@ -32,7 +32,7 @@ async def test_a_page_is_kept_with_its_body_links_and_texts(harness: Harness) ->
     assert (row["noindex"], row["nofollow"], row["body_bytes"]) == (0, 0, 8)
     assert row["body_sha256"] == hashlib.sha256(b"<p>hello").hexdigest()
     assert await harness.store.body(A) == b"<p>hello"
-    assert await harness.store.query("SELECT * FROM links ORDER BY target") == [
+    assert await harness.store.query("SELECT source, target, anchor, rel FROM links ORDER BY target") == [
         {"source": A, "target": f"{A}x", "anchor": "anchor", "rel": ""},
         {"source": A, "target": f"{B}y?q=1", "anchor": "anchor", "rel": "nofollow"},
     ]

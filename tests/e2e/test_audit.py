@@ -112,7 +112,7 @@ async def test_copies_that_hold_for_moments(loopback: LoopbackWeb, db_path: Path
         loopback.sites[host] = {"/robots.txt": answer, "/": Page(links), **{f"/{i}": Page() for i in range(n)}}
         hub += f"<a href='http://{host}:{port}/'>{host}</a>"
     loopback.sites["hub.test"] = {"/": Page(hub), "/hop": redirect("/rules?x"), "/rules": brief}
-    moments = {"robots.min_fresh": 0.2, "robots.retry_first": 0.1}
+    moments = {"robots.min_fresh": 0.2, "robots.retry_first": 0.1, "robots.stale_if_error": True}
     assert await crawled(db_path, loopback.url("hub.test"), **moments) == 1 + 4 + 4 * 31
     done = audit(db_path, "--json")
     audited = json.loads(done.stdout)

@@ -31,7 +31,7 @@ def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
     [
         (["--delay", "-1"], "--delay -1.0: must be a number of seconds, 0 or more"),
         (["--delay", "nan"], "--delay nan: must be a number of seconds"),
-        (["--delay", "soon"], "'--delay': 'soon' is not a valid float"),
+        (["--delay", "soon"], "--delay soon: must be a number of seconds"),
         (["--max-pages", "-5"], "--max-pages -5: must be a whole number, 0 or more"),
         (["--max-pages-per-site", "x"], "'--max-pages-per-site': 'x' is not a valid integer"),
         (["--max-depth", "-2"], "--max-depth -2: must be a whole number"),
