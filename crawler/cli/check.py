@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Callable
@@ -87,6 +88,7 @@ def _jsonl(check: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """One answer per line of standard input, in order."""
     if sys.stdin is None:
         raise UsageError("--jsonl: standard input is closed")
+    gc.set_threshold(100_000)  # a case leaves no cycles behind; looking for them takes a fifth of the time
     for number, line in enumerate(sys.stdin.buffer, 1):
         where = f"standard input, line {number}"
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from crawler import url
@@ -52,8 +53,13 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
         if copy.action is Action.RESTRICTED and path == "/robots.txt":
             allowed = True
         return _result(copy.action.value, allowed, expires_after)
-    rules = read(parse(copy.body), token=agent, reading=reading, site=site)
-    return _parsed(rules, path, expires_after)
+    return _parsed(_rules(copy.body, agent, reading, site), path, expires_after)
+
+
+@lru_cache(maxsize=64)
+def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
+    """Many cases in a row are often about one file."""
+    return read(parse(body), token=token, reading=reading, site=site)
 
 
 def _result(action: str, allowed: bool | None, expires_after: float | None) -> dict[str, object]:
