@@ -92,13 +92,18 @@ def index_of(patterns: Iterable[Pattern]) -> PatternIndex:
             by_start.setdefault(pattern.prefix, []).append(number)
             if pattern.tail is None:
                 plain.add(pattern.prefix)
-    many = sum(tail is not None for tail in tails) >= _MANY
+    if not tails:
+        return _NO_PATTERNS
+    many = len(tails) >= _MANY and sum(tail is not None for tail in tails) >= _MANY
     return PatternIndex(
         tails=tuple(tails),
         by_start={start: tuple(numbers) for start, numbers in by_start.items()},
         lengths=tuple(sorted({len(start) for start in by_start})),
         needs=tuple(_needs(tail) for tail in tails) if many else (),
     )
+
+
+_NO_PATTERNS = PatternIndex((), {}, (), ())
 
 
 def _needs(tail: Tail | None) -> tuple[str, ...]:
