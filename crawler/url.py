@@ -33,7 +33,7 @@ class SiteAndPath(NamedTuple):
     path: str
 
 
-def canonicalise(text: str, base: str | None = None) -> str:
+def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL_CHARS) -> str:
     """The canonical form of an http(s) URL, resolved against ``base`` where one is given.
 
     Raises :class:`NotCrawlable` for other schemes, for URLs that carry a user name or password,
@@ -46,8 +46,8 @@ def canonicalise(text: str, base: str | None = None) -> str:
     if not href.startswith(("http://", "https://")):
         raise NotCrawlable(f"not an http or https URL: {_shown(text)}")
     href = href.partition("#")[0]
-    if len(href) > MAX_URL_CHARS:
-        raise NotCrawlable(f"longer than {MAX_URL_CHARS} characters: {_shown(href)}")
+    if len(href) > max_chars:
+        raise NotCrawlable(f"longer than {max_chars} characters: {_shown(href)}")
     if "@" in href and "@" in href[: href.index("/", 8)]:
         raise NotCrawlable(f"carries a user name or password: {_shown(text)}")
     return href

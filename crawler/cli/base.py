@@ -28,7 +28,9 @@ class _Trimmed(io.TextIOBase):
         return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        stream = getattr(sys, "stdout", None)  # at the very end of the process there is none, nor a sys
+        if stream is not None:
+            stream.flush()
 
 
 class _Console(Console):

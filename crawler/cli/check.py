@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from crawler.cli.base import canonical, cli, json_option
+from crawler.cli.base import canonical, cli, json_option, tell
 from crawler.clock import SystemClock
 from crawler.config import Settings
 from crawler.display import print_json, to_json
@@ -85,20 +85,31 @@ def page_check(file: Path | None, url: str | None, agent: str, reading: str, jso
 
 
 def _jsonl(check: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
-    """One answer per line of standard input, in order."""
+    """One answer per line of standard input, in order; a bad case gets its error, and the exit code is 2."""
     if sys.stdin is None:
         raise UsageError("--jsonl: standard input is closed")
     gc.set_threshold(100_000)  # a case leaves no cycles behind; looking for them takes a fifth of the time
+    code = 0
     for number, line in enumerate(sys.stdin.buffer, 1):
-        where = f"standard input, line {number}"
+        if not line.strip():
+            continue
         try:
-            case = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"{where}: not JSON: {error}") from None
-        if not isinstance(case, dict):
-            raise UsageError(f"{where}: must be a JSON object")
-        print_json(_checked(check, case, where))
-    return 0
+            print_json(_answer(check, line, f"standard input, line {number}"))
+        except UsageError as error:
+            code = error.exit_code
+            print_json({"error": str(error)})
+            tell(str(error))
+    return code
+
+
+def _answer(check: Callable[[dict[str, Any]], dict[str, Any]], line: bytes, where: str) -> dict[str, Any]:
+    try:
+        case = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: not JSON: {error}") from None
+    if not isinstance(case, dict):
+        raise UsageError(f"{where}: must be a JSON object")
+    return _checked(check, case, where)
 
 
 def _checked(check: Callable[[dict[str, Any]], dict[str, Any]], case: dict[str, Any], where: str) -> dict[str, Any]:

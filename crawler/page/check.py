@@ -40,6 +40,7 @@ def check_case(
         now=_now(now if case.get("now") is None else case["now"]),
     )
     answer: dict[str, Any] = {name: getattr(facts, name) for name in _ANSWERED}
+    answer["document_state"] = facts.document_state or "STATIC"  # the default (the FAQ's META tags)
     answer["links"] = [
         {"url": link.url, "anchor": link.anchor, "rel": link.rel, "follow": link.follow} for link in facts.links
     ]

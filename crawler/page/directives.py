@@ -28,7 +28,12 @@ _MEANING = {
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 #: What may stand first behind an agent's name. Anything else there is the value of a directive unknown to us,
 #: and must not hide what follows it.
-_KNOWN = frozenset(_MEANING) | _VALUED | {"noarchive", "nocache", "nosnippet", "noimageindex", "notranslate"}
+_KNOWN = (
+    frozenset(_MEANING)
+    | _VALUED
+    | {"noarchive", "nocache", "nosnippet", "noimageindex", "notranslate"}
+    | {"indexifembedded", "nositelinkssearchbox", "noai", "noimageai", "noodp", "noydir", "data-nosnippet"}
+)
 
 _AFTER = re.compile(r"unavailable_after\s*:\s*((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?([^,]*)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;]+")

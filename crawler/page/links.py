@@ -32,7 +32,7 @@ _REFRESH = re.compile(r"\s*+[\d.]++(?=[\s;,])\s*+[;,]?\s*+(?:url\s*+=\s*+)?(.*)"
 _HEADER_LINK = re.compile(
     r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL
 )
-_PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*))", re.DOTALL)
+_PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)
 
 
 class LinkTable:
@@ -99,7 +99,7 @@ def _link(url: str, uses: list[Use], keep_anchor_chars: int) -> Link:
         if follow:
             break
     anchor = ""
-    for _, node in uses:
+    for _, node in (uses[position], *uses):  # that use's own text, else the first that there is
         if node is not None:
             anchor = anchor_text(node, keep_anchor_chars)
             if anchor:
@@ -150,8 +150,8 @@ def canonical_in_headers(headers: Headers, url: str) -> str | None:
     for value in header_values(headers, "link"):
         for target, parameters in _HEADER_LINK.findall(value):
             given: dict[str, str] = {}
-            for name, quoted, bare in _PARAMETER.findall(parameters):
-                given.setdefault(name.lower(), quoted or bare)
+            for name, quoted, single, bare in _PARAMETER.findall(parameters):
+                given.setdefault(name.lower(), quoted or single or bare)
             # With an anchor parameter the link is about another resource (RFC 8288, 3.2).
             if "anchor" in given or "canonical" not in given.get("rel", "").lower().split():
                 continue

@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from crawler import url
 from crawler.model import Failed, FailureKind, Fetched, FetchResult, Headers, NotModified, Reading, Redirected, header
@@ -21,6 +21,8 @@ _T = TypeVar("_T")
 
 _SETTINGS = {reading: RobotsSettings(reading) for reading in Reading}
 _DAY_S = 86_400.0
+_MAX_URL_CHARS = 1_000_000  # longer than any that a crawl would take: a check judges what it is given
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
 
@@ -43,14 +45,16 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
     reading = _reading(case)
     headers = _headers(case)
     now = _as_of(headers, now)
+    if case.get("status") in _REDIRECTS and header(headers, "location") is None:
+        return _result("follow", None, None)  # where to is not said, but that is what would be done
     answer = _answer(case, site, headers, now)
     copy = interpret(answer, settings=_SETTINGS[reading], previous=None, hops=0, seen=(), now=now)
     if isinstance(copy, Follow):
         return _result("follow", None, None)
-    expires_after = copy.expires_at - now
+    expires_after = round(copy.expires_at - now, 3)
     if copy.action is not Action.PARSE:
         allowed = _ALLOWED.get(copy.action)
-        if copy.action is Action.RESTRICTED and path == "/robots.txt":
+        if path == "/robots.txt":
             allowed = True
         return _result(copy.action.value, allowed, expires_after)
     return _parsed(_rules(copy.body, agent, reading, site), path, expires_after)
@@ -108,9 +112,11 @@ def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float)
 
 
 def _body(case: Mapping[str, object]) -> bytes:
-    if "robots" in case:
+    if case.get("robots") is not None:
         return _value(case, "robots", str).encode("utf-8", "surrogatepass")
-    if "robots_b64" not in case:
+    if case.get("robots_b64") is None:
+        if case.get("status") == 204:
+            return b""
         raise ValueError('"robots" (or "robots_b64") is missing')
     try:
         return base64.b64decode(_value(case, "robots_b64", str), validate=True)
@@ -120,7 +126,7 @@ def _body(case: Mapping[str, object]) -> bytes:
 
 def _url(case: Mapping[str, object]) -> url.SiteAndPath:
     try:
-        return url.split(url.canonicalise(_value(case, "url", str)))
+        return url.split(url.canonicalise(_value(case, "url", str), max_chars=_MAX_URL_CHARS))
     except url.NotCrawlable as error:
         raise ValueError(f'"url": {error}') from None
 
@@ -134,11 +140,16 @@ def _reading(case: Mapping[str, object]) -> Reading:
 
 
 def _headers(case: Mapping[str, object]) -> Headers:
-    headers: dict[str, object] = _value(case, "headers", dict, {})
-    for name, value in headers.items():
-        if not isinstance(value, str | int | float):
+    headers: Any = case.get("headers") or {}
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    try:
+        given = [(name, value) for name, value in pairs]
+    except (TypeError, ValueError):
+        raise ValueError('"headers" must map names to texts, or list pairs of them') from None
+    for name, value in given:
+        if not isinstance(name, str) or not isinstance(value, str | int | float):
             raise ValueError(f'"headers" must map names to texts; {name!r} has {type(value).__name__}')
-    return tuple((name, str(value)) for name, value in headers.items())
+    return tuple((name, str(value)) for name, value in given)
 
 
 def _as_of(headers: Headers, now: float | None) -> float:
@@ -149,8 +160,8 @@ def _as_of(headers: Headers, now: float | None) -> float:
 
 
 def _value(case: Mapping[str, object], key: str, kind: type[_T], default: _T | None = None) -> _T:
-    value = case.get(key, default)
-    if value is None and default is None:
+    value = default if case.get(key) is None else case[key]
+    if value is None:
         raise ValueError(f'"{key}" is missing')
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f'"{key}" must be {kind.__name__}, not {type(value).__name__}')

@@ -16,11 +16,12 @@ from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
 from crawler.robots.rules import Rules, Verdict
-from crawler.robots.text import CRAWL_DELAY, HOST, KNOWN_FIELDS, REQUEST_RATE, SITEMAP, Line, RobotsFile
+from crawler.robots.text import CRAWL_DELAY, HOST, KNOWN_FIELDS, REQUEST_RATE, SITEMAP, USER_AGENT, Line, RobotsFile
 
 #: The longest pause taken from a file, in seconds (31 years), so that arithmetic on times stays finite.
 MAX_DELAY_S = 1e9
 
+_DIGITS = frozenset("0123456789")
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _RATE = re.compile(r"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)\b.*", re.IGNORECASE | re.DOTALL)
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -89,6 +90,12 @@ def read(
     if reading is not Reading.DRAFT1996:
         ruling, others = records.rfc_rules(file, token)
         parts.append(rules.rfc_rules(ruling, reading))
+        if reading is Reading.STRICT and any(
+            line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in file.lines
+        ):
+            exact, _ = records.rfc_rules(file, token, digits=True)
+            if exact != ruling:  # "fig2" may mean us, or it may not: then what is said to others counts too
+                parts.append(rules.rfc_rules(exact, reading))
         if reading is Reading.RFC9309:
             claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
         members = [*members, *others]

@@ -41,14 +41,14 @@ def draft_record(file: RobotsFile, token: str) -> list[Line]:
     return default or []
 
 
-def rfc_rules(file: RobotsFile, token: str) -> tuple[list[Line], list[Line]]:
+def rfc_rules(file: RobotsFile, token: str, *, digits: bool = False) -> tuple[list[Line], list[Line]]:
     """The ``Allow`` and ``Disallow`` lines of all groups that name us, else of all for ``*``; and their other members.
 
     A group ends where a ``User-agent`` line follows a rule (RFC 9309, 2.2.1). That lets a ``Crawl-delay``, which
     RFC 9309 does not know, run into the next group's agents; so these are assigned as their writers mean them, with
-    every member closing the list of agents.
+    every member closing the list of agents. With ``digits``, a name is only what it is with its digits.
     """
-    named = _rfc_names(file.lines, token)
+    named = _rfc_names(file.lines, token, digits)
     rules = list(_merged(file.lines, named, RULES))
     others = [line for line in _merged(file.lines, named, MEMBERS) if line.field not in RULES]
     return rules, others
@@ -72,7 +72,7 @@ def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:
         yield agents, members
 
 
-def _rfc_names(lines: Iterable[Line], token: str) -> set[str]:
+def _rfc_names(lines: Iterable[Line], token: str, digits: bool) -> set[str]:
     """The ``User-agent`` values that apply to us.
 
     RFC 9309 has no digits in a product token, so to it ``AB42bot`` names AB; but robots with digits in their names
@@ -80,7 +80,7 @@ def _rfc_names(lines: Iterable[Line], token: str) -> set[str]:
     """
     values = {line.value for line in lines if line.field == USER_AGENT}
     if token:
-        for pattern in (_TOKEN, _RFC_TOKEN):
+        for pattern in (_TOKEN,) if digits else (_TOKEN, _RFC_TOKEN):
             if named := {value for value in values if _token(pattern, value) == token}:
                 return named
     return values & {"*"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -175,12 +176,15 @@ def test_the_check_commands_say_what_they_need(command: str) -> None:
 )
 @pytest.mark.parametrize("command", ["robots", "page"])
 def test_a_case_that_is_none(command: str, line: bytes, told: str) -> None:
-    assert told in refused(command, "check", "--jsonl", stdin=line + b"\n")
+    ended = crawler(command, "check", "--jsonl", stdin=line + b"\n\n")
+    assert ended.code == 2
+    assert told in ended.err
+    assert told in json.loads(ended.out)["error"]
 
 
 def test_a_case_that_is_nested_too_deeply() -> None:
     ended = crawler("robots", "check", "--jsonl", stdin=b"[" * 100_000)
-    assert (ended.code, ended.out) == (2, "")
+    assert (ended.code, ended.out.count("\n")) == (2, 1)
     assert "standard input, line 1: not JSON" in ended.err
 
 

@@ -179,7 +179,7 @@ class TestLinks:
 
     def test_a_target_is_followed_if_any_link_to_it_is(self) -> None:
         (link,) = page("<a href=x rel=nofollow>no</a><a href=x rel=tag>yes</a><a href=x>later</a>").links
-        assert (link.anchor, link.rel, link.follow) == ("no", "tag", True)
+        assert (link.anchor, link.rel, link.follow) == ("yes", "tag", True)
 
     @pytest.mark.parametrize(
         ("inside", "anchor"),

@@ -20,7 +20,7 @@ def test_an_answer_has_every_field() -> None:
         "title": None,
         "description": None,
         "keywords": None,
-        "document_state": None,
+        "document_state": "STATIC",
         "canonical_url": None,
         "base_url": "http://a.test/b/",
         "links": [{"url": "http://a.test/b/x", "anchor": "X", "rel": "nofollow", "follow": False}],

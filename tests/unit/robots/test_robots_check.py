@@ -53,7 +53,7 @@ def test_base64() -> None:
         (503, {}, "defer", None, 60),
         (0, {}, "defer", None, 60),
         (304, {}, "defer", None, 60),
-        (301, {}, "defer", None, 60),
+        (301, {}, "follow", None, None),
         (301, {"location": "https://y.example/r"}, "follow", None, None),
         (302, {"Location": "ftp://y.example/r"}, "defer", None, 60),
         (204, {"Cache-Control": "max-age=600", "Age": 60}, "parse", False, 540),
@@ -97,7 +97,7 @@ def test_a_recorded_answer_is_judged_as_of_its_date_and_a_live_one_as_of_now() -
         ({"status": "200"}, "status"),
         ({"status": True}, "status"),
         ({"status": 7}, "status"),
-        ({"headers": []}, "headers"),
+        ({"headers": [5]}, "headers"),
         ({"headers": {"Age": None}}, "headers"),
         ({"robots": 5}, "robots"),
     ],
@@ -105,6 +105,26 @@ def test_a_recorded_answer_is_judged_as_of_its_date_and_a_live_one_as_of_now() -
 def test_a_wrong_key_is_named(changes: dict[str, object], key: str) -> None:
     with pytest.raises(ValueError, match=f'"{key}"'):
         answer(**changes)
+
+
+def test_null_is_the_default_and_headers_may_be_pairs() -> None:
+    plain = answer()
+    assert answer(reading=None, status=None, headers=None) == plain
+    assert answer(headers=[["Cache-Control", "max-age=600"]])["expires_after"] == 600
+    assert check_case({**CASE, "robots": None, "robots_b64": ""})["allowed"] is True
+
+
+def test_a_path_longer_than_a_crawl_would_take_is_judged() -> None:
+    long = {"robots": "User-agent: *\nDisallow: /*a*a*a*a*a*a*b\n", "url": "http://x.example/" + "a" * 10_000}
+    assert answer(**long)["allowed"] is True
+    assert answer(**{**long, "url": long["url"] + "b"})["allowed"] is False
+
+
+@pytest.mark.parametrize("reading", ["strict", "rfc9309"])
+def test_a_name_with_digits_may_mean_us_but_opens_nothing_in_strict(reading: str) -> None:
+    robots = "User-agent: fig2\nDisallow:\n\nUser-agent: *\nDisallow: /\n"
+    said = answer(robots=robots, agent="fig", url="http://x.example/a", reading=reading)
+    assert said["allowed"] is (reading == "rfc9309")
 
 
 @pytest.mark.parametrize("missing", list(CASE))
