@@ -28,7 +28,7 @@ from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction, State
+from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
 from crawler.url import split
 
@@ -332,9 +332,6 @@ class Crawl:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            if refusal := self._scope.refusal(queued.url, queued.depth, is_seed=queued.wanted_itself):
-                self._book(Outcome(queued, State.EXCLUDED, refusal))
-                continue  # its site is not asked for robots.txt on its account
             site = claim.sites[queued.site_id]
             copy = await self._robots.in_force(site, claim.group)
             if copy.action is RobotsAction.DEFER:

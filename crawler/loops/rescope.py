@@ -44,11 +44,7 @@ async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], now: 
         await store.regroup()
     if changed("scope", "traps", "identity.contact", "fetch.resolve"):
         await _leave_out(store, scope)
-    reasons = tuple(
-        word
-        for word, keys in _DECIDED_BY.items()
-        if any(_plain(_at(before, key)) != _plain(_at(settings, key)) for key in keys)
-    )
+    reasons = tuple(word for word, keys in _DECIDED_BY.items() if changed(*keys))
     if new_seeds:
         reasons += ("scope:", "depth:", "mirror")
     if not reasons:

@@ -51,8 +51,7 @@ class RobotsKeeper:
         self._commit = commit
         self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
         self._rules_bytes = 0
-        self._rule_sizes: dict[tuple[str, bytes], int] = {}
-        self._rules: OrderedDict[tuple[str, bytes], SiteRules] = OrderedDict()
+        self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with the file's size
 
     @property
     def reading(self) -> Reading:
@@ -107,19 +106,16 @@ class RobotsKeeper:
         if copy.action is not RobotsAction.PARSE:
             return None
         key = (site, copy.sha256)
-        rules = self._rules.get(key)
-        if rules is not None:
+        if key in self._rules:
             self._rules.move_to_end(key)
-        else:
-            file = parse(copy.body, max_bytes=self._needs.settings.max_bytes)
-            rules = read(
-                file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host
-            )
-            self._rules[key] = rules
-            self._rule_sizes[key] = len(copy.body)
-            self._rules_bytes += len(copy.body)
-            while len(self._rules) > _RULES_KEPT or (self._rules_bytes > _RULES_KEPT_BYTES and len(self._rules) > 1):
-                self._rules_bytes -= self._rule_sizes.pop(self._rules.popitem(last=False)[0])
+            return self._rules[key][0]
+        file = parse(copy.body, max_bytes=self._needs.settings.max_bytes)
+        rules = read(file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host)
+        self._rules[key] = (rules, len(copy.body))
+        self._rules_bytes += len(copy.body)
+        while len(self._rules) > _RULES_KEPT or (self._rules_bytes > _RULES_KEPT_BYTES and len(self._rules) > 1):
+            _, (_, size) = self._rules.popitem(last=False)
+            self._rules_bytes -= size
         return rules
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
