@@ -188,5 +188,5 @@ def _page(outcome: Outcome) -> Page:
         noindex=not facts.index,
         nofollow=not facts.follow,
         links=facts.links,
-        body=page.body,
+        body=None if page.body is None else page.body.decoded(),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
+from typing import NamedTuple
 
 Headers = tuple[tuple[str, str], ...]
 """Response headers in the order received, names as sent. Read them with :func:`header`."""
@@ -91,7 +94,33 @@ class Fetched(Answer):
     content_type: str = ""
     charset: str | None = None  # from the header only
     body: bytes = b""
+    gzipped: bytes | None = None  # the body as it came, where that is one gzip member and smaller
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A document to be kept: its digest, and its bytes as they are, or else as one gzip member."""
+
+    sha256: bytes
+    plain: bytes | None
+    gzipped: bytes | None = None
+
+    @classmethod
+    def of(cls, result: Fetched) -> Body:
+        """What came gzipped is kept so: it need not be compressed again."""
+        return cls(sha256(result.body).digest(), result.body if result.gzipped is None else None, result.gzipped)
+
+    def decoded(self) -> bytes:
+        """The document itself."""
+        if self.plain is not None:
+            return self.plain
+        assert self.gzipped is not None
+        return zlib.decompress(self.gzipped, wbits=31)
+
+    def __len__(self) -> int:
+        """Bytes held, which may be fewer than the document has."""
+        return len(self.plain or self.gzipped or b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +190,7 @@ class RobotsCopy:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """One outlink of a page: canonical target, anchor text, ``rel`` as written, whether to follow it."""
 
     url: str

@@ -8,7 +8,7 @@ resolved. Two URLs are the same page to the crawler exactly when these texts are
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
@@ -18,8 +18,18 @@ from publicsuffixlist import PublicSuffixList
 #: Longest canonical URL taken, in characters. Servers commonly refuse longer ones (RFC 9110, 4.1).
 MAX_URL_CHARS = 8000
 
+# Steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
+_PLAIN = re.compile(
+    r"(?:/|((?:\.\./)++))?((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/)*+[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?)", re.ASCII
+)
+_STEPS_UP = 8
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
-_suffixes = PublicSuffixList()
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    """Read when first asked for: many a command, and the process that reads heavy pages, never does."""
+    return PublicSuffixList()
 
 
 class NotCrawlable(ValueError):
@@ -51,6 +61,35 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
     if "@" in href and "@" in href[: href.index("/", 8)]:
         raise NotCrawlable(f"carries a user name or password: {_shown(text)}")
     return href
+
+
+class Joiner:
+    """Resolves the links of one page against its canonical base URL, as :func:`canonicalise` would.
+
+    Most links are plain paths, whose canonical form is put together from the text; for the others the base is parsed
+    again with each. Call it with a link as written, but without its fragment. Raises what :func:`canonicalise` does.
+    """
+
+    __slots__ = ("_base", "_folders", "_root")
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._root = base[: base.index("/", 8) + 1]
+        folder = base.partition("?")[0].rpartition("/")[0] + "/"
+        self._folders = [folder]  # its own, the one above, and so on
+        while folder != self._root and len(self._folders) < _STEPS_UP:
+            folder = folder[: folder.rindex("/", 0, -1) + 1]
+            self._folders.append(folder)
+
+    def __call__(self, href: str) -> str:
+        plain = _PLAIN.fullmatch(href)
+        if plain is None or len(self._base) + len(href) > MAX_URL_CHARS:
+            return canonicalise(href, self._base)
+        up, path = plain.groups()
+        if up is None:
+            return (self._root if href[0] == "/" else self._folders[0]) + path
+        steps = len(up) // len("../")
+        return canonicalise(href, self._base) if steps >= len(self._folders) else self._folders[steps] + path
 
 
 def scheme_of(text: str) -> str | None:
@@ -96,7 +135,7 @@ def registrable_domain(host: str) -> str:
     """
     if literal_address(host) is not None:
         return host
-    return _suffixes.privatesuffix(host) or host
+    return _suffixes().privatesuffix(host) or host
 
 
 def _shown(text: str) -> str:

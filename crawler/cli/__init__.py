@@ -1,6 +1,5 @@
 """The commands. Each is thin: it reads options, calls one thing, prints, and picks the exit code."""
 
-from crawler.cli import check, crawl, look
 from crawler.cli.base import main
 
-__all__ = ["check", "crawl", "look", "main"]
+__all__ = ["main"]

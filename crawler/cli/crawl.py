@@ -1,9 +1,7 @@
-"""``crawler run`` and ``crawler demo``."""
+"""``crawler run``."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,12 @@ from typing import Any
 import click
 
 from crawler.assemble import crawl_session, run_to_end
-from crawler.cli.base import STOPPED, cli, console, raise_file_limit, run_async, tell
+from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
+from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
-from crawler.demo.show import run_demo
 from crawler.display import WaitNotes, Watch, print_json, print_summary, summary
 from crawler.errors import UsageError
-from crawler.loops.crawl import Crawl
 from crawler.model import Reading
 from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
 
@@ -136,8 +133,9 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: list[str]) -> int:
     raise_file_limit()
-    clock, signals = SystemClock(), _Signals()
+    clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
+        collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
         if settings.output.progress and console.is_terminal and not settings.output.json:
             async with Watch(crawl, store, clock, console, lambda: signals.came):
@@ -151,41 +149,3 @@ async def _run(settings: Settings, seeds: list[str]) -> int:
     else:
         print_summary(result, console)
     return STOPPED if signals.came else 0
-
-
-class _Signals:
-    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet."""
-
-    def __init__(self) -> None:
-        self.came: str | None = None
-        self._crawl: Crawl | None = None
-        self._command = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop, number.name)
-
-    def stop_from_now_on(self, crawl: Crawl) -> None:
-        self._crawl = crawl
-
-    def _stop(self, name: str) -> None:
-        self.came = self.came or name
-        if self._crawl is not None:
-            self._crawl.stop(f"stopped by {self.came}; the same command goes on")
-        elif self._command is not None:
-            self._command.cancel()
-
-
-@cli.command()
-@click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; begun anew.")
-@click.option("--no-progress", is_flag=True, help="No live display.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
-def demo(db: str, no_progress: bool, as_json: bool) -> int:
-    """Crawl a small built-in web on loopback with the real engine, and show what came out."""
-
-    async def show() -> int:
-        signals = _Signals()
-        live = not no_progress and not as_json
-        code = await run_demo(Path(db), console, live=live, as_json=as_json, on_crawl=signals.stop_from_now_on)
-        return STOPPED if signals.came else code
-
-    return run_async(show())

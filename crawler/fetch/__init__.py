@@ -10,9 +10,3 @@ at each hop. A request is sent exactly once, so the request log tells all that a
 - :mod:`crawler.fetch.resolver` turns names into addresses;
 - :mod:`crawler.fetch.guard` says which addresses may be connected to.
 """
-
-from crawler.fetch.guard import refusal
-from crawler.fetch.http import FetchSettings, HttpFetcher
-from crawler.fetch.resolver import Resolver, address_for, parse_resolve
-
-__all__ = ["FetchSettings", "HttpFetcher", "Resolver", "address_for", "parse_resolve", "refusal"]

@@ -171,6 +171,7 @@ class HttpFetcher:
             content_type=content_type,
             charset=charset,
             body=body.data,
+            gzipped=body.gzipped,
             truncated=body.overflowed,
         )
 
@@ -229,20 +230,25 @@ class HttpFetcher:
 
 class _Body(NamedTuple):
     data: bytes
+    gzipped: bytes | None  # the same as it came, if that is one gzip member
     overflowed: bool  # there was more than was allowed
 
 
 async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_bytes: int) -> _Body:
     """Read until the end, or until more than ``max_bytes`` came, as it is on the wire or decoded."""
     pieces: list[bytes] = []
+    coded: list[bytes] = []
     size = wire = 0
     while size <= max_bytes and wire <= max_bytes and (piece := await content.readany()):
         wire += len(piece)
         if decoder is not None:
+            coded.append(piece)
             piece = decoder.feed(piece, max_bytes - size + 1)
         pieces.append(piece)
         size += len(piece)
-    return _Body(b"".join(pieces)[:max_bytes], size > max_bytes or wire > max_bytes)
+    overflowed = size > max_bytes or wire > max_bytes
+    keep_coded = decoder is not None and wire < size and not overflowed and decoder.is_one_gzip()
+    return _Body(b"".join(pieces)[:max_bytes], b"".join(coded) if keep_coded else None, overflowed)
 
 
 def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:

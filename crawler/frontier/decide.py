@@ -18,6 +18,7 @@ from typing import assert_never
 from crawler.frontier.offers import Offer
 from crawler.frontier.scope import Scope
 from crawler.model import (
+    Body,
     Failed,
     FailureKind,
     Fetched,
@@ -90,7 +91,7 @@ class Page:
     content_type: str
     fetched_at: float
     facts: PageFacts
-    body: bytes | None
+    body: Body | None
     body_bytes: int
     etag: str | None
     last_modified: str | None
@@ -201,7 +202,7 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         content_type=result.content_type,
         fetched_at=result.finished_at,
         facts=facts,
-        body=result.body if facts.index else None,
+        body=Body.of(result) if facts.index else None,
         body_bytes=len(result.body),
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from crawler.model import Kind, State
 
@@ -12,8 +13,7 @@ from crawler.model import Kind, State
 _LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "trap:")
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A URL as somebody found it. ``refusal`` is the reason to exclude it, ``None`` to queue it."""
 
     url: str

@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
 from crawler.url import host_of, registrable_domain, split
 
+_LINKS_KEPT = 16_384
 _NO_TRAPS = TrapSettings(enabled=False)
 
 
@@ -60,20 +62,33 @@ class Scope:
         self._places = {self._place(seed) for seed in seeds}
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, str | None] = {}
+        # A page's links are mostly those of the page before.
+        self._refusals_of = lru_cache(_LINKS_KEPT)(self._refusals)
 
     def adopt(self, site: str) -> None:
         """Take up a site that a mirror within the scope names as its main host."""
         if site not in self._adopted:
             self._adopted.add(site)
             self._site_refusals.pop(site, None)
+            self._refusals_of.cache_clear()
 
     def add_seed(self, url: str) -> None:
         """Widen the scope by one more seed."""
         self._places.add(self._place(url))
         self._site_refusals.clear()
+        self._refusals_of.cache_clear()
 
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> str | None:
         """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is."""
+        refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
+        if refused is not None:
+            return refused
+        if self.settings.max_depth is not None and depth > self.settings.max_depth:
+            return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
+        return trap
+
+    def _refusals(self, url: str, is_seed: bool) -> tuple[str | None, str | None]:
+        """Why ``url`` is refused at any depth: for where it is, and else for what it looks like."""
         site = url[: url.index("/", 8)]
         try:
             refused = self._site_refusals[site]
@@ -82,17 +97,15 @@ class Scope:
                 self._site_refusals.clear()
             refused = self._site_refusals[site] = self._refuse_site(site)
         if refused is not None:
-            return refused
+            return refused, None
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
-            return "scope: below no seed's directory (--scope prefix)"
+            return "scope: below no seed's directory (--scope prefix)", None
         for pattern in self._exclude:
             if match := pattern.search(url):
-                return f"scope: matches --exclude ({match.group()[:80]!r})"
+                return f"scope: matches --exclude ({match.group()[:80]!r})", None
         if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
-            return "scope: matches no --include"
-        if self.settings.max_depth is not None and depth > self.settings.max_depth:
-            return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
-        return None if is_seed else trap_in(url, self._traps, self._now)
+            return "scope: matches no --include", None
+        return None, None if is_seed else trap_in(url, self._traps, self._now)
 
     def _refuse_site(self, site: str) -> str | None:
         host = host_of(site)

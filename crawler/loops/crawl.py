@@ -282,7 +282,7 @@ class Crawl:
     def _book(self, outcome: Outcome) -> None:
         pending = self._news()
         pending.outcomes.append(outcome)
-        pending.bytes += 0 if outcome.page is None else outcome.page.body_bytes
+        pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
         self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()

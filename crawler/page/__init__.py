@@ -13,9 +13,3 @@ The ideas:
 From the bottom: ``guard`` (is it light) · ``charset`` (bytes to UTF-8) · ``directives`` (the terms) · ``links`` →
 ``html`` (all of it together) → ``check``, for trying it without network.
 """
-
-from crawler.page.check import check_case
-from crawler.page.directives import Directives, directives, x_robots_tag
-from crawler.page.html import header_facts, read_page
-
-__all__ = ["Directives", "check_case", "directives", "header_facts", "read_page", "x_robots_tag"]

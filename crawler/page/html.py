@@ -77,11 +77,11 @@ def read_page(
     :func:`crawler.page.guard.is_light` first, and read what is not light where it can be killed.
     """
     encoding, text = to_utf8(body, charset)
-    page = _Tags(text)
+    page = _Tags(text, keep_anchor_chars)
     tags = (*x_robots_tag(header_values(headers, "x-robots-tag"), token), *page.robots_tags(token))
     said = directives(tags, reading=reading, now=now)
     base = _canonical_or_none(page.base, url) or url
-    links, other_schemes = page.links.resolve(base, keep_anchor_chars) if said.follow else ((), {})
+    links, other_schemes = page.links.resolve(base) if said.follow else ((), {})
     meta_url = _first_canonical(page.metas_named("url"), None)
     return PageFacts(
         index=said.index,
@@ -106,8 +106,8 @@ class _Tags:
 
     __slots__ = ("_titles", "base", "canonicals", "links", "metas", "title")
 
-    def __init__(self, text: bytes) -> None:
-        self.links = LinkTable()
+    def __init__(self, text: bytes, keep_anchor_chars: int) -> None:
+        self.links = LinkTable(keep_anchor_chars)
         self.base: str | None = None
         self.canonicals: list[str] = []
         self.metas: list[tuple[str, str]] = []  # name in lower case, content

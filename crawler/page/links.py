@@ -12,19 +12,21 @@ from itertools import islice
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.model import Headers, Link, header_values
-from crawler.url import NotCrawlable, canonicalise, scheme_of
+from crawler.url import Joiner, NotCrawlable, canonicalise, scheme_of
 
 #: Distinct links looked at in one page.
 MAX_LINKS = 50_000
 #: Characters joined for one page, base and link together: a base of 8,000 characters would make 80 MB of 10,000 links.
 MAX_JOINED_CHARS = 20_000_000
 MAX_ANCHOR_NODES = 64
+_OURS = ("http://", "https://")
+_ONLY_CHILDREN = 3  # <a><code><span>text</span></code></a> is read without a walk
 MAX_REL_CHARS = 200
 MAX_SCHEMES = 32
 MAX_SCHEME_CHARS = 32
 
-#: A link as written: its rel, and the element that holds its anchor text, if any.
-Use = tuple[str, LexborNode | None]
+#: A link as written: its rel, and its anchor text.
+Use = tuple[str, str]
 
 # The parser numbers tags the same in every document, and numbers are cheaper to read than names.
 _SILENT = frozenset(node.tag_id for node in LexborHTMLParser("<script></script><style></style>").css("script,style"))
@@ -38,37 +40,46 @@ _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^
 class LinkTable:
     """Links in the order of their first use; ``note`` says in words if some were left out."""
 
-    __slots__ = ("_uses", "note")
+    __slots__ = ("_keep_anchor_chars", "_settled", "_uses", "note")
 
-    def __init__(self) -> None:
+    def __init__(self, keep_anchor_chars: int) -> None:
+        self._keep_anchor_chars = keep_anchor_chars
         self._uses: dict[str, list[Use]] = {}
+        self._settled: set[str] = set()  # targets of which no further use could say anything new
         self.note = ""
 
     def add(self, href: str, rel: str, node: LexborNode | None) -> None:
-        """Take a link as written. One that is only a fragment is none."""
-        target, fragment, _ = href.partition("#")
-        if fragment and not target.strip():
+        """Take a link as written, and the element that holds its anchor text. One that is only a fragment is none."""
+        if "#" in href:
+            href = href[: href.index("#")]
+            if not href.strip():
+                return
+        if href in self._settled:
             return
-        uses = self._uses.get(target)
-        if uses is not None:
-            uses.append((rel, node))
-        elif len(self._uses) < MAX_LINKS:
-            self._uses[target] = [(rel, node)]
-        else:
-            self.note = f"more than {MAX_LINKS} distinct links; the rest were left out"
+        uses = self._uses.get(href)
+        if uses is None:
+            if len(self._uses) >= MAX_LINKS:
+                self.note = f"more than {MAX_LINKS} distinct links; the rest were left out"
+                return
+            uses = self._uses[href] = []
+        anchor = "" if node is None else anchor_text(node, self._keep_anchor_chars)
+        if not uses and anchor and "nofollow" not in rel.lower() and (":" not in href or href.startswith(_OURS)):
+            self._settled.add(href)  # (the uses of other schemes are counted)
+        uses.append((rel, anchor))
 
-    def resolve(self, base: str, keep_anchor_chars: int) -> tuple[tuple[Link, ...], dict[str, int]]:
+    def resolve(self, base: str) -> tuple[tuple[Link, ...], dict[str, int]]:
         """One :class:`Link` per target, and how many links each other scheme had."""
         targets: dict[str, list[Use]] = {}
         schemes: dict[str, int] = {}
         budget = MAX_JOINED_CHARS
+        join = Joiner(base)
         for href, uses in self._uses.items():
             budget -= len(base) + len(href)
             if budget < 0:
                 self.note = "the links are too long to be joined all; the rest were left out"
                 break
             try:
-                url = canonicalise(href, base)
+                url = join(href)
             except NotCrawlable:
                 _count_scheme(schemes, href, len(uses))
                 continue
@@ -77,7 +88,7 @@ class LinkTable:
                 targets[url] = uses
             else:
                 known += uses
-        return tuple(_link(url, uses, keep_anchor_chars) for url, uses in targets.items()), schemes
+        return tuple([_link(url, uses) for url, uses in targets.items()]), schemes
 
 
 def _count_scheme(schemes: dict[str, int], href: str, times: int) -> None:
@@ -89,29 +100,26 @@ def _count_scheme(schemes: dict[str, int], href: str, times: int) -> None:
         schemes[scheme] = schemes.get(scheme, 0) + times
 
 
-def _link(url: str, uses: list[Use], keep_anchor_chars: int) -> Link:
-    rel, follow = "", False
-    for position, (written, _) in enumerate(uses):
-        tokens = written.lower().split()
-        follow = "nofollow" not in tokens
-        if follow or position == 0:
-            rel = " ".join(tokens)[:MAX_REL_CHARS]
-        if follow:
-            break
-    anchor = ""
-    for _, node in (uses[position], *uses):  # that use's own text, else the first that there is
-        if node is not None:
-            anchor = anchor_text(node, keep_anchor_chars)
-            if anchor:
-                break
-    return Link(url, anchor, rel, follow)
+def _link(url: str, uses: list[Use]) -> Link:
+    rel, anchor = uses[0]
+    if len(uses) == 1 and not rel:
+        return Link(url, anchor, "", True)
+    chosen = next((use for use in uses if "nofollow" not in use[0].lower().split()), None)
+    rel, anchor = chosen or uses[0]
+    # That use's own text, else the first that there is.
+    anchor = anchor or next((text for _, text in uses if text), "")
+    return Link(url, anchor, " ".join(rel.lower().split())[:MAX_REL_CHARS], chosen is not None)
 
 
 def anchor_text(node: LexborNode, keep_chars: int) -> str:
     """The text of a link, white space collapsed; where it has none, the ``alt`` of its images (or of the area)."""
     only = node.first_child
-    if only is not None and only.next is None and only.text_content:
-        return collapse(only.text_content, keep_chars)
+    for _ in range(_ONLY_CHILDREN):
+        if only is None or only.next is not None:
+            break
+        if text := only.text_content:
+            return collapse(text, keep_chars) if not _is_silent(only) else ""
+        only = only.first_child
     texts: list[str] = []
     for part in islice(node.traverse(include_text=True), MAX_ANCHOR_NODES):
         text = part.text_content
@@ -131,7 +139,9 @@ def _is_silent(text: LexborNode) -> bool:
 
 def collapse(text: str, keep_chars: int) -> str:
     """One line of at most ``keep_chars``, white space collapsed."""
-    return " ".join(text.lstrip()[: 4 * keep_chars].split())[:keep_chars].rstrip()
+    if len(text) > keep_chars:
+        return " ".join(text.lstrip()[: 4 * keep_chars].split())[:keep_chars].rstrip()
+    return " ".join(text.split())
 
 
 def refresh_target(content: str) -> str | None:

@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import sys
+import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -22,11 +23,12 @@ else:
     from backports import zstd
 
 _SQL = files("crawler.store") / "sql" / "sqlite"
+_GZIP = b"\x1f\x8b"
 _PRAGMAS = """
 PRAGMA page_size = 8192;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
-PRAGMA cache_size = -65536;
+PRAGMA cache_size = -16384;
 PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
@@ -52,8 +54,8 @@ def _compress(body: bytes) -> bytes:
 
 
 def decompress(data: bytes) -> bytes:
-    """A body as it was fetched (decoded), from its stored form."""
-    return zstd.decompress(data)
+    """A body as it was fetched (decoded), from its stored form: the gzip of the wire, or else our own zstd."""
+    return zlib.decompress(data, wbits=31) if data.startswith(_GZIP) else zstd.decompress(data)
 
 
 def require_usable(path: Path, read_only: bool) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -131,7 +129,7 @@ class TurnTaker:
             assert page is not None
             facts, sha256 = page.facts, None
             if page.body is not None:
-                sha256 = hashlib.sha256(page.body).digest()
+                sha256 = page.body.sha256
                 bodies[sha256] = page.body
             pages.append(
                 (
@@ -144,7 +142,8 @@ class TurnTaker:
                 )
             )  # fmt: skip
             links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
-        await self._db.executemany(self._sql["insert_body"], list(bodies.items()))
+        rows = [(body.sha256, body.gzipped, body.plain) for body in bodies.values()]
+        await self._db.executemany(self._sql["insert_body"], rows)
         await self._db.executemany(self._sql["insert_page"], pages)
         await self._db.executemany(self._sql["insert_link"], links)
         fetched = Counter(o.queued.site_id for o in outcomes if o.queued.kind is Kind.PAGE)
@@ -251,7 +250,7 @@ def _heed_sitemap(outcome: Outcome, offers: dict[str, tuple[Offer, int | None]])
         if offer.kind is Kind.SITEMAP and offer.refusal is None:
             offers[offer.url] = (offer, outcome.queued.id)
         elif offer.lastmod is not None and best.lastmod is None:
-            offers[offer.url] = (replace(best, lastmod=offer.lastmod), found_on)
+            offers[offer.url] = (best._replace(lastmod=offer.lastmod), found_on)
 
 
 def robots_copy(row: list[Any]) -> RobotsCopy | None:

@@ -9,7 +9,7 @@ from typing import Any
 from crawler.frontier.decide import Outcome, Page, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
-from crawler.model import Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
+from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
 from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store, Turn, TurnResult
 
 NOW = 1_800_000_000.0
@@ -32,7 +32,8 @@ def fetched(
     found = tuple(link(item) if isinstance(item, str) else item for item in links)
     depth = queued.depth + 1
     offers = tuple(Offer(item.url, depth, _refusal(item, depth, max_depth, refusals or {})) for item in found)
-    page = Page(200, "text/html", NOW, PageFacts(**facts), body, len(body or b""), None, None)
+    kept = None if body is None else Body(hashlib.sha256(body).digest(), body)
+    page = Page(200, "text/html", NOW, PageFacts(**facts), kept, len(body or b""), None, None)
     return Outcome(queued, State.FETCHED, "200", page=page, links=found, offers=offers)
 
 

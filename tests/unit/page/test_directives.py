@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.model import Reading
-from crawler.page import directives, x_robots_tag
+from crawler.page.directives import directives, x_robots_tag
 
 NOON = 1_764_767_393.0  # Wed, 03 Dec 2025 13:09:53 GMT
 BOTH = (Reading.STRICT, Reading.RFC9309)

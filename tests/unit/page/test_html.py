@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.model import Headers, PageFacts, Reading
-from crawler.page import header_facts, read_page
+from crawler.page.html import header_facts, read_page
 
 URL = "http://a.test/dir/page.html"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crawler.page import check_case
+from crawler.page.check import check_case
 
 CASE = {
     "url": "http://a.test/",

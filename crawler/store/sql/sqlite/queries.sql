@@ -70,7 +70,8 @@ SELECT DISTINCT group_id FROM site WHERE id IN (SELECT value FROM json_each(?));
 SELECT id, depth, kind FROM url WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: insert_body
-INSERT INTO body (sha256, data) VALUES (?, zstd(?)) ON CONFLICT DO NOTHING;
+-- (digest, gzip member or NULL, else the plain bytes): read back by the magic number that either begins with.
+INSERT INTO body (sha256, data) VALUES (?, coalesce(?, zstd(?))) ON CONFLICT DO NOTHING;
 
 -- name: insert_page
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,

@@ -1,0 +1,30 @@
+"""What Ctrl-C and its like do to a command that crawls."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from crawler.loops.crawl import Crawl
+
+
+class Signals:
+    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet."""
+
+    def __init__(self) -> None:
+        self.came: str | None = None
+        self._crawl: Crawl | None = None
+        self._command = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, number.name)
+
+    def stop_from_now_on(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    def _stop(self, name: str) -> None:
+        self.came = self.came or name
+        if self._crawl is not None:
+            self._crawl.stop(f"stopped by {self.came}; the same command goes on")
+        elif self._command is not None:
+            self._command.cancel()
