@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -29,7 +30,8 @@ class SystemClock:
         return time.monotonic() + self._offset
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        # uvloop rounds to whole milliseconds: what wakes up a little early would only have to sleep again.
+        await asyncio.sleep(math.ceil(seconds * 1000) / 1000)
 
 
 def iso(epoch_s: float) -> str:

@@ -152,7 +152,11 @@ FetchResult = Fetched | NotModified | Redirected | Failed
 
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a header, or ``None``."""
-    return next(header_values(headers, name), None)
+    wanted, length = name.lower(), len(name)
+    for key, value in headers:
+        if len(key) == length and key.lower() == wanted:
+            return value
+    return None
 
 
 def header_values(headers: Headers, name: str) -> Iterator[str]:

@@ -18,11 +18,14 @@ from publicsuffixlist import PublicSuffixList
 #: Longest canonical URL taken, in characters. Servers commonly refuse longer ones (RFC 9110, 4.1).
 MAX_URL_CHARS = 8000
 
-# Steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
+# A site or steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
 _PLAIN = re.compile(
-    r"(?:/|((?:\.\./)++))?((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/)*+[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?)", re.ASCII
+    r"(?:(https?://[^/?#\\\s]++)?/|((?:\.\./)++))?"
+    r"((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/)*+[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?)",
+    re.ASCII,
 )
 _STEPS_UP = 8
+_PLAIN_CHARS = MAX_URL_CHARS // 4  # base and link together; a host in other letters grows when it is written in ASCII
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 
@@ -63,6 +66,12 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
     return href
 
 
+@lru_cache(maxsize=4096)
+def _root_of(site: str) -> str:
+    """The canonical form of a site as written, with the slash that its paths begin with. Raises as :class:`Joiner`."""
+    return canonicalise(site + "/")
+
+
 class Joiner:
     """Resolves the links of one page against its canonical base URL, as :func:`canonicalise` would.
 
@@ -83,9 +92,11 @@ class Joiner:
 
     def __call__(self, href: str) -> str:
         plain = _PLAIN.fullmatch(href)
-        if plain is None or len(self._base) + len(href) > MAX_URL_CHARS:
+        if plain is None or len(self._base) + len(href) > _PLAIN_CHARS:
             return canonicalise(href, self._base)
-        up, path = plain.groups()
+        site, up, path = plain.groups()
+        if site is not None:
+            return _root_of(site) + path
         if up is None:
             return (self._root if href[0] == "/" else self._folders[0]) + path
         steps = len(up) // len("../")

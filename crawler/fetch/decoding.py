@@ -14,16 +14,18 @@ from typing import Protocol
 import brotli
 
 try:
-    from isal.isal_zlib import decompressobj as gunzip  # twice as fast as zlib, where there are wheels of it
-    from isal.isal_zlib import error as GunzipError
-except ImportError:
-    from zlib import decompressobj as gunzip
-    from zlib import error as GunzipError
+    from isal import isal_zlib
+except ImportError:  # there is no wheel for this processor
+    isal_zlib = None  # type: ignore[assignment]
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+#: The decoder of gzip, twice as fast as zlib where isal is, and what it raises.
+_gunzip = isal_zlib or zlib
+_BROKEN = (zlib.error, getattr(isal_zlib, "error", zlib.error), zstd.ZstdError)
 
 #: Concatenated members (RFC 1952, 2.2) or frames (RFC 8878, 3.1) taken in one body. More is an attack: each
 #: costs a copy of the bytes that follow it.
@@ -124,7 +126,7 @@ class _Members:
     def _decompress(self, data: bytes, room: int) -> bytes:
         try:
             return self._stream.decompress(data, room)
-        except (GunzipError, zstd.ZstdError):
+        except _BROKEN:
             raise BadCoding(f"the body is not valid {self._name}") from None
 
 
@@ -151,7 +153,7 @@ class _Deflate:
 
 
 def _gzip() -> Decoder:
-    return _Members("gzip", lambda: gunzip(31), b"\x1f\x8b")
+    return _Members("gzip", lambda: _gunzip.decompressobj(31), b"\x1f\x8b")
 
 
 def _zstd() -> Decoder:

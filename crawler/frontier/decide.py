@@ -207,7 +207,8 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),
     )
-    offers = [Offer(link.url, depth, _link_refusal(link, depth, scope)) for link in facts.links]
+    refusals = scope.link_refusals(facts.links, depth)
+    offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]
     target = facts.canonical_url if facts.follow and facts.canonical_url != queued.url else None
     if target is not None:  # the page's main address, as near to the seeds as the page itself
         hops = queued.hops + 1  # a new address at each asking would go on for ever
@@ -251,13 +252,6 @@ def _is_page(queued: Queued, result: Fetched, sitemap: Sitemap) -> bool:
     """
     is_html = sitemap.kind is SitemapKind.UNKNOWN and result.content_type in ("text/html", "application/xhtml+xml")
     return is_html and not queued.url.endswith("/sitemap.xml")
-
-
-def _link_refusal(link: Link, depth: int, scope: Scope) -> str | None:
-    refusal = scope.refusal(link.url, depth)
-    if refusal is None and not link.follow:
-        return 'nofollow: linked only with rel="nofollow"'
-    return refusal
 
 
 def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetrySettings) -> Outcome:

@@ -59,19 +59,18 @@ def after_answer(pace: Pace, answer: FetchResult, crawl_delay_s: float | None, s
     """
     backoff_s = _backoff(pace.backoff_s, answer, settings)
     took_s = answer.finished_at - answer.started_at
-    pauses = [
-        (settings.delay_s, "delay"),
-        (
-            min(settings.slow_factor * took_s, settings.slow_cap_s),
-            f"{settings.slow_factor:g} times its last response time",
-        ),
-        (_crawl_delay(crawl_delay_s, settings), "Crawl-delay"),
-        (backoff_s, "back-off after " + _trouble(answer) if backoff_s else ""),
-    ]
+    pause_s, waits_for = settings.delay_s, "delay"
+    slow_s = min(settings.slow_factor * took_s, settings.slow_cap_s)
+    if slow_s > pause_s:
+        pause_s, waits_for = slow_s, f"{settings.slow_factor:g} times its last response time"
+    if crawl_delay_s is not None and (asked_s := _crawl_delay(crawl_delay_s, settings)) > pause_s:
+        pause_s, waits_for = asked_s, "Crawl-delay"
+    if backoff_s > pause_s:
+        pause_s, waits_for = backoff_s, "back-off after " + _trouble(answer)
     if isinstance(answer, Failed | Redirected):
-        asked_s = retry_after_s(answer.headers, answer.finished_at)
-        pauses.append((asked_s or 0.0, f"Retry-After of a {answer.status}"))
-    pause_s, waits_for = max(pauses, key=lambda p: p[0])
+        asked_s = retry_after_s(answer.headers, answer.finished_at) or 0.0
+        if asked_s > pause_s:
+            pause_s, waits_for = asked_s, f"Retry-After of a {answer.status}"
     return Pace(answer.finished_at + pause_s, pause_s, backoff_s, waits_for)
 
 

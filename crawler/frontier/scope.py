@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
+from crawler.model import Link
 from crawler.url import host_of, registrable_domain, split
 
 _LINKS_KEPT = 16_384
@@ -86,6 +87,17 @@ class Scope:
         if self.settings.max_depth is not None and depth > self.settings.max_depth:
             return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
         return trap
+
+    def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[str | None]:
+        """:meth:`refusal` of each link of a page, ``nofollow`` heeded."""
+        refusals_of = self._refusals_of
+        max_depth = self.settings.max_depth
+        too_deep = max_depth is not None and depth > max_depth
+        for url, _, _, follow in links:
+            refused, trap = refusals_of(url, False)
+            if refused is None and (too_deep or trap):
+                refused = self.refusal(url, depth)
+            yield 'nofollow: linked only with rel="nofollow"' if refused is None and not follow else refused
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[str | None, str | None]:
         """Why ``url`` is refused at any depth: for where it is, and else for what it looks like."""

@@ -89,6 +89,12 @@ class Gate:
         finally:
             self._idle.discard(task)
 
+    async def _acquire(self, lock: asyncio.Lock | asyncio.Semaphore) -> None:
+        if self._closed or lock.locked():
+            await self.idle(lock.acquire())
+        else:
+            await lock.acquire()  # at once
+
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
         self._groups.setdefault(group, _Group(pace)).users += 1
@@ -147,11 +153,11 @@ class Gate:
         ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
         """
         live = self._groups[warrant.group]
-        await self.idle(live.turn.acquire())
+        await self._acquire(live.turn)
         try:
             while (wait_s := live.pace.next_at - self._clock.now()) > 0:
                 await self.idle(self._clock.sleep(wait_s))
-            await self.idle(self._slots.acquire())
+            await self._acquire(self._slots)
             try:
                 started_at = self._clock.now()
                 if started_at >= warrant.valid_until:

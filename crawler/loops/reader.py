@@ -4,21 +4,22 @@ Tree construction as the HTML Standard prescribes it is quadratic in places, and
 interrupted: 0.5 MB of nested ``<div>`` take it 40 s. :func:`crawler.page.guard.is_light` tells the many
 pages that cannot do harm; the few others go to a child, which has one second for each.
 
-The child is this module run as a program: pickled arguments of :func:`read_page` come in on standard
-input, each with its length before it, and pickled :class:`PageFacts` go out.
+The child is :mod:`crawler.loops.page_process`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import select
-import struct
 import subprocess
 import sys
 import threading
-from typing import Any, BinaryIO
+from typing import Any
 
+from crawler.loops import page_process
+from crawler.loops.page_process import receive, send
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.page.guard import is_light
 from crawler.page.html import header_facts, read_page, unread_page
@@ -26,9 +27,9 @@ from crawler.page.html import header_facts, read_page, unread_page
 #: What the child may take for one page, in seconds; an ordinary page of 1 MB takes it 0.05.
 PATIENCE_S = 1.0
 _START_S = 30.0
-_MAX_MEMORY_BYTES = 2 << 30
+# What a tree of megabytes took is given back to the system (glibc; elsewhere it means nothing).
+_LITTLE_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "4194304"}
 _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
-_LENGTH = struct.Struct(">Q")
 
 
 class PageReader:
@@ -82,7 +83,7 @@ class _Child:
         self._closed = threading.Event()
 
     def read(self, body: bytes, charset: str | None, arguments: dict[str, Any]) -> PageFacts:
-        answer = None if self._closed.is_set() else self._ask(pickle.dumps((body, charset, arguments)))
+        answer = None if self._closed.is_set() else self._ask(pickle.dumps((charset, arguments)), body)
         if answer is None:
             return unread_page(f"the parser was given {PATIENCE_S:g} s and did not end", **arguments)
         facts = pickle.loads(answer)
@@ -100,15 +101,16 @@ class _Child:
             process.kill()
             process.communicate()
 
-    def _ask(self, question: bytes) -> bytes | None:
+    def _ask(self, about: bytes, body: bytes) -> bytes | None:
         """The child's answer; ``None`` where it took too long or died, and was replaced."""
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            _write(process.stdin, question)
+            send(process.stdin, about)
+            send(process.stdin, body)
             if select.select([process.stdout], [], [], PATIENCE_S)[0]:
-                return _read(process.stdout)
+                return receive(process.stdout)
         except (OSError, EOFError):
             pass  # it died: out of memory, most likely
         self._stop()
@@ -116,54 +118,14 @@ class _Child:
 
     def _start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-m", page_process.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=os.environ | _LITTLE_MEMORY,
             start_new_session=True,  # Ctrl-C is for the crawler, which ends its child itself
         )
         self._process = process
         assert process.stdout is not None
         if select.select([process.stdout], [], [], _START_S)[0]:
-            _read(process.stdout)  # its greeting: from here on, its time is the page's
+            receive(process.stdout)  # its greeting: from here on, its time is the page's
         return process
-
-
-def _write(stream: BinaryIO | Any, message: bytes) -> None:
-    stream.write(_LENGTH.pack(len(message)))
-    stream.write(message)
-    stream.flush()
-
-
-def _read(stream: BinaryIO | Any) -> bytes:
-    """One message. Raises :class:`EOFError` where the other side has gone."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    body = stream.read(_LENGTH.unpack(head)[0])
-    assert isinstance(body, bytes)
-    return body
-
-
-def _bound_memory() -> None:
-    """A page of 100 kB can make a tree of gigabytes: the child dies of it, nothing else does."""
-    try:
-        import resource
-    except ImportError:
-        return  # no such bound on this system
-    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
-
-
-def _serve() -> None:
-    _bound_memory()
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    _write(answers, b"ready")
-    while True:
-        try:
-            body, charset, arguments = pickle.loads(_read(questions))
-        except EOFError:
-            return
-        _write(answers, pickle.dumps(read_page(body, charset=charset, **arguments)))
-
-
-if __name__ == "__main__":
-    _serve()

@@ -67,6 +67,9 @@ _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"<meta[\s/][^>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
 
 
+_PIECE_BYTES = 1 << 18
+
+
 def encoding_of(label: str) -> str | None:
     """The Encoding Standard's name for a label, ``None`` where it knows none (4.2, "get an encoding")."""
     return _LABELS.get(label.strip("\t\n\f\r \"'").lower())
@@ -97,12 +100,15 @@ def _from_meta(head: bytes) -> str | None:
     return None
 
 
-def _is_utf8(body: bytes) -> bool:
-    """Valid, but for a last character that may be cut."""
+def _is_utf8(body: bytes, *, whole: bool = False) -> bool:
+    """Valid, but for a last character that may be cut where it need not be ``whole``."""
     if body.isascii():
         return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        codecs.utf_8_decode(body, "strict", False)
+        for start in range(0, len(body), _PIECE_BYTES):  # the text of a page of megabytes is never in memory whole
+            decoder.decode(body[start : start + _PIECE_BYTES])
+        decoder.decode(b"", whole)
     except UnicodeDecodeError:
         return False
     return True
@@ -110,8 +116,5 @@ def _is_utf8(body: bytes) -> bool:
 
 def _transcode(body: bytes, name: str) -> bytes:
     if name == "utf-8":
-        if body.isascii():
-            return body
-        text = body.decode("utf-8", "replace")
-        return text.encode() if "\ufffd" in text else body
+        return body if _is_utf8(body, whole=True) else body.decode("utf-8", "replace").encode()
     return body.decode(_CODECS[name], "replace").encode("utf-8", "replace")

@@ -40,6 +40,8 @@ _ALL_ELSE = bytes(set(range(256)).difference(b"=\"'>"))
 def is_light(page: bytes) -> bool:
     """Whether parsing ``page`` takes half a second at the very most."""
     tags = page.count(b"<")
+    if tags * tags <= 4 * MAX_REOPENED and len(page) <= FREE_BYTES:
+        return True  # too few for any of it
     starts = tags - page.count(b"</")
     if len(page) > MAX_BYTES or starts > MAX_TAGS or starts * tags > MAX_SEARCHED:
         return False

@@ -64,11 +64,8 @@ class TurnTaker:
         offers: dict[str, tuple[Offer, int | None]] = {}
         for outcome in outcomes:
             for offer in outcome.offers:
-                best = offers.get(offer.url)
-                if best is None or (best[0].refusal is not None, best[0].depth) > (
-                    offer.refusal is not None,
-                    offer.depth,
-                ):
+                known = offers.get(offer.url)
+                if known is None or _is_better(offer, known[0]):
                     offers[offer.url] = (offer, outcome.queued.id)
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
@@ -241,6 +238,13 @@ def _in_turn(batches: list[list[Queued]], now: float, pause_s: float) -> list[Qu
     first = int(now // max(1.0, pause_s)) % len(batches)
     rounds = zip_longest(*batches[first:], *batches[:first])
     return [queued for urls in rounds for queued in urls if queued is not None]
+
+
+def _is_better(offer: Offer, best: Offer) -> bool:
+    """An offer that is not refused, or else one that is nearer to the seeds."""
+    if (offer.refusal is None) is (best.refusal is None):
+        return offer.depth < best.depth
+    return offer.refusal is None
 
 
 def _heed_sitemap(outcome: Outcome, offers: dict[str, tuple[Offer, int | None]]) -> None:

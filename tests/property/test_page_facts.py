@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model import PageFacts, Reading
+from crawler.page.charset import to_utf8
 from crawler.page.directives import directives, x_robots_tag
 from crawler.page.html import read_page
-from crawler.page.charset import to_utf8
 from crawler.url import canonicalise
 
 READINGS = st.sampled_from(list(Reading))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import string
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.url import (
     MAX_URL_CHARS,
+    Joiner,
     NotCrawlable,
     canonicalise,
     host_of,
@@ -48,6 +49,27 @@ def test_only_not_crawlable_is_raised_and_what_is_canonical_stays_so(text: str, 
         assert len(url) <= MAX_URL_CHARS
         assert url.isascii()
         assert not set(url) & set("# \t\r\n\x00")
+
+
+hrefs = st.lists(
+    st.sampled_from(["../", "./", "/", "//", "a", "b.html", ".", "..", ".x", "x.", "~", "%2e", "?", "q=1", "\\", ":",
+                     " ", "é", "http://", "https:", "a.test", "A.TEST", ":80", ":8080", "u@", "1.2"])
+    | st.text(string.printable.replace("#", ""), max_size=3),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+@given(hrefs, texts)
+@example("../../a", "http://a.test/b/c")
+@example("../a/b.html", "http://a.test/x/y/z?q=/w/")
+def test_a_link_is_joined_as_the_standard_joins_it(href: str, page: str) -> None:
+    base = canonical_or_none(page, "http://a.test:8080/b/c/d.html?e")
+    if base is not None:
+        try:
+            joined = Joiner(base)(href)
+        except NotCrawlable:
+            joined = None
+        assert joined == canonical_or_none(href, base)
 
 
 @given(texts, bases)

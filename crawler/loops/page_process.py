@@ -1,0 +1,61 @@
+"""The process in which heavy pages are read, so that it can be killed: ``python -m crawler.loops.page_process``.
+
+The pickled arguments of :func:`crawler.page.html.read_page` and then the page come in on standard input, each with its
+length before it; pickled :class:`crawler.model.PageFacts` go out. What it imports is all the memory it takes while it
+waits, so asyncio is not among it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import sys
+from typing import Any, BinaryIO
+
+from crawler.page.html import read_page
+
+_MAX_MEMORY_BYTES = 2 << 30
+_LENGTH = struct.Struct(">Q")
+
+
+def send(stream: BinaryIO | Any, message: bytes) -> None:
+    """Send a message."""
+    stream.write(_LENGTH.pack(len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def receive(stream: BinaryIO | Any) -> bytes:
+    """The next message. Raises :class:`EOFError` where the other side has gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    body = stream.read(_LENGTH.unpack(head)[0])
+    assert isinstance(body, bytes)
+    return body
+
+
+def _bound_memory() -> None:
+    """A page of 100 kB can make a tree of gigabytes: the child dies of it, nothing else does."""
+    try:
+        import resource
+    except ImportError:
+        return  # no such bound on this system
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
+
+
+def _serve() -> None:
+    _bound_memory()
+    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    send(answers, b"ready")
+    while True:
+        try:
+            charset, arguments = pickle.loads(receive(questions))
+            facts = read_page(receive(questions), charset=charset, **arguments)
+        except EOFError:
+            return
+        send(answers, pickle.dumps(facts))
+
+
+if __name__ == "__main__":
+    _serve()
