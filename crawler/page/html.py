@@ -38,6 +38,8 @@ MAX_TITLES = 16
 _SAYING = "a[href],area[href],link[href],base[href],meta[content],title,frame[src],iframe[src]"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
+# Numbers of tags are cheaper to read than names, and the same in every document.
+_ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").css("a,area"))
 _DOCUMENT_STATES = ("STATIC", "DYNAMIC")
 
 
@@ -113,13 +115,16 @@ class _Tags:
         self.metas: list[tuple[str, str]] = []  # name in lower case, content
         self.title: str | None = None
         self._titles = 0
-        add = self.links.add
+        settled = self.links.settled
         for node in LexborHTMLParser(text, options=_OPTIONS).css(_SAYING):
             attributes = node.attributes
+            if node.tag_id in _ANCHORS:  # nearly all of them, and most of these say nothing new
+                href = attributes["href"] or ""
+                if href.partition("#")[0] not in settled:
+                    self.links.add(href, attributes.get("rel") or "", node)
+                continue
             tag = node.tag
-            if tag == "a" or tag == "area":
-                add(attributes["href"] or "", attributes.get("rel") or "", node)
-            elif tag == "link":
+            if tag == "link":
                 self._link(attributes["href"] or "", (attributes.get("rel") or "").lower().split())
             elif tag == "meta":
                 self._meta(attributes)
@@ -128,7 +133,7 @@ class _Tags:
             elif tag == "base":
                 self.base = attributes["href"] if self.base is None else self.base
             else:
-                add(attributes["src"] or "", tag or "", None)
+                self.links.add(attributes["src"] or "", tag or "", None)
 
     def _link(self, href: str, rel: list[str]) -> None:
         if "canonical" in rel:

@@ -20,7 +20,6 @@ MAX_LINKS = 50_000
 MAX_JOINED_CHARS = 20_000_000
 MAX_ANCHOR_NODES = 64
 _OURS = ("http://", "https://")
-_ONLY_CHILDREN = 3  # <a><code><span>text</span></code></a> is read without a walk
 MAX_REL_CHARS = 200
 MAX_SCHEMES = 32
 MAX_SCHEME_CHARS = 32
@@ -28,7 +27,6 @@ MAX_SCHEME_CHARS = 32
 #: A link as written: its rel, and its anchor text.
 Use = tuple[str, str]
 
-# The parser numbers tags the same in every document, and numbers are cheaper to read than names.
 _SILENT = frozenset(node.tag_id for node in LexborHTMLParser("<script></script><style></style>").css("script,style"))
 _REFRESH = re.compile(r"\s*+[\d.]++(?=[\s;,])\s*+[;,]?\s*+(?:url\s*+=\s*+)?(.*)", re.IGNORECASE | re.DOTALL)
 _HEADER_LINK = re.compile(
@@ -40,21 +38,18 @@ _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^
 class LinkTable:
     """Links in the order of their first use; ``note`` says in words if some were left out."""
 
-    __slots__ = ("_keep_anchor_chars", "_settled", "_uses", "note")
+    __slots__ = ("_keep_anchor_chars", "_uses", "note", "settled")
 
     def __init__(self, keep_anchor_chars: int) -> None:
         self._keep_anchor_chars = keep_anchor_chars
         self._uses: dict[str, list[Use]] = {}
-        self._settled: set[str] = set()  # targets of which no further use could say anything new
+        self.settled: set[str] = set()  # targets without fragment of which no further use could say anything new
         self.note = ""
 
     def add(self, href: str, rel: str, node: LexborNode | None) -> None:
         """Take a link as written, and the element that holds its anchor text. One that is only a fragment is none."""
-        if "#" in href:
-            href = href[: href.index("#")]
-            if not href.strip():
-                return
-        if href in self._settled:
+        href, fragment, _ = href.partition("#")
+        if href in self.settled or (fragment and not href.strip()):
             return
         uses = self._uses.get(href)
         if uses is None:
@@ -64,7 +59,7 @@ class LinkTable:
             uses = self._uses[href] = []
         anchor = "" if node is None else anchor_text(node, self._keep_anchor_chars)
         if not uses and anchor and "nofollow" not in rel.lower() and (":" not in href or href.startswith(_OURS)):
-            self._settled.add(href)  # (the uses of other schemes are counted)
+            self.settled.add(href)  # (the uses of other schemes are counted)
         uses.append((rel, anchor))
 
     def resolve(self, base: str) -> tuple[tuple[Link, ...], dict[str, int]]:
@@ -114,12 +109,12 @@ def _link(url: str, uses: list[Use]) -> Link:
 def anchor_text(node: LexborNode, keep_chars: int) -> str:
     """The text of a link, white space collapsed; where it has none, the ``alt`` of its images (or of the area)."""
     only = node.first_child
-    for _ in range(_ONLY_CHILDREN):
-        if only is None or only.next is not None:
-            break
-        if text := only.text_content:
-            return collapse(text, keep_chars) if not _is_silent(only) else ""
-        only = only.first_child
+    if only is not None and only.next is None:
+        inner = only.first_child  # of <a><span>text</span></a>, or else the text itself
+        if inner is None or inner.next is None:
+            text = (inner or only).text_content
+            if text and only.tag_id not in _SILENT:
+                return collapse(text, keep_chars)
     texts: list[str] = []
     for part in islice(node.traverse(include_text=True), MAX_ANCHOR_NODES):
         text = part.text_content
