@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -15,7 +16,8 @@ from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.decide import may_adopt
 from crawler.frontier.scope import Scope
-from crawler.loops.crawl import Crawl, Manners, OnPages
+from crawler.loops.crawl import Crawl, OnPages
+from crawler.loops.manners import Manners
 from crawler.loops.rescope import rescope
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
@@ -66,8 +68,9 @@ async def crawl_session(
             # The settings are noted last: a crash before that, and the next run looks at all of it again.
             await rescope(store, scope, asdict(settings), clock.now(), new_seeds=bool(fresh))
             await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
+            if fresh or await store.last_settings() != json.loads(json.dumps(asdict(settings))):
+                await store.prepare(settings.crawl.max_pages_per_site)  # else every turn has left it right
             await store.start_run(asdict(settings), clock.now())
-            await store.prepare(settings.crawl.max_pages_per_site)
             yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
     finally:
         await store.close()
@@ -139,6 +142,8 @@ def _may_contact(settings: Settings, host: str) -> bool:
 
 
 def _require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+    if settings.identity.contact:
+        return
     outside = next((url for url in seeds if not _may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(

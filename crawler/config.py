@@ -20,7 +20,7 @@ from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
-from crawler.loops.crawl import CrawlSettings
+from crawler.loops.manners import CrawlSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
 

@@ -132,8 +132,15 @@ def port_of(site: str) -> int:
 
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:
     """The IP address that ``host`` is, or ``None`` where it is a name."""
+    if ":" not in host and not host[-1:].isdigit():
+        return None  # at once: most hosts are names
+    return _address(host)
+
+
+@lru_cache(maxsize=4096)
+def _address(text: str) -> IPv4Address | IPv6Address | None:
     try:
-        return ip_address(host)
+        return ip_address(text)
     except ValueError:
         return None
 

@@ -16,18 +16,18 @@ from crawler.frontier.decide import (
     Fetch,
     Outcome,
     Queued,
-    RetrySettings,
     after_fetch,
     before_fetch,
     may_adopt,
 )
-from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.manners import Manners
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
-from crawler.loops.robots import RobotsKeeper, RobotsNeeds
+from crawler.loops.robots import RobotsKeeper
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
 from crawler.url import split
@@ -36,33 +36,12 @@ _BATCH = 200  # outcomes in one transaction, when they come fast
 _CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
 _BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
-_POLL_S = 1.0  # how often to look for groups whose pause is over, when nothing else happens
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
+_CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claimed
+_CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
+_CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlSettings:
-    """Limits of a crawl. ``None`` is no limit. Pages are counted over all runs on the store."""
-
-    concurrency: int = 64
-    max_pages: int | None = None
-    max_pages_per_site: int | None = None
-    max_time_s: float | None = None
-    max_body_bytes: int = 10 * 1024 * 1024
-    sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
-    claimed_groups: int = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Manners:
-    """Everything the rules need to know of this crawl."""
-
-    crawl: CrawlSettings
-    politeness: PolitenessSettings
-    retry: RetrySettings
-    robots: RobotsNeeds
 
 
 @dataclass(slots=True)
@@ -112,6 +91,7 @@ class Crawl:
         self._pages_left: int | None = None
         self._stopping: str | None = None
         self._hurried = False
+        self._crowded_until = 0.0
         self._failure: BaseException | None = None
 
     async def run(self) -> str:
@@ -170,7 +150,7 @@ class Crawl:
         if ready is None:
             return await self._nothing_left()
         self.progress.idle_for = ready
-        await self._woken(max(0.0, ready.until - self._clock.now() - HORIZON_S))
+        await self._woken(max(0.0, ready.until - self._clock.now() - self._horizon_s()))
         self.progress.idle_for = None
         return None
 
@@ -190,7 +170,7 @@ class Crawl:
                 if left_s <= 0:
                     return
                 await self._woken(left_s)
-            elif not await self._woken(_POLL_S if self._room() else None):
+            elif not await self._woken(self._horizon_s() if self._room() else None):
                 return
         if self._hurried and any(self.gate.in_flight(group) for group, _ in self._workers.values()):
             await self._clock.sleep(_GATHER_S)
@@ -215,8 +195,9 @@ class Crawl:
         crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
         limits = Limits(
-            groups=self._room(),
+            groups=min(self._room(), _CLAIMED_AT_ONCE),
             urls_per_group=50 if delay_s < 0.5 else 10,
+            horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
         )
@@ -229,10 +210,25 @@ class Crawl:
                 waiter.set_result(robots_id)
         for claim in result.claims:
             self._start(claim)
+        if len(result.claims) == limits.groups > 0:
+            self._hurry()  # for the others
+            if self._room() == 0:
+                self._crowded_until = now + _CROWDED_S
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
+
+    def _hold_s(self) -> float:
+        """For how long a claimed group may wait for its next request, in seconds.
+
+        Where there are more groups than may be claimed, one that waits would keep another from its turn.
+        """
+        return _CROWDED_HOLD_S if self._clock.now() < self._crowded_until else _HOLD_S
+
+    def _horizon_s(self) -> float:
+        """How long before its time a group may be claimed, in seconds."""
+        return min(HORIZON_S, self._hold_s())
 
     def _room(self) -> int:
         if self._stopping is not None or self._spent():
@@ -269,9 +265,12 @@ class Crawl:
             pending.since = self._clock.now()
             self._wake.set()
         if hurry or len(pending.outcomes) >= _BATCH or pending.bytes >= _BATCH_BYTES:
-            self._hurried = True
-            self._wake.set()
+            self._hurry()
         return pending
+
+    def _hurry(self) -> None:
+        self._hurried = True
+        self._wake.set()
 
     def _log(self, row: RequestRow, group: str, pace: Pace) -> None:
         pending = self._news(hurry=pace.backoff_s > 0 or row.retry_after_s is not None)
@@ -326,7 +325,7 @@ class Crawl:
         for queued in claim.urls:
             if not self._uncrowded.is_set():
                 await self.gate.idle(self._uncrowded.wait())
-            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > _HOLD_S:
+            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > self._hold_s():
                 return
             if queued.site_id in deferred:
                 continue
@@ -336,7 +335,7 @@ class Crawl:
             copy = await self._robots.in_force(site, claim.group)
             if copy.action is RobotsAction.DEFER:
                 deferred.add(queued.site_id)
-            elif self._stopping is None and self.gate.wait_s(claim.group) <= _HOLD_S:
+            elif self._stopping is None and self.gate.wait_s(claim.group) <= self._hold_s():
                 await self._visit(queued, site, claim.group)
 
     async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:

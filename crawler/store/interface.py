@@ -61,7 +61,7 @@ class RobotsNews:
     sitemaps: tuple[Offer, ...] = ()
 
 
-#: Groups that are ready within this many seconds are claimed already; their workers wait.
+#: Groups that are ready within this many seconds may be claimed already; their workers wait.
 HORIZON_S = 1.0
 
 
@@ -73,6 +73,7 @@ class Limits:
     urls_per_group: int = 50
     pages_per_site: int | None = None
     max_depth: int | None = None
+    horizon_s: float = HORIZON_S
 
 
 @dataclass(slots=True)

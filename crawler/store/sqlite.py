@@ -87,12 +87,12 @@ class SqliteStore:
 
     async def recover(self, now: float) -> None:
         async with self._writing():
-            for _, name, *pace in await every(self._db, self._sql["crashed_groups"]):
-                kept = after_crash(Pace(*pace), self._politeness, now)
-                await self._db.execute(
-                    self._sql["set_pace"], (kept.next_at, kept.pause_s, kept.backoff_s, kept.waits_for, name)
-                )
+            crashed = list(await every(self._db, self._sql["crashed_groups"]))
+            kept = {name: after_crash(Pace(*pace), self._politeness, now) for _, name, *pace in crashed}
+            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in kept.items()]
+            await self._db.executemany(self._sql["set_pace"], rows)
             await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
+            await self._turns.refresh({row[0] for row in crashed}, None)
 
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
@@ -112,8 +112,9 @@ class SqliteStore:
                 url: (Offer(url, 0, refusal, seed=True), None) for url, refusal in urls[start : start + 5000]
             }
             async with self._writing():
-                numbers, _ = await self._offers.take(batch, None)
+                numbers, touched = await self._offers.take(batch, None)
                 await self._db.executemany("UPDATE url SET seed = 1 WHERE id = ?", [(n,) for n in numbers.values()])
+                await self._turns.refresh(touched, None)
 
     async def seeds(self) -> list[str]:
         rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed")
@@ -143,6 +144,7 @@ class SqliteStore:
         async with self._writing():
             await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
             await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
+            await self._turns.refresh(await self._offers.groups(numbers), None)
             self._offers.forget()
 
     async def expire_robots(self, now: float) -> None:
@@ -229,7 +231,9 @@ class SqliteStore:
         return await self._scalar("SELECT count(*) FROM frontier")
 
     async def counts(self) -> Counts:
-        states = {State(row[0]): row[1] for row in await self._every("SELECT state, count(*) FROM url GROUP BY state")}
+        states = {State(row[0]): row[1] for row in await self._every(self._sql["ended_otherwise"])}
+        states[State.QUEUED] = await self.queued_count()
+        states[State.FETCHED] = await self._scalar("SELECT count(*) FROM url") - sum(states.values())
         pages, links, requests, sites = [
             await self._scalar(f"SELECT count(*) FROM {table}") for table in ("page", "link", "request", "site")
         ]

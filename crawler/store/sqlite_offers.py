@@ -112,7 +112,7 @@ class Offers:
         for url, (offer, _) in fresh.items():
             self._recent.put(url, numbers[url], offer.depth if offer.refusal is None else _REFUSED)
         queued += await self._apply(changes, max_depth)
-        return await self._groups(queued)
+        return await self.groups(queued)
 
     async def _compare(
         self, fresh: Mapping[str, tuple[Offer, int | None]], numbers: dict[str, int]
@@ -192,9 +192,9 @@ class Offers:
 
     async def settle(self, changes: dict[int, tuple[Change, int | None]], max_depth: int | None) -> set[int]:
         """Apply entailed changes; returns the groups that have got new work."""
-        return await self._groups(await self._apply(changes, max_depth))
+        return await self.groups(await self._apply(changes, max_depth))
 
-    async def _groups(self, numbers: Iterable[int]) -> set[int]:
+    async def groups(self, numbers: Iterable[int]) -> set[int]:
         sites = list({number >> HASH_BITS for number in numbers})
         if not sites:
             return set()

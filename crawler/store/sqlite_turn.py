@@ -15,7 +15,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind, RobotsAction, RobotsCopy, State
 from crawler.store.connection import every, one
-from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
+from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 
 _UNLIMITED = 1 << 62
@@ -202,13 +202,13 @@ class TurnTaker:
         return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (of_sites,))}
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
-        groups = await every(self._db, self._sql["claimable_groups"], (now + HORIZON_S, limits.groups))
+        groups = await every(self._db, self._sql["claimable_groups"], (now + limits.horizon_s, limits.groups))
         claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:]), {}, []) for row in groups}
         if not claims:
             return []
         ids = json.dumps(list(claims))
         await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
-        horizon = now + HORIZON_S
+        horizon = now + limits.horizon_s
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
         for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
             site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row

@@ -14,8 +14,9 @@ from typing import Any
 from crawler.frontier.decide import RetrySettings, may_adopt
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.loops.crawl import Crawl, CrawlSettings, Manners, OnPages
+from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.gate import Fetcher
+from crawler.loops.manners import CrawlSettings, Manners
 from crawler.loops.rescope import rescope
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import FetchResult, Request

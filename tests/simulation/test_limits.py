@@ -12,7 +12,7 @@ from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.loops import crawl as loop
-from crawler.loops.crawl import CrawlSettings
+from crawler.loops.manners import CrawlSettings
 from crawler.store.interface import Turn, TurnResult
 from crawler.store.sqlite import SqliteStore
 from tests.judge import Manners, violations

@@ -11,7 +11,7 @@ from crawler.demo.pages import Asked, Fault, Hit, Page, Site, first, plain, redi
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.loops.crawl import CrawlSettings
+from crawler.loops.manners import CrawlSettings
 from crawler.robots.response import RobotsSettings
 from tests.judge import Manners, most_at_once, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states

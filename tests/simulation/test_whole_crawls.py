@@ -10,7 +10,7 @@ import pytest
 
 from crawler.demo.pages import Handler, Hit, Page, Site, plain, redirect
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.loops.crawl import CrawlSettings
+from crawler.loops.manners import CrawlSettings
 from tests.judge import Manners, most_at_once, violations
 from tests.simulation.crawls import Found, Jittery, Options, crawl, crawl_for, look, rows
 from tests.simulation.web import SimulatedWeb

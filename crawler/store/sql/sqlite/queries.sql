@@ -238,3 +238,7 @@ UPDATE politeness_group SET visited_by = ? WHERE name = ?;
 -- name: keep_longer_pauses
 -- A run with a longer least pause than the last one's holds to it from the first request on: (pause).
 UPDATE politeness_group SET next_at = next_at - pause_s + ?1, pause_s = ?1 WHERE pause_s < ?1 AND next_at > 0;
+
+-- name: ended_otherwise
+-- By the index url_out alone; a count of all states would sort them in memory.
+SELECT state, count(*) FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state;

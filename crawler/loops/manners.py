@@ -1,0 +1,32 @@
+"""What a crawl is told: its limits, and how it is to behave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawler.frontier.decide import RetrySettings
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.loops.robots import RobotsNeeds
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """Limits of a crawl. ``None`` is no limit. Pages are counted over all runs on the store."""
+
+    concurrency: int = 64
+    max_pages: int | None = None
+    max_pages_per_site: int | None = None
+    max_time_s: float | None = None
+    max_body_bytes: int = 10 * 1024 * 1024
+    sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
+    claimed_groups: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """Everything the rules need to know of this crawl."""
+
+    crawl: CrawlSettings
+    politeness: PolitenessSettings
+    retry: RetrySettings
+    robots: RobotsNeeds

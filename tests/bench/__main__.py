@@ -1,0 +1,104 @@
+"""`python -m tests.bench NAME [options]`: runs a benchmark and prints its figures.
+
+The exit code is 0 whether or not the targets are met: a measurement is not a test. Bad usage gives 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from tests.bench.table import Row, machine, show, write_json
+
+BENCHES = {
+    "cpu": "what a page costs in CPU time and memory, against floors and other crawlers",
+    "growth": "what a URL costs as the frontier grows",
+    "sites": "what many sites cost",
+    "finish": "how a crawl ends",
+    "start": "how long a crawl takes to begin",
+}
+OTHERS = {
+    "all": "each of these; every option goes to those that know it",
+    "web": "builds a web of real pages for `cpu` out of Debian's documentation packages",
+}
+
+
+def module(name: str) -> ModuleType:
+    """Imported when it is wanted: a benchmark asks for what only it needs."""
+    return importlib.import_module(f"tests.bench.{name}")
+
+
+def parser(name: str) -> ArgumentParser:
+    """The options of one benchmark, with the one that all of them share."""
+    made = ArgumentParser(prog=f"python -m tests.bench {name}", description=BENCHES[name], allow_abbrev=False)
+    made.add_argument("--json", type=Path, metavar="FILE", help="also keep the figures here, as JSON")
+    module(name).add_options(made)
+    return made
+
+
+def usage() -> str:
+    texts = BENCHES | OTHERS
+    width = max(map(len, texts))
+    lines = [f"  {name:{width}}  {text}" for name, text in texts.items()]
+    return "\n".join(["usage: python -m tests.bench NAME [--json FILE] [options; see NAME --help]", *lines])
+
+
+def options_of_all(arguments: Sequence[str]) -> dict[str, Namespace]:
+    """Every benchmark's own options; one that none of them knows is bad usage."""
+    parsed = {name: parser(name).parse_known_args(arguments) for name in BENCHES}
+    unknown = set(arguments).intersection(*(set(rest) for _, rest in parsed.values()))
+    if unknown:
+        raise argparse.ArgumentError(None, f"no benchmark knows: {' '.join(sorted(unknown))}")
+    return {name: options for name, (options, _) in parsed.items()}
+
+
+def bench(name: str, options: Namespace) -> list[Row]:
+    print(f"== {name}: {BENCHES[name]}", flush=True)
+    rows: list[Row] = module(name).run(options)
+    show(rows)
+    return rows
+
+
+def run(wanted: dict[str, Namespace]) -> None:
+    """Runs the benchmarks in turn. Of several, one that lacks something is passed over with its reason."""
+    print(", ".join(f"{fact}: {value}" for fact, value in machine().items()))
+    done = []
+    for name, options in wanted.items():
+        try:
+            done.append((name, bench(name, options)))
+        except argparse.ArgumentError as lack:
+            if len(wanted) == 1:
+                raise
+            print(f"passed over: {lack}", file=sys.stderr)
+    file = next(iter(wanted.values())).json
+    if file:
+        write_json(file, done)
+
+
+def main(arguments: Sequence[str]) -> int:
+    name, rest = (arguments[0], arguments[1:]) if arguments else ("", ())
+    if name in ("-h", "--help"):
+        print(usage())
+        return 0
+    try:
+        if name == "web":
+            module("web").main(rest)
+        elif name == "all":
+            run(options_of_all(rest))
+        elif name in BENCHES:
+            run({name: parser(name).parse_args(rest)})
+        else:
+            raise argparse.ArgumentError(None, usage())
+    except argparse.ArgumentError as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

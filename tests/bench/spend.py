@@ -1,0 +1,62 @@
+"""What a command costs: the processor time and the memory of a process and its children. Linux only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLE_S = 0.05
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """How a command ended and what it took."""
+
+    code: int
+    """Its exit code; minus the signal's number where one ended it."""
+    cpu_s: float
+    """User and system time of the process and of the children it waited for."""
+    wall_s: float
+    peak_bytes: int
+    """The highest sum of resident memory over the process and its descendants, looked at every SAMPLE_S."""
+
+
+def spend(command: Sequence[str], folder: Path, output: Path, limit_s: float = 1800) -> Spent:
+    """Runs `command` in `folder` to its end, both its streams into `output`; killed after `limit_s`."""
+    started = time.monotonic()
+    peak = 0
+    with output.open("wb") as sink:
+        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
+        try:
+            # Not rusage's own peak memory: a child starts with that of the process which made it.
+            while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:
+                peak = max(peak, resident_bytes(child.pid))
+                if time.monotonic() - started > limit_s:
+                    child.kill()
+                time.sleep(SAMPLE_S)
+            _, status, usage = ended
+            child.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            child.kill()  # when interrupted; does nothing to a process that has ended
+    wall_s = time.monotonic() - started
+    return Spent(child.returncode, usage.ru_utime + usage.ru_stime, wall_s, peak)
+
+
+def resident_bytes(pid: int) -> int:
+    """The resident memory of a process and its descendants; those that have just ended count nothing."""
+    total = 0
+    todo = [pid]
+    while todo:
+        process = Path("/proc", str(todo.pop()))
+        try:
+            total += int((process / "statm").read_text().split()[1]) * PAGE_BYTES
+            for task in (process / "task").iterdir():
+                todo += map(int, (task / "children").read_text().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total

@@ -1,0 +1,131 @@
+"""Big stores for the benchmarks, filled in bulk with the rows that a crawl would have left.
+
+Site ``n`` is ``http://s<n>.test:8099`` with the number ``n + 1`` and ``sizes[n]`` queued URLs. Its start page is a
+seed, its robots.txt has been read and holds for years, its pause is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import re
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from crawler.frontier.politeness import GroupBy, group_name
+from crawler.store.connection import load_queries
+from crawler.store.sqlite import SqliteStore
+from crawler.store.sqlite_offers import url_number
+
+FILLED_AT = 1_750_000_000.0
+"""When the last robots.txt was read, in seconds since the epoch: before any time at which a store is used."""
+
+#: Of every site: a server for them has to listen here.
+PORT = 8099
+
+_VALID_S = 20 * 366 * 86400.0
+_ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search?\n"
+_ROUNDS = 10  # each adds to every site, so that pages of the file were split as a crawl splits them
+_DIGEST = hashlib.sha256(_ROBOTS).digest()
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    default = Path(tempfile.gettempdir()) / "crawler-bench-stores"
+    parser.add_argument("--stores", type=Path, default=default, metavar="DIR", help=f"made once, kept in [{default}]")
+
+
+def site_name(number: int) -> str:
+    return f"http://s{number}.test:{PORT}"
+
+
+def path_of(number: int) -> str:
+    """The path of a site's page; 0 is its start page."""
+    return f"/section-{number % 97}/some/longer/path/page-{number}.html" if number else "/"
+
+
+def kept(folder: Path, sizes: Sequence[int]) -> Path:
+    """The store of that shape, made where the folder has none yet. It is not to be changed: see :func:`copy`."""
+    shape = hashlib.sha256(repr(tuple(sizes)).encode()).hexdigest()[:8]
+    path = folder / f"{len(sizes)}-sites-{sum(sizes)}-urls-{shape}.db"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(".half")
+        half.unlink(missing_ok=True)
+        _make(half, sizes)
+        half.rename(path)
+    return path
+
+
+def copy(store: Path, folder: Path, name: str) -> Path:
+    """A copy to be crawled into."""
+    to = folder / name
+    subprocess.run(["cp", "--reflink=auto", store, to], check=True)
+    return to
+
+
+def peak_mb(process: int) -> float:
+    """The most memory that a running process has had resident, in MB, by its number (Linux); 0 once it has ended.
+
+    What ``getrusage`` says of it begins with the memory of the process that started it.
+    """
+    status = Path(f"/proc/{process}/status").read_text()
+    found = re.search(r"^VmHWM:\s*([0-9]+) kB", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def _make(path: Path, sizes: Sequence[int]) -> None:
+    asyncio.run(_open(path))
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -1048576;")
+    _add_sites(db, len(sizes))
+    sql = load_queries()
+    insert = "INSERT OR IGNORE" + sql["insert_url"].removeprefix("INSERT")  # of two with one hash, there is the first
+    enqueue = "INSERT OR IGNORE" + sql["enqueue"].removeprefix("INSERT")
+    for turn in range(_ROUNDS):
+        for site, size in enumerate(sizes, 1):
+            rows = list(_urls(site, range(turn, size, _ROUNDS)))
+            db.executemany(insert, rows)
+            db.executemany(enqueue, [row[:1] for row in rows])
+        db.commit()
+    db.close()
+    asyncio.run(_open(path))
+
+
+async def _open(path: Path) -> None:
+    """Make the store, or find out when its groups are ready."""
+    store = await SqliteStore.open(path)
+    await store.prepare(None)
+    await store.close()
+    Path(f"{path}.lock").unlink(missing_ok=True)
+
+
+def _add_sites(db: sqlite3.Connection, count: int) -> None:
+    names = [site_name(number) for number in range(count)]
+    asked_at = [FILLED_AT - 3600 * (number * 7919 % count) / count for number in range(count)]  # in no order
+    db.execute("INSERT INTO robots_text (id, sha256, body) VALUES (1, ?, ?)", (_DIGEST, _ROBOTS))
+    db.executemany(
+        "INSERT INTO politeness_group (id, name, next_at, pause_s, waits_for) VALUES (?, ?, ?, 1, 'delay')",
+        [(n, group_name(name, GroupBy.HOST), at) for n, (name, at) in enumerate(zip(names, asked_at, strict=True), 1)],
+    )
+    db.executemany(
+        "INSERT INTO robots_copy (id, site_id, text_id, action, status, fetched_at, valid_from, valid_until) "
+        "VALUES (?1, ?1, 1, 'parse', '200', ?2, ?2, ?3)",
+        [(n, at - 1, at + _VALID_S) for n, at in enumerate(asked_at, 1)],
+    )
+    db.executemany(
+        "INSERT INTO site (id, name, group_id, robots_id) VALUES (?1, ?2, ?1, ?1)",
+        list(enumerate(names, 1)),
+    )
+
+
+def _urls(site: int, pages: Sequence[int]) -> Iterator[tuple[object, ...]]:
+    """Rows as ``insert_url`` takes them: one link below the start page, which is a seed."""
+    seed = url_number(site, "/")
+    for page in pages:
+        path = path_of(page)
+        found_on = seed if page else None
+        yield url_number(site, path), path, "queued", "", min(page, 1), found_on, 0, page == 0, "page", None
