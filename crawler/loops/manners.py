@@ -19,7 +19,7 @@ class CrawlSettings:
     max_time_s: float | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
-    claimed_groups: int = 1000
+    claimed_groups: int = 2000
 
 
 @dataclass(frozen=True, slots=True)
