@@ -17,6 +17,7 @@ from crawler.fetch.resolver import address_for
 from crawler.frontier.decide import may_adopt
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
+from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.rescope import rescope
 from crawler.loops.robots import RobotsNeeds
@@ -80,7 +81,8 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
     """Run a crawl and note in the store why it ended."""
     ended_by = "a failure"
     try:
-        ended_by = await crawl.run()
+        async with measured(crawl.progress):
+            ended_by = await crawl.run()
         if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
             await store.find_content_mirrors(clock.now())
     except StoreError:

@@ -201,7 +201,16 @@ class Crawl:
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
         )
-        turn = Turn(now, limits, pending.outcomes, pending.requests, pending.robots, pending.paces, pending.released)
+        turn = Turn(
+            now,
+            limits,
+            pending.outcomes,
+            pending.requests,
+            pending.robots,
+            pending.paces,
+            pending.released,
+            self.progress.worst_lag_s,
+        )
         result = await self._store.turn(turn)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():

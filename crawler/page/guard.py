@@ -39,14 +39,15 @@ _ALL_ELSE = bytes(set(range(256)).difference(b"=\"'>"))
 
 def is_light(page: bytes) -> bool:
     """Whether parsing ``page`` takes half a second at the very most."""
+    if len(page) > MAX_BYTES:
+        return False
     tags = page.count(b"<")
-    if tags * tags <= 4 * MAX_REOPENED and len(page) <= FREE_BYTES:
-        return True  # too few for any of it
-    starts = tags - page.count(b"</")
-    if len(page) > MAX_BYTES or starts > MAX_TAGS or starts * tags > MAX_SEARCHED:
-        return False
-    if starts * starts > 4 * MAX_REOPENED and not _few_reopened(page, starts):
-        return False
+    if tags * tags > 4 * MAX_REOPENED:  # fewer are too few for any of it
+        starts = tags - page.count(b"</")
+        if starts > MAX_TAGS or starts * tags > MAX_SEARCHED:
+            return False
+        if starts * starts > 4 * MAX_REOPENED and not _few_reopened(page, starts):
+            return False
     return len(page) <= FREE_BYTES or _few_attributes(page)
 
 

@@ -98,6 +98,8 @@ def render(status: Status, console: Console) -> None:
     ]
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run)))
+        if status.last_run["worst_lag_s"] is not None:
+            rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
     if status.excluded_for:
         rows.append(("Excluded", counted(status.excluded_for)))
     if status.failed_for:

@@ -87,6 +87,7 @@ class Turn:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
+    worst_lag_s: float = 0.0  # of the event loop in this run
 
 
 @dataclass(slots=True)

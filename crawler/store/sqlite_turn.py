@@ -29,6 +29,7 @@ class TurnTaker:
         self._sql = queries
         self._offers = offers
         self._run_id = run_id
+        self._worst_lag_s = 0.0
 
     async def take(self, turn: Turn) -> TurnResult:
         touched = set(turn.released)
@@ -50,6 +51,9 @@ class TurnTaker:
             await self._db.executemany(self._sql["set_pace"], rows)
         if turn.released:
             await self._db.execute(self._sql["release_groups"], (json.dumps(turn.released),))
+        if turn.worst_lag_s > self._worst_lag_s:
+            self._worst_lag_s = turn.worst_lag_s
+            await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
         await self.refresh(touched, turn.limits.pages_per_site)
         claims = await self._claim(turn.now, turn.limits) if turn.limits.groups > 0 else []
         return TurnResult(claims, robots_ids)

@@ -1,0 +1,32 @@
+"""How late the event loop comes to what is due: whatever holds it up delays every site at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from crawler.loops.progress import Progress
+
+_EVERY_S = 0.05
+
+
+@asynccontextmanager
+async def measured(progress: Progress) -> AsyncIterator[None]:
+    """Keep the worst lag in ``progress.worst_lag_s`` while inside: the loop is looked at 20 times a second.
+
+    What is seen is the loop's own work and whatever else the machine has to do.
+    """
+    meter = asyncio.create_task(_measure(progress))
+    try:
+        yield
+    finally:
+        meter.cancel()
+
+
+async def _measure(progress: Progress) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _EVERY_S
+        await asyncio.sleep(_EVERY_S)
+        progress.worst_lag_s = max(progress.worst_lag_s, loop.time() - due)
