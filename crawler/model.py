@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import sha256
 from typing import NamedTuple
 
 Headers = tuple[tuple[str, str], ...]
@@ -105,11 +104,6 @@ class Body:
     sha256: bytes
     plain: bytes | None
     gzipped: bytes | None = None
-
-    @classmethod
-    def of(cls, result: Fetched) -> Body:
-        """What came gzipped is kept so: it need not be compressed again."""
-        return cls(sha256(result.body).digest(), result.body if result.gzipped is None else None, result.gzipped)
 
     def decoded(self) -> bytes:
         """The document itself."""

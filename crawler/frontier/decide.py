@@ -13,6 +13,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import assert_never
 
 from crawler.frontier.offers import Offer
@@ -202,7 +203,7 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         content_type=result.content_type,
         fetched_at=result.finished_at,
         facts=facts,
-        body=Body.of(result) if facts.index else None,
+        body=_kept(result) if facts.index else None,
         body_bytes=len(result.body),
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),
@@ -216,6 +217,12 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         offers.append(Offer(target, queued.depth, refusal, hops))
     reason = str(result.status) if facts.index else f"{result.status}, noindex: body and texts not kept"
     return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
+
+
+def _kept(result: Fetched) -> Body:
+    """What came gzipped is kept so: it need not be compressed again."""
+    plain = result.body if result.gzipped is None else None
+    return Body(sha256(result.body).digest(), plain, result.gzipped)
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:

@@ -13,7 +13,7 @@ from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
 from crawler.url import host_of, registrable_domain, split
 
-_LINKS_KEPT = 16_384
+_LINKS_KEPT = 8_192
 _NO_TRAPS = TrapSettings(enabled=False)
 
 

@@ -32,7 +32,7 @@ from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
 from crawler.url import split
 
-_BATCH = 200  # outcomes in one transaction, when they come fast
+_BATCH = 100  # outcomes in one transaction, when they come fast
 _CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
 _BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly

@@ -8,11 +8,15 @@ waits, so asyncio is not among it.
 from __future__ import annotations
 
 import pickle
+import signal
 import struct
 import sys
 from typing import Any, BinaryIO
 
 from crawler.page.html import read_page
+
+#: What a page may take, in seconds of processor time; an ordinary one of 1 MB takes 0.05.
+PATIENCE_S = 0.7
 
 _MAX_MEMORY_BYTES = 2 << 30
 _LENGTH = struct.Struct(">Q")
@@ -44,6 +48,12 @@ def _bound_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
 
 
+def _end_after(seconds: float) -> None:
+    """The system ends this process when it has worked for so long; 0 for never. It cannot be done from within."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
 def _serve() -> None:
     _bound_memory()
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
@@ -51,9 +61,12 @@ def _serve() -> None:
     while True:
         try:
             charset, arguments = pickle.loads(receive(questions))
-            facts = read_page(receive(questions), charset=charset, **arguments)
+            page = receive(questions)
         except EOFError:
             return
+        _end_after(PATIENCE_S)
+        facts = read_page(page, charset=charset, **arguments)
+        _end_after(0)
         send(answers, pickle.dumps(facts))
 
 

@@ -2,7 +2,7 @@
 
 Tree construction as the HTML Standard prescribes it is quadratic in places, and lexbor cannot be
 interrupted: 0.5 MB of nested ``<div>`` take it 40 s. :func:`crawler.page.guard.is_light` tells the many
-pages that cannot do harm; the few others go to a child, which has one second for each.
+pages that cannot do harm; the few others go to a child, which has 0.7 s for each.
 
 The child is :mod:`crawler.loops.page_process`.
 """
@@ -19,13 +19,12 @@ import threading
 from typing import Any
 
 from crawler.loops import page_process
-from crawler.loops.page_process import receive, send
+from crawler.loops.page_process import PATIENCE_S, receive, send
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.page.guard import is_light
 from crawler.page.html import header_facts, read_page, unread_page
 
-#: What the child may take for one page, in seconds; an ordinary page of 1 MB takes it 0.05.
-PATIENCE_S = 1.0
+_WALL_S = 10.0  # for the child's answer, on a machine however busy; it ends itself when it has worked for too long
 _START_S = 30.0
 # What a tree of megabytes took is given back to the system (glibc; elsewhere it means nothing).
 _LITTLE_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "4194304"}
@@ -109,7 +108,7 @@ class _Child:
         try:
             send(process.stdin, about)
             send(process.stdin, body)
-            if select.select([process.stdout], [], [], PATIENCE_S)[0]:
+            if select.select([process.stdout], [], [], _WALL_S)[0]:
                 return receive(process.stdout)
         except (OSError, EOFError):
             pass  # it died: out of memory, most likely

@@ -17,7 +17,7 @@ from crawler.url import split
 
 #: Bits of a URL's number that hash its path; the site's number stands above them.
 HASH_BITS = 39
-_GENERATION = 40_000
+_GENERATION = 20_000
 _SITES_KEPT = 100_000
 _REFUSED = 1 << 30  # the depth remembered for a URL that was refused: any admitted offer beats it
 

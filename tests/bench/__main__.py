@@ -21,6 +21,7 @@ BENCHES = {
     "sites": "what many sites cost",
     "finish": "how a crawl ends",
     "start": "how long a crawl takes to begin",
+    "guard": "what pages cost that were made to tie up the parser",
 }
 OTHERS = {
     "all": "each of these; every option goes to those that know it",

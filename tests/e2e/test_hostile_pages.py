@@ -1,0 +1,36 @@
+"""Pages made to tie up the HTML parser are given up and recorded as such; the crawl goes on beside them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from crawler.demo.pages import Page, plain
+from tests.command import LOOPBACK, crawler
+from tests.web import LoopbackWeb
+
+COUNT = 100_000
+HOSTILE = {
+    "/nested": "<div>" * COUNT,
+    "/attributes": "<p " + "".join(f"a{n}=1 " for n in range(COUNT)) + ">",
+    "/formatting": "".join(f"<p><font size={n}>x" for n in range(COUNT)),
+}
+
+
+def test_hostile_pages_are_given_up_and_their_neighbours_are_read(tmp_path: Path) -> None:
+    index = "<title>Index</title>" + "".join(f"<a href='{path}'>{path}</a>" for path in HOSTILE)
+    pages = {"/": Page(index)} | {path: Page(f"<title>{path}</title>{body}") for path, body in HOSTILE.items()}
+    db = tmp_path / "crawl.db"
+    with LoopbackWeb({"a.test": {"/robots.txt": plain(""), **pages}}) as web:
+        ended = crawler("run", f"http://a.test:{web.port}/", "--db", db, "--delay", "0", *LOOPBACK)
+    assert ended.code == 0
+    with closing(sqlite3.connect(db)) as store:
+        rows = store.execute("SELECT url, title, noindex, nofollow, note FROM pages ORDER BY url").fetchall()
+        (lag_s,) = store.execute("SELECT worst_lag_s FROM run").fetchone()
+    found = {url.partition(str(web.port))[2]: tuple(row) for url, *row in rows}
+    assert found["/"] == ("Index", 0, 0, "")
+    given_up = (None, 1, 1, "not parsed: the parser was given 0.7 s and did not end")
+    assert {path: found[path] for path in HOSTILE} == dict.fromkeys(HOSTILE, given_up)
+    assert lag_s > 0
+    assert "Lag" in crawler("status", "--db", db).out
