@@ -129,7 +129,7 @@ class HttpFetcher:
         _attempts.set(attempts)
         try:
             response = await self._session.get(
-                URL(request.url, encoded=True), headers=self._extra_headers(request), allow_redirects=False
+                URL(request.url, encoded=True), headers=self._extra_headers(request) or None, allow_redirects=False
             )
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, attempts)

@@ -1,0 +1,83 @@
+"""How often the store is asked, which is what a page costs there: per turn, never per page or per link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import aiosqlite.core
+import pytest
+
+from crawler.frontier import offers
+from crawler.model import Link
+from crawler.store import sqlite_offers
+from tests.contract.conftest import sqlite
+from tests.contract.visits import Harness, fetched
+
+A = "http://a.test/"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the database's thread was called."""
+    counted: Counter[str] = Counter()
+    execute = aiosqlite.core.Connection._execute
+
+    async def counting(self: aiosqlite.core.Connection, function: Any, *arguments: Any, **options: Any) -> Any:
+        counted["calls"] += 1
+        return await execute(self, function, *arguments, **options)
+
+    monkeypatch.setattr(aiosqlite.core.Connection, "_execute", counting)
+    return counted
+
+
+async def _calls_of_a_turn(folder: Path, pages: int, links: int, calls: Counter[str]) -> int:
+    folder.mkdir()
+    harness = Harness(sqlite(folder))
+    await harness.reopen()
+    try:
+        await harness.seed(*(f"{A}{n}" for n in range(pages)))
+        (claim,) = await harness.claim()
+        found: list[Link | str] = [f"{A}link/{n}" for n in range(links)]
+        outcomes = [fetched(queued, found, body=b"%d" % queued.id) for queued in claim.urls]
+        calls.clear()
+        await harness.turn(*outcomes)
+        return calls["calls"]
+    finally:
+        await harness.close()
+
+
+async def test_a_turn_costs_as_many_calls_whatever_it_takes_in(tmp_path: Path, calls: Counter[str]) -> None:
+    few = await _calls_of_a_turn(tmp_path / "few", 1, 1, calls)
+    many = await _calls_of_a_turn(tmp_path / "many", 10, 200, calls)
+    assert few == many < 40
+
+
+async def test_a_link_seen_lately_is_weighed_without_asking_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbered: list[str] = []
+    number = sqlite_offers.url_number
+
+    def counting(site_id: int, path: str) -> int:
+        numbered.append(path)
+        return number(site_id, path)
+
+    monkeypatch.setattr(sqlite_offers, "url_number", counting)
+    monkeypatch.setattr(sqlite_offers, "weigh", _unexpected)
+    harness = Harness(sqlite(tmp_path))
+    await harness.reopen()
+    try:
+        await harness.seed(f"{A}1", f"{A}2")
+        (claim,) = await harness.claim()
+        numbered.clear()
+        for queued in claim.urls:
+            await harness.turn(fetched(queued, [f"{A}link/{n}" for n in range(30)], body=b"%d" % queued.id))
+        assert sorted(numbered) == sorted(f"/link/{n}" for n in range(30))  # hashed once, not once for each page
+    finally:
+        await harness.close()
+
+
+def _unexpected(known: offers.Known, offer: offers.Offer) -> None:
+    raise AssertionError(f"{offer.url} was looked up again")
