@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -14,12 +13,11 @@ from crawler.config import Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
-from crawler.frontier.decide import may_adopt
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
-from crawler.loops.rescope import rescope
+from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.store.interface import Store
@@ -61,17 +59,9 @@ async def crawl_session(
                 settings.traps,
                 clock.now(),
             )
-            for site, main_site in await store.main_sites():
-                if may_adopt(site, main_site):
-                    scope.adopt(main_site)
-            await store.recover(clock.now())
             fresh = sorted(set(seeds) - set(known))
-            # The settings are noted last: a crash before that, and the next run looks at all of it again.
-            await rescope(store, scope, asdict(settings), clock.now(), new_seeds=bool(fresh))
-            await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
-            if fresh or await store.last_settings() != json.loads(json.dumps(asdict(settings))):
-                await store.prepare(settings.crawl.max_pages_per_site)  # else every turn has left it right
-            await store.start_run(asdict(settings), clock.now())
+            limit = settings.crawl.max_pages_per_site
+            await begin(store, scope, asdict(settings), fresh, clock.now(), pages_per_site=limit)
             yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
     finally:
         await store.close()

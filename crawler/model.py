@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from crawler.gunzip import gunzip
 
 Headers = tuple[tuple[str, str], ...]
 """Response headers in the order received, names as sent. Read them with :func:`header`."""
@@ -110,7 +111,7 @@ class Body:
         if self.plain is not None:
             return self.plain
         assert self.gzipped is not None
-        return zlib.decompress(self.gzipped, wbits=31)
+        return gunzip(self.gzipped)
 
     def __len__(self) -> int:
         """Bytes held, which may be fewer than the document has."""

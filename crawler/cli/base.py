@@ -153,7 +153,7 @@ def raise_file_limit() -> None:
 def collect_garbage_seldom() -> None:
     """For a long run: a crawl makes hundreds of objects for a page and next to no cycles, so that at Python's own
     thresholds a tenth of its time goes into looking for them."""
-    gc.collect()
+
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 

@@ -13,19 +13,14 @@ from typing import Protocol
 
 import brotli
 
-try:
-    from isal import isal_zlib
-except ImportError:  # there is no wheel for this processor
-    isal_zlib = None  # type: ignore[assignment]
+from crawler import gunzip
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-#: The decoder of gzip, twice as fast as zlib where isal is, and what it raises.
-_gunzip = isal_zlib or zlib
-_BROKEN = (zlib.error, getattr(isal_zlib, "error", zlib.error), zstd.ZstdError)
+_BROKEN: tuple[type[Exception], ...] = (*gunzip.BROKEN, zstd.ZstdError)
 
 #: Concatenated members (RFC 1952, 2.2) or frames (RFC 8878, 3.1) taken in one body. More is an attack: each
 #: costs a copy of the bytes that follow it.
@@ -112,7 +107,7 @@ class _Members:
 
     def is_one_gzip(self) -> bool:
         stream = self._stream
-        return self._name == "gzip" and self._members == 1 and stream.eof and not stream.unused_data
+        return self._name == "gzip" and self._members == 1 and stream.eof and not (stream.unused_data or self._padding)
 
     def _begin_member(self, data: bytes) -> None:
         self._padding = not data.startswith(self._magic[: len(data)])
@@ -153,7 +148,7 @@ class _Deflate:
 
 
 def _gzip() -> Decoder:
-    return _Members("gzip", lambda: _gunzip.decompressobj(31), b"\x1f\x8b")
+    return _Members("gzip", gunzip.member, b"\x1f\x8b")
 
 
 def _zstd() -> Decoder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import assert_never
 
 from crawler.clock import Clock
@@ -25,11 +25,12 @@ from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
+from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
-from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, Turn
+from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
@@ -39,22 +40,10 @@ _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowl
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
 _CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claimed
+_CROWDED_URLS = 2  # a claim is hardly good for more then
 _CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
-
-
-@dataclass(slots=True)
-class _Pending:
-    """What the next turn takes in."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    requests: list[RequestRow] = field(default_factory=list)
-    robots: list[RobotsNews] = field(default_factory=list)
-    paces: dict[str, Pace] = field(default_factory=dict)
-    released: list[int] = field(default_factory=list)
-    since: float | None = None
-    bytes: int = 0  # of the bodies in outcomes
 
 
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -82,7 +71,7 @@ class Crawl:
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
         self._reader = PageReader(manners.robots.token, manners.robots.settings.reading)
-        self._pending = _Pending()
+        self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
@@ -190,27 +179,18 @@ class Crawl:
         return True
 
     async def _turn(self) -> None:
-        pending, self._pending = self._pending, _Pending()
+        pending, self._pending = self._pending, Pending()
         now = self._clock.now()
         crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
         limits = Limits(
             groups=min(self._room(), _CLAIMED_AT_ONCE),
-            urls_per_group=50 if delay_s < 0.5 else 10,
+            urls_per_group=_CROWDED_URLS if self._is_crowded() else 50 if delay_s < 0.5 else 10,
             horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
         )
-        turn = Turn(
-            now,
-            limits,
-            pending.outcomes,
-            pending.requests,
-            pending.robots,
-            pending.paces,
-            pending.released,
-            self.progress.worst_lag_s,
-        )
+        turn = pending.turn(now, limits, self.progress.worst_lag_s)
         result = await self._store.turn(turn)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
@@ -233,7 +213,10 @@ class Crawl:
 
         Where there are more groups than may be claimed, one that waits would keep another from its turn.
         """
-        return _CROWDED_HOLD_S if self._clock.now() < self._crowded_until else _HOLD_S
+        return _CROWDED_HOLD_S if self._is_crowded() else _HOLD_S
+
+    def _is_crowded(self) -> bool:
+        return self._clock.now() < self._crowded_until
 
     def _horizon_s(self) -> float:
         """How long before its time a group may be claimed, in seconds."""
@@ -267,7 +250,7 @@ class Crawl:
 
     # --- news from the workers ----------------------------------------------------------------
 
-    def _news(self, *, hurry: bool = False) -> _Pending:
+    def _news(self, *, hurry: bool = False) -> Pending:
         """The pending turn, to be added to; wakes the heartbeat where that is due."""
         pending = self._pending
         if pending.since is None:
@@ -341,10 +324,13 @@ class Crawl:
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
             site = claim.sites[queued.site_id]
+            known = site.copy
             copy = await self._robots.in_force(site, claim.group)
+            # What was just asked for is waited with: at this group's next turn it might have run out again.
+            hold_s = self._hold_s() if copy is known else _HOLD_S
             if copy.action is RobotsAction.DEFER:
                 deferred.add(queued.site_id)
-            elif self._stopping is None and self.gate.wait_s(claim.group) <= self._hold_s():
+            elif self._stopping is None and self.gate.wait_s(claim.group) <= hold_s:
                 await self._visit(queued, site, claim.group)
 
     async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:

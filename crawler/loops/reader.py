@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import select
+import selectors
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import IO, Any
 
 from crawler.loops import page_process
 from crawler.loops.page_process import PATIENCE_S, receive, send
@@ -84,7 +84,7 @@ class _Child:
     def read(self, body: bytes, charset: str | None, arguments: dict[str, Any]) -> PageFacts:
         answer = None if self._closed.is_set() else self._ask(pickle.dumps((charset, arguments)), body)
         if answer is None:
-            return unread_page(f"the parser was given {PATIENCE_S:g} s and did not end", **arguments)
+            return unread_page(f"the parser did not end within {PATIENCE_S:g} s, or ran out of memory", **arguments)
         facts = pickle.loads(answer)
         assert isinstance(facts, PageFacts)
         return facts
@@ -108,7 +108,7 @@ class _Child:
         try:
             send(process.stdin, about)
             send(process.stdin, body)
-            if select.select([process.stdout], [], [], _WALL_S)[0]:
+            if _answers(process.stdout, _WALL_S):
                 return receive(process.stdout)
         except (OSError, EOFError):
             pass  # it died: out of memory, most likely
@@ -125,6 +125,13 @@ class _Child:
         )
         self._process = process
         assert process.stdout is not None
-        if select.select([process.stdout], [], [], _START_S)[0]:
+        if _answers(process.stdout, _START_S):
             receive(process.stdout)  # its greeting: from here on, its time is the page's
         return process
+
+
+def _answers(stream: IO[bytes], wait_s: float) -> bool:
+    """Whether something comes within so many seconds, if only the end. (``select`` takes no file above 1,023.)"""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        return bool(selector.select(wait_s))

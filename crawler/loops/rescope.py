@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from crawler.frontier.decide import may_adopt
 from crawler.frontier.scope import Scope
 from crawler.store.interface import Store
 
@@ -25,15 +26,41 @@ _DECIDED_BY = {
 }
 
 
-async def rescope(store: Store, scope: Scope, settings: Mapping[str, Any], now: float, *, new_seeds: bool) -> int:
+async def begin(
+    store: Store,
+    scope: Scope,
+    settings: Mapping[str, Any],
+    seeds: Collection[str],
+    now: float,
+    *,
+    pages_per_site: int | None,
+) -> None:
+    """Begin a run with new ``seeds``: the store is brought in line with seeds and settings where either has changed.
+
+    The settings are noted last. A crash before that, and the next run looks at all of it again.
+    """
+    for site, main_site in await store.main_sites():
+        if may_adopt(site, main_site):
+            scope.adopt(main_site)
+    await store.recover(now)
+    before = await store.last_settings()
+    if seeds or before != _plain(settings):
+        await store.unsettle(now)
+        if before is not None:
+            await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
+        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])
+        await store.prepare(pages_per_site)
+    await store.start_run(dict(settings), now)
+
+
+async def rescope(
+    store: Store, scope: Scope, before: Mapping[str, Any], settings: Mapping[str, Any], now: float, *, new_seeds: bool
+) -> int:
     """Put back into the frontier what only a setting that has changed since kept out; returns how many.
 
     And the other way round: a queued URL that a narrower scope leaves out ends here. It must not wait for its turn,
     which may not come for long, while its site is asked for robots.txt on its account.
     """
-    before = await store.last_settings()
-    if before is None:
-        return 0
 
     def changed(*keys: str) -> bool:
         return any(_plain(_at(before, key)) != _plain(_at(settings, key)) for key in keys)

@@ -19,7 +19,7 @@ from crawler.url import split
 
 #: The headers that say how long an answer holds; kept, so that an audit can reckon it again.
 _HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
-_RULES_KEPT = 2500  # more than the groups that are claimed together
+_RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
 _RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
 
 

@@ -17,13 +17,13 @@ MAX_TAGS = 10_000
 MAX_SEARCHED = 100_000_000
 #: Formatting elements times start tags: so many may be opened again, at 0.5 µs and 360 bytes each.
 MAX_REOPENED = 1_000_000
-#: A smaller page has no room for more attributes than take the parser half a second.
-FREE_BYTES = 65_536
+#: A smaller page has no room for more attributes than take the parser a quarter of a second.
+FREE_BYTES = 40_000
 #: A larger one has no room for more different names, or copied text.
 MAX_BYTES = 400_000
-#: A tag longer than two blocks fills one that has no ``>``; so many are room for 16,000 attributes …
+#: A tag longer than two blocks fills one that has no ``>``; so many are room for 12,000 attributes …
 BLOCK_BYTES = 512
-MAX_BLOCKS_WITHOUT_END = 96
+MAX_BLOCKS_WITHOUT_END = 80
 #: … unless the ``>`` stands in a quoted value.
 MAX_QUOTED_ENDS = 8
 #: Tags whose attributes gather on one element.
@@ -38,7 +38,7 @@ _ALL_ELSE = bytes(set(range(256)).difference(b"=\"'>"))
 
 
 def is_light(page: bytes) -> bool:
-    """Whether parsing ``page`` takes half a second at the very most."""
+    """Whether parsing ``page`` takes a quarter of a second at the very most."""
     if len(page) > MAX_BYTES:
         return False
     tags = page.count(b"<")

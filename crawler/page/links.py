@@ -15,7 +15,7 @@ from crawler.model import Headers, Link, header_values
 from crawler.url import Joiner, NotCrawlable, canonicalise, scheme_of
 
 #: Distinct links looked at in one page.
-MAX_LINKS = 50_000
+MAX_LINKS = 20_000
 #: Characters joined for one page, base and link together: a base of 8,000 characters would make 80 MB of 10,000 links.
 MAX_JOINED_CHARS = 20_000_000
 MAX_ANCHOR_NODES = 64

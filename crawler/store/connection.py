@@ -6,7 +6,6 @@ import os
 import re
 import sqlite3
 import sys
-import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -16,6 +15,7 @@ from typing import Any
 import aiosqlite
 
 from crawler.errors import StoreError, StoreVersionError, UsageError
+from crawler.gunzip import gunzip
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -55,7 +55,7 @@ def _compress(body: bytes) -> bytes:
 
 def decompress(data: bytes) -> bytes:
     """A body as it was fetched (decoded), from its stored form: the gzip of the wire, or else our own zstd."""
-    return zlib.decompress(data, wbits=31) if data.startswith(_GZIP) else zstd.decompress(data)
+    return gunzip(data) if data.startswith(_GZIP) else zstd.decompress(data)
 
 
 def require_usable(path: Path, read_only: bool) -> None:

@@ -151,6 +151,11 @@ class Store(Protocol):
         """Release what a crashed run had claimed or was visiting, the pauses counted from ``now``."""
         ...
 
+    async def unsettle(self, now: float) -> None:
+        """Note that the store is being brought in line with changed options: until :meth:`start_run`, it is in line
+        with none, and :meth:`last_settings` is empty."""
+        ...
+
     async def end_run(self, ended_by: str, now: float) -> None: ...
 
     async def last_settings(self) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from crawler.about import VERSION
 from crawler.errors import StoreError, StoreInUse, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
+from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import (
@@ -76,7 +77,10 @@ class SqliteStore:
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
         await self.recover(now)
         async with self._writing():
-            await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
+            await self._db.execute("DELETE FROM unsettled")
+            longer = await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
+            if longer.rowcount > 0:
+                await self._turns.refresh(await self._groups_with_work(), None)
             cursor = await self._db.execute(
                 "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
                 (now, VERSION, json.dumps(settings)),
@@ -84,6 +88,10 @@ class SqliteStore:
             self._run_id = int(cursor.lastrowid or 0)
         self._turns = TurnTaker(self._db, self._sql, self._offers, self._run_id)
         return self._run_id
+
+    async def unsettle(self, now: float) -> None:
+        async with self._writing():
+            await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
 
     async def recover(self, now: float) -> None:
         async with self._writing():
@@ -101,7 +109,7 @@ class SqliteStore:
             )
 
     async def last_settings(self) -> dict[str, Any] | None:
-        row = await self._one("SELECT settings FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1", (self._run_id,))
+        row = await self._one(self._sql["last_settings"], (self._run_id,))
         return None if row is None else dict(json.loads(row[0]))
 
     # --- seeds and scope ----------------------------------------------------------------------
@@ -173,8 +181,10 @@ class SqliteStore:
 
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
-            groups = {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
-            await self._turns.refresh(groups, pages_per_site)
+            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+
+    async def _groups_with_work(self) -> set[int]:
+        return {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         row = await self._one(self._sql["robots_copy_of"], (site,))
@@ -231,12 +241,11 @@ class SqliteStore:
         return await self._scalar("SELECT count(*) FROM frontier")
 
     async def counts(self) -> Counts:
-        states = {State(row[0]): row[1] for row in await self._every(self._sql["ended_otherwise"])}
-        states[State.QUEUED] = await self.queued_count()
-        states[State.FETCHED] = await self._scalar("SELECT count(*) FROM url") - sum(states.values())
-        pages, links, requests, sites = [
-            await self._scalar(f"SELECT count(*) FROM {table}") for table in ("page", "link", "request", "site")
-        ]
+        row = await self._one(self._sql["counts"])
+        urls, queued, ended, pages, links, requests, sites = row
+        states = {State(state): n for state, n in json.loads(ended).items()}
+        states[State.QUEUED] = queued
+        states[State.FETCHED] = urls - sum(states.values())
         return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
@@ -263,7 +272,10 @@ class SqliteStore:
     async def body(self, url: str) -> bytes | None:
         number = await self.find(url)
         row = await self._one("SELECT b.data FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?", (number,))
-        return None if row is None else decompress(row[0])
+        try:
+            return None if row is None else decompress(row[0])
+        except BROKEN as error:
+            raise StoreError(f"{self._path}: the body of {url} cannot be decoded: {error}") from None
 
     # --- helpers ------------------------------------------------------------------------------
 

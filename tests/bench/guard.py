@@ -1,6 +1,6 @@
 """What pages cost that were made to tie up an HTML parser, and how long the event loop stands still for them.
 
-The real command crawls a loopback server: a site of such pages, and beside it one of ordinary pages, alone and together.
+The real command crawls a loopback server: ordinary pages, and beside them one page of each kind in turn.
 Each hostile page must cost less than a second of CPU time and be recorded as what it is.
 """
 
@@ -19,6 +19,7 @@ from tests.bench.table import Row
 from tests.web import LoopbackWeb
 
 COUNT = 100_000
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_CPU_S, MOST_LAG_S = 1.0, 0.25
 ORDINARY = 300
 
@@ -36,6 +37,11 @@ HOSTILE = {
     "formatting": numbered("<p><font size=#>x", COUNT),
     "tables": "<table><tr><td>" * COUNT,
     "links": numbered("<a href='/other/#'>x</a>", COUNT),
+    "long-links": f"<base href='/{'b' * 370}/'>" + numbered("<a href=%41#>x</a>", COUNT),
+    # Just below what is read without a child:
+    "light-nesting": "<div>" * 9_000,
+    "light-attributes": f"<p {' '.join(a + b + c for a in LETTERS for b in LETTERS for c in LETTERS)}"[:39_990] + ">",
+    "light-formatting": "<p>" + numbered("<i a#>", 600) + "<p>x" * 950,
 }
 
 
@@ -44,20 +50,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> list[Row]:
-    ordinary = {f"/{n}": Page(f"<title>{n}</title><p>words" * 50) for n in range(ORDINARY)}
-    hostile = {f"/{name}": Page(body) for name, body in HOSTILE.items()}
-    quiet_s, _, _ = _crawl({"good.test": ordinary})
-    busy_s, lag_s, notes = _crawl({"good.test": ordinary, "bad.test": hostile})
-    page_s = (busy_s - quiet_s) / len(HOSTILE)
-    note = "; ".join(f"{name}: {notes[name] or 'read'}" for name in HOSTILE)
+    quiet_s, _, _ = _crawl({})
+    found = {name: _crawl({f"/{name}": Page(body)}) for name, body in HOSTILE.items()}
+    costs_s = {name: cpu_s - quiet_s for name, (cpu_s, _, _) in found.items()}
+    lags_s = {name: lag_s for name, (_, lag_s, _) in found.items()}
+    dearest, slowest = (max(figures, key=lambda name: figures[name]) for figures in (costs_s, lags_s))
+    notes = "; ".join(f"{name}: {notes.get(name) or 'read'}" for name, (_, _, notes) in found.items())
     return [
-        Row("a hostile page, of 8 kinds", page_s, "CPU-s", must="< 1 s", ok=page_s < MOST_CPU_S, note=note),
-        Row("worst lag of the loop meanwhile", 1000 * lag_s, "ms", must="≤ 250 ms", ok=lag_s <= MOST_LAG_S),
-    ]
+        Row(f"the dearest of {len(HOSTILE)} hostile pages ({dearest})", costs_s[dearest], "CPU-s", must="< 1 s",
+            ok=costs_s[dearest] < MOST_CPU_S, note=notes),
+        Row(f"worst lag of the loop meanwhile ({slowest})", 1000 * lags_s[slowest], "ms", must="≤ 250 ms",
+            ok=lags_s[slowest] <= MOST_LAG_S),
+    ]  # fmt: skip
 
 
-def _crawl(sites: dict[str, dict[str, Page]]) -> tuple[float, float, dict[str, str]]:
+def _crawl(hostile: Site) -> tuple[float, float, dict[str, str]]:
     """CPU time in all, the loop's worst lag, and what is noted of each page by its name."""
+    ordinary = {f"/{n}": Page(f"<title>{n}</title><p>words" * 50) for n in range(ORDINARY)}
+    sites: dict[str, Site] = {"good.test": ordinary, "bad.test": hostile}
     served: dict[str, Site] = {host: {"/robots.txt": plain(""), **pages} for host, pages in sites.items()}
     with LoopbackWeb(served) as web, tempfile.TemporaryDirectory() as folder:
         db, seeds = Path(folder, "crawl.db"), Path(folder, "seeds.txt")

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crawler.frontier.decide import RetrySettings, may_adopt
+from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.gate import Fetcher
 from crawler.loops.manners import CrawlSettings, Manners
-from crawler.loops.rescope import rescope
+from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import FetchResult, Request
 from crawler.robots.response import RobotsSettings
@@ -48,17 +48,11 @@ async def session(
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
     try:
-        await store.recover(clock.now())
         known = await store.seeds()
         scope = Scope(options.scope, [*known, *seeds])
-        for site, main_site in await store.main_sites():
-            if may_adopt(site, main_site):
-                scope.adopt(main_site)
         fresh = sorted(set(seeds) - set(known))
-        await rescope(store, scope, asdict(options), clock.now(), new_seeds=bool(fresh))
-        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in fresh])
-        await store.start_run(asdict(options), clock.now())
-        await store.prepare(options.crawl.max_pages_per_site)
+        limit = options.crawl.max_pages_per_site
+        await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
         manners = Manners(options.crawl, options.politeness, options.retry, needs)
         yield Crawl(store, fetcher, clock, manners, scope, on_pages), store

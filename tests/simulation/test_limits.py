@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crawler.demo.pages import Fault, Page, Site, first, plain, redirect
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.loops import crawl as loop
 from crawler.loops.manners import CrawlSettings
 from crawler.store.interface import Turn, TurnResult
 from crawler.store.sqlite import SqliteStore
 from tests.judge import Manners, violations
-from tests.simulation.crawls import Options, crawl, look, rows, session, states
+from tests.simulation.crawls import DONE, Options, crawl, crawl_for, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 from tests.web import RandomWeb, random_web
@@ -230,3 +232,45 @@ def test_a_bug_in_a_worker_ends_the_crawl_with_that_error(db_path: Path) -> None
 
     with pytest.raises(ZeroDivisionError):
         run_virtual(main)
+
+
+def test_in_a_crowd_a_robots_txt_is_used_before_it_runs_out(db_path: Path) -> None:
+    """A round of all sites takes longer than a copy holds: what was just asked for must be good for a page."""
+    short_lived = Page(
+        "User-agent: *\nDisallow:\n", content_type="text/plain", headers=(("Cache-Control", "no-cache"),)
+    )
+    sites: dict[str, Site] = {f"s{n}.test": {"/robots.txt": short_lived, "/": Page("x")} for n in range(200)}
+
+    async def main(clock: VirtualClock) -> None:
+        served = SimulatedWeb(clock, sites, latency_s=2.0)
+        options = Options(
+            crawl=CrawlSettings(concurrency=1, claimed_groups=3), politeness=PolitenessSettings(delay_s=1.0)
+        )
+        assert await crawl(clock, db_path, served, [f"http://{host}/" for host in sites], options) == DONE
+        assert len(served.log) == 2 * 200
+
+    run_virtual(main)
+
+
+def test_options_of_a_run_that_was_cut_off_as_it_began_do_not_stay(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with a limit dies when the store is in line with it, before it is noted: the next has none."""
+    sites: dict[str, Site] = {"a.test": {"/robots.txt": plain("")} | {f"/{n}": Page("x") for n in range(5)}}
+    seeds = [f"http://a.test/{n}" for n in range(5)]
+    limited = Options(crawl=CrawlSettings(max_pages_per_site=1))
+
+    async def cut_off(*_: Any) -> int:
+        raise StoreError("cut off")
+
+    async def main(clock: VirtualClock) -> None:
+        served = SimulatedWeb(clock, sites)
+        assert not await crawl_for(clock, db_path, served, seeds, Options(), 3.0, crash=False)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "start_run", cut_off)
+            with pytest.raises(StoreError, match="cut off"):
+                await crawl(clock, db_path, served, options=limited)
+        assert await crawl(clock, db_path, served) == DONE
+        assert len(served.log) == 6
+
+    run_virtual(main)

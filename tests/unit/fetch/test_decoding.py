@@ -9,6 +9,7 @@ import brotli
 import pytest
 
 from crawler.fetch.decoding import ACCEPT_ENCODING, MAX_MEMBERS, BadCoding, decoder_for
+from crawler.gunzip import gunzip
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -116,3 +117,24 @@ def test_what_was_not_offered_is_refused(values: list[str], message: str) -> Non
 def test_what_is_offered_can_be_decoded() -> None:
     assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"
     assert all(decoder_for([coding]) for coding in ACCEPT_ENCODING.split(", "))
+
+
+@pytest.mark.parametrize("step", [1, 7, 10**6])
+def test_only_one_whole_gzip_member_may_stand_for_its_body(step: int) -> None:
+    member = gzip.compress(PAGE)
+
+    def is_one(data: bytes, coding: str = "gzip") -> bool:
+        decoder = decoder_for([coding])
+        assert decoder is not None
+        for start in range(0, len(data), step):
+            decoder.feed(data[start : start + step], 10**6)
+        return decoder.is_one_gzip()
+
+    assert is_one(member)
+    assert gunzip(member) == PAGE
+    assert not is_one(member[:-1])
+    assert not is_one(member + b"junk")
+    assert not is_one(member + bytes(20))
+    assert not is_one(member + gzip.compress(b""))
+    assert not is_one(zlib.compress(PAGE), "deflate")
+    assert not is_one(brotli.compress(PAGE), "br")

@@ -239,6 +239,12 @@ UPDATE politeness_group SET visited_by = ? WHERE name = ?;
 -- A run with a longer least pause than the last one's holds to it from the first request on: (pause).
 UPDATE politeness_group SET next_at = next_at - pause_s + ?1, pause_s = ?1 WHERE pause_s < ?1 AND next_at > 0;
 
--- name: ended_otherwise
--- By the index url_out alone; a count of all states would sort them in memory.
-SELECT state, count(*) FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state;
+-- name: counts
+-- In one statement, for a crawl may go on meanwhile. Of states by the index url_out alone: a count of all would sort them.
+SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
+  (SELECT json_group_object(state, n) FROM
+    (SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state)),
+  (SELECT count(*) FROM page), (SELECT count(*) FROM link), (SELECT count(*) FROM request), (SELECT count(*) FROM site);
+
+-- name: last_settings
+SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1;

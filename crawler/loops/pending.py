@@ -1,0 +1,28 @@
+"""What the workers have brought since the last turn of the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crawler.frontier.decide import Outcome
+from crawler.frontier.politeness import Pace
+from crawler.store.interface import Limits, RequestRow, RobotsNews, Turn
+
+
+@dataclass(slots=True)
+class Pending:
+    """What the next turn takes in."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
+    robots: list[RobotsNews] = field(default_factory=list)
+    paces: dict[str, Pace] = field(default_factory=dict)
+    released: list[int] = field(default_factory=list)
+    since: float | None = None
+    bytes: int = 0  # of the bodies in outcomes
+
+    def turn(self, now: float, limits: Limits, worst_lag_s: float) -> Turn:
+        """All of it, for the store to take in."""
+        return Turn(
+            now, limits, self.outcomes, self.requests, self.robots, self.paces, self.released, worst_lag_s=worst_lag_s
+        )
