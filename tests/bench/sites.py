@@ -124,7 +124,8 @@ def _virtual(options: argparse.Namespace) -> list[Row]:
     slow_factor = settings.politeness.slow_factor
     allowed = [window_s / (took_s + max(options.delay, slow_factor * took_s)) for took_s in answers.latency_s]
     measure = f"virtual, {options.sites:,} sites, {options.delay:g} s"
-    note = f"{sum(answers.sent) / window_s:,.0f} requests/s, {options.claimed:,} groups claimed, {options.concurrency:,} in flight at most"
+    most = f"{options.claimed:,} groups claimed, {options.concurrency:,} requests in flight at most"
+    note = f"{sum(answers.sent) / window_s:,.0f} requests/s, {most}"
     rows = _rates(measure, answers.sent, allowed, note)
     return [*rows, Row(f"{measure}: CPU time for a second of it", busy_s, "s", note="above 1: one core cannot do it")]
 

@@ -257,7 +257,7 @@ def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(web: LoopbackWeb, db_path
 
     def little_room() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
 
     ended = crawler(*options, before=little_room)
     assert (ended.code, ended.out) == (4, "")
@@ -273,7 +273,7 @@ def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(web: LoopbackWeb, db_path
 def test_a_small_file_system_that_is_full(web: LoopbackWeb, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", small], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1100k", "tmpfs", small], check=False)
     if mounted.returncode:
         pytest.skip("mounting is not permitted here")
     try:
