@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from crawler.assemble import crawl_session, open_store, run_to_end
 from crawler.clock import SystemClock
@@ -17,6 +17,11 @@ from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.model import Link
 from crawler.seeds import read_seeds, require_good
+from crawler.store.connection import require_usable
+
+if TYPE_CHECKING:
+    from crawler.export import Tally
+    from crawler.rank.ranking import Ranked
 
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
 
@@ -114,6 +119,58 @@ class OpenCrawl:
             return await store.body(good[0])
         finally:
             await store.close()
+
+    async def export(
+        self,
+        format: str,
+        out: str | Path | BinaryIO,
+        *,
+        table: str | None = None,
+        where: str = "",
+        bodies: bool = False,
+        base_url: str | None = None,
+    ) -> Tally:
+        """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`."""
+        from crawler.export import export as export_to
+
+        store = await open_store(self._settings, read_only=True)  # its own: the export opens a transaction on it
+        try:
+            target = Path(out) if isinstance(out, str) else out
+            now = SystemClock().now()
+            return await export_to(
+                store, format, target, now=now, table=table, where=where, bodies=bodies, base_url=base_url
+            )
+        finally:
+            await store.close()
+
+    async def rank(self) -> Ranked:
+        """Rank pages and sites by their links, into the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.
+
+        Raises :class:`UsageError` without a store or that extra, :class:`StoreInUse` while it is crawled into.
+        """
+        from crawler.rank import load_ranking
+
+        ranking = load_ranking()
+        require_usable(Path(self._settings.output.db), read_only=True)  # or opening it to write would make a new one
+        store = await open_store(self._settings)
+        try:
+            ranked: Ranked = await ranking.rank(store)
+            return ranked
+        finally:
+            await store.close()
+
+    async def report(self, out: str | Path) -> None:
+        """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""
+        from crawler.webreport.gather import gather
+        from crawler.webreport.write import require_html, write
+
+        path = require_html(Path(out))
+        store = await open_store(self._settings, read_only=True)
+        try:
+            facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
+        finally:
+            await store.close()
+        write(path, facts)
 
     async def _crawl(
         self, settings: Settings, seeds: list[str], pages: asyncio.Queue[Page], stop: asyncio.Event

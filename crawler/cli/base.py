@@ -30,6 +30,9 @@ _MODULES = {
     "audit": "look",
     "robots": "check",
     "page": "check",
+    "export": "export",
+    "rank": "rank",
+    "report": "report",
 }
 
 

@@ -8,7 +8,7 @@ group until it is released, and a crash releases it with its pause still to be k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -140,6 +140,12 @@ class Counts:
     sites: int
 
 
+#: A row of ``rank``: URL and site number, PageRank, how many pages link to it, and from how many sites.
+PageRank = tuple[int, int, float, int, int]
+#: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
+SiteRank = tuple[int, float, int, int, int]
+
+
 class Store(Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
 
@@ -234,6 +240,14 @@ class Store(Protocol):
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Read the views of ``docs/interface.md`` with SQL."""
+        ...
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+        """The rows of a query one after the other, however many, in bounded memory. Close it where you stop early."""
+        ...
+
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
+        """Put new ranks in the place of the old, whole or not at all."""
         ...
 
     async def find(self, url: str) -> int | None:

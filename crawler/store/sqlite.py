@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -29,10 +29,12 @@ from crawler.store.connection import (
     require_usable,
     transaction,
 )
-from crawler.store.interface import Counts, Turn, TurnResult, Waiting
+from crawler.store.interface import Counts, PageRank, SiteRank, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.url import split
+
+_ROWS_AT_ONCE = 500
 
 
 class SqliteStore:
@@ -253,6 +255,19 @@ class SqliteStore:
             cursor = await self._db.execute(sql, parameters)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
+            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+                for row in batch:
+                    yield tuple(row)
+
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
+        async with self._writing():
+            await self._db.execute("DELETE FROM rank")
+            await self._db.execute("DELETE FROM site_rank")
+            await self._db.executemany("INSERT INTO rank VALUES (?, ?, ?, ?, ?)", pages)
+            await self._db.executemany("INSERT INTO site_rank VALUES (?, ?, ?, ?, ?)", sites)
 
     async def find(self, url: str) -> int | None:
         """The number of a known URL."""

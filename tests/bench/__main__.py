@@ -21,6 +21,7 @@ BENCHES = {
     "sites": "what many sites cost",
     "finish": "how a crawl ends",
     "start": "how long a crawl takes to begin",
+    "rank": "what ranking a large store takes",
     "guard": "what pages cost that were made to tie up the parser",
 }
 OTHERS = {

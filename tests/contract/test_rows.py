@@ -176,6 +176,8 @@ PROMISED = {
     "sites": "site, main_site, robots_status, robots_expires_at, crawl_delay_s, delay_s, next_at, queued, fetched",
     "robots_versions": "site, version_sha256, fetched_at, valid_from, valid_until, status, body",
     "mirrors": "site, main_site, evidence",
+    "ranks": "url, pagerank, in_links, in_sites",
+    "site_ranks": "site, pagerank, pages, in_links, in_sites",
     "requests": "url, site, purpose, started_at, finished_at, status, error, bytes, robots_version, verdict_line",
 }
 

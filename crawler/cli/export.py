@@ -1,0 +1,95 @@
+"""The command that gives a crawl's results to other programs: ``export``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from crawler.assemble import open_store
+from crawler.cli.base import cli, db_option, run_async, store_at, tell
+from crawler.cli.signals import Signals
+from crawler.clock import SystemClock
+from crawler.export import FORMATS, VIEWS, Tally
+from crawler.export import export as export_to
+from crawler.report.layout import duration
+
+_REFRESH_S = 0.2
+
+
+@cli.command(no_args_is_help=True)
+@click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
+@click.argument("out", type=click.Path(path_type=Path, allow_dash=True))
+@db_option
+@click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
+@click.option("--where", default="", metavar="SQL", help="Only the rows of that view that meet a condition.")
+@click.option("--bodies", is_flag=True, help="jsonl, parquet: with the pages' bodies.")
+@click.option("--base-url", metavar="URL", help="sitemap in several files: where their folder will be served.")
+def export(format: str, out: Path, db: str, table: str | None, where: str, bodies: bool, base_url: str | None) -> int:
+    """Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
+
+    \b
+    jsonl csv parquet  a view as a table (--table, else pages)
+    warc wacz          the pages with their bodies, for web archives; NOINDEX pages have none
+    graphml edges      the link graph (edges also: --table links_glued, duplicates folded)
+    sitemap            fetched pages that may be indexed and are no duplicates
+
+    --where is a condition on the columns of the view: of pages, for the link graph of links. For example
+    --where "depth < 3 AND site = 'https://example.org'".
+    """
+
+    async def write() -> int:
+        Signals()  # a SIGTERM, too, leaves nothing half-written behind
+        clock, tally = SystemClock(), Tally()
+        began = clock.now()
+        store = await open_store(store_at(db), read_only=True)
+        try:
+            async with _progress(tally, FORMATS[format].counts):
+                await export_to(
+                    store,
+                    format,
+                    sys.stdout.buffer if str(out) == "-" else out,
+                    now=began,
+                    table=table,
+                    where=where,
+                    bodies=bodies,
+                    base_url=base_url,
+                    tally=tally,
+                )
+        finally:
+            await store.close()
+        left_out = f" ({tally.left_out:,} pages without a body left out)" if tally.left_out else ""
+        tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
+        return 0
+
+    return run_async(write())
+
+
+@asynccontextmanager
+async def _progress(tally: Tally, unit: str) -> AsyncIterator[None]:
+    """A line on standard error that counts, where that is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        line = progress.add_task(unit, total=None)
+
+        async def follow() -> None:
+            while True:
+                progress.update(line, completed=tally.written)
+                await asyncio.sleep(_REFRESH_S)
+
+        following = asyncio.create_task(follow())
+        try:
+            yield
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)

@@ -1,0 +1,41 @@
+"""The command that ranks pages and sites by links: ``rank``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from crawler.assemble import open_store
+from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at
+from crawler.display import print_json
+from crawler.rank import load_ranking
+from crawler.store.connection import require_usable
+
+
+@cli.command()
+@db_option
+@json_option
+@click.option("--top", default=20, show_default=True, type=click.IntRange(min=0), metavar="N", help="How many to show.")
+@click.option("--sites", is_flag=True, help="Show sites, not pages.")
+def rank(db: str, as_json: bool, top: int, sites: bool) -> int:
+    """Rank pages and sites by the links between them (PageRank), into the views `ranks` and `site_ranks`."""
+    ranking = load_ranking()
+
+    async def reckon() -> int:
+        if "://" not in db:
+            require_usable(Path(db), read_only=True)  # or opening it to write would make a new one
+        store = await open_store(store_at(db))
+        try:
+            ranked = await ranking.rank(store)
+            rows = await ranking.top(store, top, sites=sites)
+        finally:
+            await store.close()
+        if as_json:
+            print_json({**asdict(ranked), "top": rows})
+        else:
+            ranking.render(ranked, rows, console)
+        return 0
+
+    return run_async(reckon())

@@ -1,0 +1,110 @@
+"""What is to be exported: a view's rows that a condition keeps, from one moment of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from crawler.errors import StoreError, UsageError
+from crawler.export.views import VIEWS
+from crawler.export.writing import Draft, Drafts
+from crawler.store.interface import Store
+
+# Strings, quoted names and comments, in which brackets and semicolons mean nothing; then what means something.
+_TOKENS = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^]]*]|--[^\n]*|/\*.*?(?:\*/|\Z)|(?P<mark>['\"`[();])",
+    re.DOTALL,
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far an export is: ``written`` counts what the format holds (rows, pages, links, URLs)."""
+
+    written: int = 0
+    left_out: int = 0  # pages whose body is not in the store, where the format is of bodies
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One export. ``now`` is in seconds since the epoch."""
+
+    store: Store
+    view: str
+    where: str
+    drafts: Drafts
+    readers: AsyncExitStack  # whatever still reads the store when the export ends is closed with it
+    out: Path | BinaryIO
+    tally: Tally
+    now: float
+    bodies: bool = False
+    base_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.where:
+            require_one_expression(self.where)
+
+    @property
+    def kept(self) -> str:
+        """The rows to export, as a subquery. The condition stands on a line of its own: it may end in a comment."""
+        condition = f" WHERE (\n{self.where}\n)" if self.where else ""
+        return f"(SELECT * FROM {self.view}{condition})"
+
+    def open(self) -> BinaryIO:
+        """The one file of this export."""
+        return self.draft().file
+
+    def draft(self) -> Draft:
+        return self.drafts.open(self.out)
+
+    async def rows(self, sql: str) -> AsyncIterator[tuple[Any, ...]]:
+        """The rows of a query, each counted as written once it is done with."""
+        found = self.store.rows(sql)
+        self.readers.push_async_callback(found.aclose)
+        async for row in found:
+            yield row
+            self.tally.written += 1
+
+    async def require_condition(self) -> None:
+        """Raise :class:`UsageError` for a condition that the view cannot be asked."""
+        await self.store.query(f"SELECT 1 FROM {self.kept} LIMIT 0")
+
+    @contextmanager
+    def blaming_condition(self) -> Iterator[None]:
+        """What the database says against the statement is said of the condition, which is all that is not ours."""
+        try:
+            yield
+        except StoreError as error:
+            cause = error.__cause__
+            if self.where and getattr(cause, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR":
+                columns = ", ".join(VIEWS[self.view])
+                message = f"--where {self.where!r}: {cause} (the columns of {self.view} are {columns})"
+                raise UsageError(message) from None
+            raise
+
+
+def require_one_expression(condition: str) -> None:
+    """Raise :class:`UsageError` for what would not stay within the brackets put round it.
+
+    Such a text can hold another statement, or go on behind the condition. The database is opened for reading
+    alone and takes one statement, so this is for clear words; it also keeps ``1) OR (1`` from meaning something.
+    """
+    depth = 0
+    for token in _TOKENS.finditer(condition):
+        mark = token["mark"]
+        if mark == "(":
+            depth += 1
+        elif mark == ")":
+            depth -= 1
+        elif mark == ";":
+            raise UsageError(f"--where {condition!r}: one condition is wanted, and ';' ends it")
+        elif mark is not None:
+            raise UsageError(f"--where {condition!r}: the quote {mark} is not closed")
+        if depth < 0:
+            break
+    if depth:
+        raise UsageError(f"--where {condition!r}: the brackets do not match")

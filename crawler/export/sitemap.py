@@ -1,0 +1,103 @@
+"""A sitemap of what was found: pages that were fetched, may be indexed, and are no duplicates of others.
+
+Source: https://www.sitemaps.org/protocol.html.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+from crawler.errors import UsageError
+from crawler.export.job import Job
+from crawler.export.writing import Draft
+
+URLS_PER_FILE = 50_000
+BYTES_PER_FILE = 50 * 1024 * 1024
+
+_NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+_HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{_NAMESPACE}">\n'.encode()
+_TAIL = b"</urlset>\n"
+
+
+async def write_sitemap(job: Job) -> None:
+    """One file while the protocol's limits allow, else an index of files ``OUT-1.xml`` … beside it."""
+    found = f"""
+      SELECT p.url, (SELECT u.lastmod FROM urls u WHERE u.url_id = p.url_id), p.last_modified
+      FROM {job.kept} p
+      WHERE NOT p.noindex AND coalesce(p.canonical_url, p.url) = p.url"""
+    parts = [_begin(job, job.out)]
+    urls, size = 0, len(_HEAD) + len(_TAIL)
+    async for url, lastmod, last_modified in job.rows(found):
+        entry = _entry(url, _written(lastmod) or _written(_http_date(last_modified)))
+        if urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE:
+            parts.append(_next(job, parts))
+            urls, size = 0, len(_HEAD) + len(_TAIL)
+        parts[-1].file.write(entry)
+        urls, size = urls + 1, size + len(entry)
+    _end(parts[-1])
+    if len(parts) > 1:
+        _write_index(job, parts)
+
+
+def _begin(job: Job, out: Path | BinaryIO) -> Draft:
+    draft = job.drafts.open(out)
+    draft.file.write(_HEAD)
+    return draft
+
+
+def _next(job: Job, parts: list[Draft]) -> Draft:
+    """Another file; the first turns out to be one of several, too."""
+    if not isinstance(job.out, Path) or job.base_url is None:
+        raise UsageError(
+            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the most that a sitemap may hold, and there is "
+            "more: name a file, and with --base-url the address at which its folder will be served, for an index"
+        )
+    _end(parts[-1])
+    if len(parts) == 1:
+        parts[0].place = _part(job.out, 1)
+    return _begin(job, _part(job.out, len(parts) + 1))
+
+
+def _part(out: Path, number: int) -> Path:
+    out = out.resolve()
+    return out.with_name(f"{out.stem}-{number}{out.suffix}")
+
+
+def _end(part: Draft) -> None:
+    part.file.write(_TAIL)
+    part.finish()
+
+
+def _write_index(job: Job, parts: list[Draft]) -> None:
+    file = job.open()
+    base = f"{job.base_url}".rstrip("/")
+    file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="{_NAMESPACE}">\n'.encode())
+    for part in parts:
+        assert part.place is not None
+        file.write(f"<sitemap><loc>{escape(f'{base}/{quote(part.place.name)}')}</loc></sitemap>\n".encode())
+    file.write(b"</sitemapindex>\n")
+
+
+def _entry(url: str, lastmod: str | None) -> bytes:
+    changed = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
+    return f"<url><loc>{escape(url)}</loc>{changed}</url>\n".encode()
+
+
+def _http_date(text: str | None) -> float | None:
+    try:
+        when = None if text is None else parsedate_to_datetime(text)
+    except (ValueError, OverflowError):  # a site may send anything
+        return None
+    return None if when is None else (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _written(epoch_s: float | None) -> str | None:
+    """A time in the form that sitemaps want it, ``None`` for one beyond the years 1970 to 9999."""
+    if epoch_s is None or not 0 <= epoch_s < 253_402_300_800:
+        return None
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

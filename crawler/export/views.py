@@ -1,0 +1,57 @@
+"""What kind of value stands in each column of each view, which typed formats must know before the first row."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+
+class Kind(Enum):
+    """A column's type. Any column may be NULL."""
+
+    TEXT = auto()
+    INTEGER = auto()
+    NUMBER = auto()
+    TIME = auto()  # seconds since the epoch
+    YES = auto()  # 0 or 1
+    JSON = auto()  # a JSON document, as text
+    BYTES = auto()
+
+
+_LETTERS = {
+    "t": Kind.TEXT,
+    "i": Kind.INTEGER,
+    "n": Kind.NUMBER,
+    "@": Kind.TIME,
+    "y": Kind.YES,
+    "j": Kind.JSON,
+    "b": Kind.BYTES,
+}
+
+# view: its columns in order, each with the letter of its kind.
+_COLUMNS = {
+    "pages": "url:t status:i content_type:t fetched_at:@ depth:i title:t description:t keywords:t canonical_url:t "
+    "document_state:t noindex:y nofollow:y body_sha256:t body_bytes:i site:t charset:t meta_url:t etag:t "
+    "last_modified:t other_schemes:j directives:j note:t url_id:i",
+    "urls": "url:t site:t state:t reason:t depth:i discovered_from:t next_at:@ target:t attempts:i seed:y kind:t "
+    "lastmod:@ url_id:i",
+    "links": "source:t target:t anchor:t rel:t source_id:i target_id:i",
+    "links_glued": "source:t target:t anchor:t rel:t",
+    "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
+    "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
+    "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
+    "fetched:i robots_action:t robots_note:t politeness_group:t waits_for:t",
+    "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t",
+    "agent_servers": "site:t path:t agent_server:t line:i",
+    "robots_versions": "site:t version_sha256:t fetched_at:@ valid_from:@ valid_until:@ status:t body:b action:t "
+    "note:t robots_copy:i confirmed_at:@",
+    "robots_answers": "site:t fetched_at:@ valid_from:@ valid_until:@ status:t action:t version_sha256:t "
+    "answered_by:t headers:j retry_at:@ failures:i failing_since:@ note:t run_id:i robots_copy:i",
+    "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error:t bytes:i robots_version:t "
+    "verdict_line:i retry_after_s:n run_id:i robots_copy:i",
+}
+
+#: Every view, with its columns in order.
+VIEWS: dict[str, dict[str, Kind]] = {
+    view: {name: _LETTERS[letter] for name, letter in (column.split(":") for column in columns.split())}
+    for view, columns in _COLUMNS.items()
+}

@@ -1,0 +1,190 @@
+"""WACZ 1.1.1: a WARC file with its index, the list of its pages, and a manifest, in a ZIP file.
+
+Sources: "Web Archive Collection Zipped" 1.1.1 and "Crawl Index JSON (CDXJ)" 0.1.0 (https://specs.webrecorder.net/).
+An index of many lines is compressed in blocks, and a second file says where each block begins: so a reader of the
+archive over the network need not fetch all of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from types import TracebackType
+from typing import IO, Any, Self
+from urllib.parse import urlsplit
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+from crawler.about import VERSION
+from crawler.clock import iso
+from crawler.errors import UsageError
+from crawler.export.job import Job
+from crawler.export.warc import REBUILT, Record, Records, Visit, agents_of, visits
+
+_WARC = "data.warc.gz"
+_INDEX = "index.cdx.gz"
+_LINES_PER_BLOCK = 3000
+_WWW = re.compile(r"^www\d*\.")
+
+
+async def write_wacz(job: Job) -> None:
+    """A WACZ file. Pages without a body (NOINDEX) are left out, as in a WARC file."""
+    with ZipFile(job.open(), "w") as archive, _Lines() as index, _Lines() as pages:
+        package = _Package(archive, job.now)
+        with package.member(f"archive/{_WARC}", compressed=True) as file:
+            await _write_archive(job, file, index, pages)
+        with package.member("pages/pages.jsonl") as file:
+            file.write(b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n')
+            for line in pages.sorted():
+                file.write(line)
+        with package.member(f"indexes/{_INDEX}", compressed=True) as file:
+            places = _write_blocks(file, index.sorted())
+        with package.member("indexes/index.idx") as file:
+            for place in places:
+                file.write(place)
+        package.end()
+
+
+async def _write_archive(job: Job, file: _Digested, index: _Lines, pages: _Lines) -> None:
+    records, agents = Records(compress=True), await agents_of(job)
+    info = records.warcinfo(_WARC, agents, job.now)
+    file.write(info.data)
+    offset = len(info.data)
+    async for visit, body in visits(job):
+        made = records.of(visit, body, agents.get(visit.run_id))
+        index.add(_index_line(visit, made[0], offset))
+        pages.add(_page_line(visit))
+        for record in made:
+            file.write(record.data)
+            offset += len(record.data)
+
+
+def _index_line(visit: Visit, response: Record, offset: int) -> bytes:
+    at = datetime.fromtimestamp(visit.at, UTC).strftime("%Y%m%d%H%M%S")
+    place = {
+        "url": visit.url,
+        "mime": visit.content_type,
+        "status": str(visit.status),
+        "digest": response.digest,
+        "length": str(len(response.data)),
+        "offset": str(offset),
+        "filename": _WARC,
+    }
+    return f"{search_key(visit.url)} {at} {json.dumps(place)}\n".encode()
+
+
+def _page_line(visit: Visit) -> bytes:
+    title = {"title": visit.title} if visit.title else {}
+    return json.dumps({"id": str(visit.url_id), "url": visit.url, "ts": iso(visit.at), **title}).encode() + b"\n"
+
+
+def search_key(url: str) -> str:
+    """The searchable form of a URL: ``org,example)/a?b=1`` for ``https://www.example.org/A?b=1``.
+
+    As in the specification, and as readers do besides: ``www.`` is left out, parameters are sorted.
+    """
+    parts = urlsplit(url.lower())
+    labels = _WWW.sub("", parts.hostname or "").split(".")
+    port = f":{parts.port}" if parts.port else ""
+    query = "?" + "&".join(sorted(parts.query.split("&"))) if parts.query else ""
+    return f"{','.join(reversed(labels))}{port}){parts.path}{query}"
+
+
+class _Lines:
+    """Lines that wait to be sorted, in a nameless database: it keeps on the disk what is too much for memory."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
+
+    def __enter__(self) -> Self:
+        self._db.execute("CREATE TABLE line (text BLOB)")
+        self._db.execute("BEGIN")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+        if isinstance(error, sqlite3.Error):
+            raise UsageError(f"a temporary file cannot be written: {error}; TMPDIR names the folder of such") from None
+
+    def add(self, line: bytes) -> None:
+        self._db.execute("INSERT INTO line VALUES (?)", (line,))
+
+    def sorted(self) -> Iterator[bytes]:
+        """By their bytes; duplicates stay."""
+        return (text for (text,) in self._db.execute("SELECT text FROM line ORDER BY text"))
+
+
+def _write_blocks(file: _Digested, lines: Iterator[bytes]) -> list[bytes]:
+    """Write the index, and give back where each of its blocks is: first key, offset, length, digest."""
+    places = [b'!meta 0 {"format": "cdxj-gzip-1.0", "filename": "%s"}\n' % _INDEX.encode()]
+    offset = 0
+    while block := list(islice(lines, _LINES_PER_BLOCK)):
+        data = zlib.compress(b"".join(block), level=6, wbits=31)
+        file.write(data)
+        key = b" ".join(block[0].split(b" ", 2)[:2]).decode()
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        place = {"offset": offset, "length": len(data), "digest": digest, "filename": _INDEX}
+        places.append(f"{key} {json.dumps(place)}\n".encode())
+        offset += len(data)
+    return places
+
+
+class _Digested:
+    """A file that takes bytes, and counts and digests them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self.sha256.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+
+class _Package:
+    """The ZIP file's members, and the manifest of them."""
+
+    def __init__(self, archive: ZipFile, now: float) -> None:
+        self._archive = archive
+        self._now = now
+        self._resources: list[dict[str, Any]] = []
+
+    @contextmanager
+    def member(self, path: str, *, compressed: bool = False) -> Iterator[_Digested]:
+        """A member to be written; what is compressed already must be stored as it is."""
+        with self._archive.open(self._info(path, compressed), "w", force_zip64=True) as member:
+            file = _Digested(member)
+            yield file
+        name, digest = path.rpartition("/")[2], f"sha256:{file.sha256.hexdigest()}"
+        self._resources.append({"name": name, "path": path, "hash": digest, "bytes": file.size})
+
+    def end(self) -> None:
+        manifest = {
+            "profile": "data-package",
+            "wacz_version": "1.1.1",
+            "title": "A web crawl",
+            "description": REBUILT,
+            "created": iso(self._now),
+            "software": f"polite-crawler/{VERSION}",
+            "resources": self._resources,
+        }
+        data = json.dumps(manifest, indent=2).encode()
+        digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+        self._archive.writestr(self._info("datapackage.json"), data)
+        self._archive.writestr(self._info("datapackage-digest.json"), json.dumps(digest, indent=2))
+
+    def _info(self, path: str, compressed: bool = False) -> ZipInfo:
+        at = datetime.fromtimestamp(self._now, UTC)
+        info = ZipInfo(path, (at.year, at.month, at.day, at.hour, at.minute, at.second))
+        info.compress_type = ZIP_STORED if compressed else ZIP_DEFLATED
+        return info

@@ -1,0 +1,16 @@
+"""Link popularity: the glued graph from the store, and PageRank over it. Needs the extra ``rank``."""
+
+from importlib import import_module
+from types import ModuleType
+
+from crawler.errors import UsageError
+
+
+def load_ranking() -> ModuleType:
+    """:mod:`crawler.rank.ranking`. Raises :class:`UsageError` where the extra is not installed."""
+    try:
+        return import_module("crawler.rank.ranking")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
+            raise
+        raise UsageError("ranks need scipy: pip install 'polite-crawler[rank]'") from None

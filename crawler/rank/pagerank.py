@@ -1,0 +1,113 @@
+"""PageRank and counts of links over a graph of pages (pure).
+
+L. Page, S. Brin, R. Motwani, T. Winograd: The PageRank Citation Ranking (1999), with the surfer who leaves a page
+without links for any page at all, each as likely as the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+DAMPING = 0.85
+#: What all ranks together may be wrong by. They sum to 1.
+MOST_ERROR = 1e-9
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Pages and the links between them; pages are counted from 0, those of a site stand together.
+
+    ``in_links`` is a boolean matrix, pages × pages, of which row ``i`` holds the pages that link to page ``i``.
+    """
+
+    url_ids: Counts
+    """The number of each page in the store (``url.id``)."""
+    site_ids: Counts
+    """The site of each page (``site.id``), ascending."""
+    in_links: csr_array
+
+
+@dataclass(frozen=True, slots=True)
+class PageRanks:
+    """Arrays over the pages of a graph. ``in_links`` counts pages, ``in_sites`` the sites that these are on."""
+
+    pagerank: Floats
+    in_links: Counts
+    in_sites: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRanks:
+    """Arrays over the sites of a graph. ``in_links`` counts pages of other sites, ``in_sites`` other sites."""
+
+    site_ids: Counts
+    pagerank: Floats
+    pages: Counts
+    in_links: Counts
+    in_sites: Counts
+
+
+def pagerank(in_links: csr_array, damping: float = DAMPING) -> Floats:
+    """The PageRank of each page, by power iteration until all together are within ``MOST_ERROR`` of the truth.
+
+    ``in_links`` as in :class:`Graph`; the ranks sum to 1. A step brings two distributions nearer by ``damping`` at
+    least, so the last step tells how far the truth can be, and the number of steps is bounded (142 at 0.85).
+    """
+    pages = in_links.shape[0]
+    share = 1 / np.maximum(np.bincount(in_links.indices, minlength=pages), 1)
+    votes = csr_array((share[in_links.indices], in_links.indices, in_links.indptr), shape=in_links.shape)
+    rank = np.full(pages, 1 / max(pages, 1))
+    step = 1.0
+    while pages and step * damping / (1 - damping) > MOST_ERROR:
+        before, rank = rank, damping * (votes @ rank)
+        rank += (1 - rank.sum()) / pages  # of those who got bored, and those at a page without links
+        step = np.abs(rank - before).sum()
+    return rank
+
+
+def rank_pages(graph: Graph) -> PageRanks:
+    """How popular each page is."""
+    by_sites = graph.in_links @ _membership(graph.site_ids)
+    return PageRanks(pagerank(graph.in_links), _entries(graph.in_links), _entries(by_sites))
+
+
+def rank_sites(graph: Graph, pageranks: Floats) -> SiteRanks:
+    """How popular each site is.
+
+    A site's PageRank is the sum of its pages': the share of time that the surfer spends there. (PageRank over the
+    graph of sites would need weights for links, and would not say more about the same surfer.)
+    """
+    site_ids, site_of = np.unique(graph.site_ids, return_inverse=True)
+    members = _membership(graph.site_ids)
+    linking = csr_array(members.T @ graph.in_links)  # sites × pages
+    linked = np.repeat(np.arange(len(site_ids)), _entries(linking))
+    in_links = np.bincount(linked[linked != site_of[linking.indices]], minlength=len(site_ids))
+    by_sites = csr_array(linking @ members)
+    return SiteRanks(
+        site_ids,
+        members.T @ pageranks,
+        np.bincount(site_of, minlength=len(site_ids)),
+        in_links,
+        _entries(by_sites) - by_sites.diagonal(),
+    )
+
+
+def _entries(matrix: csr_array) -> Counts:
+    """How many entries each row has."""
+    entries: Counts = np.diff(matrix.indptr).astype(np.int64)
+    return entries
+
+
+def _membership(site_ids: Counts) -> csr_array:
+    """A boolean matrix, pages × sites."""
+    sites, site_of = np.unique(site_ids, return_inverse=True)
+    pages = len(site_ids)
+    is_of = site_of.astype(np.int32), np.arange(pages + 1, dtype=np.int32)
+    return csr_array((np.ones(pages, np.bool_), *is_of), shape=(pages, len(sites)))

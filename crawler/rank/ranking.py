@@ -1,0 +1,73 @@
+"""``crawler rank``: rank the pages and sites of a store, keep the ranks in it, and show the first of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crawler.rank.graph import read_graph
+from crawler.rank.pagerank import rank_pages, rank_sites
+from crawler.store.interface import Store
+
+_ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How large the graph was. ``links`` leaves out those that may not be followed."""
+
+    pages: int
+    links: int
+    sites: int
+
+
+async def rank(store: Store) -> Ranked:
+    """Rank the pages and sites of the store, which is open to write, in place of the ranks it has.
+
+    Raises :class:`crawler.errors.StoreError` where the store fails; the old ranks stand until the new are whole.
+    """
+    graph = await read_graph(store)
+    pages = await asyncio.to_thread(rank_pages, graph)
+    sites = await asyncio.to_thread(rank_sites, graph, pages.pagerank)
+    await store.replace_ranks(
+        _rows(graph.url_ids, graph.site_ids, pages.pagerank, pages.in_links, pages.in_sites),
+        _rows(sites.site_ids, sites.pagerank, sites.pages, sites.in_links, sites.in_sites),
+    )
+    return Ranked(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
+
+
+async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
+    """The first ``count`` rows of the view ``ranks`` (``site_ranks`` of ``sites``), the most popular first."""
+    columns, view = ("site, pagerank, pages", "site_ranks") if sites else ("url, pagerank", "ranks")
+    order = "pagerank DESC, " + ("site" if sites else "url")
+    return await store.query(f"SELECT {columns}, in_links, in_sites FROM {view} ORDER BY {order} LIMIT ?", (count,))
+
+
+def render(ranked: Ranked, rows: Sequence[dict[str, Any]], console: Console) -> None:
+    """Print ranks for people: the columns of the view, and the place."""
+    console.print(f"{ranked.pages:,} pages, {ranked.links:,} links, {ranked.sites:,} sites ranked")
+    if not rows:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    *numbers, name = sorted(rows[0], key=lambda column: column in ("url", "site"))
+    for column in ("", *numbers):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column(name, overflow="fold")
+    for place, row in enumerate(rows, 1):
+        cells = (f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers)
+        table.add_row(f"{place}.", *cells, Text(row[name]))
+    console.print()
+    console.print(table)
+
+
+def _rows(*columns: np.ndarray[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of arrays of equal length as SQLite takes them, a few at a time."""
+    for start in range(0, len(columns[0]), _ROWS_AT_ONCE):
+        yield from zip(*(column[start : start + _ROWS_AT_ONCE].tolist() for column in columns), strict=True)

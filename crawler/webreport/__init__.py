@@ -1,0 +1,1 @@
+"""``crawler report``: a crawl as one HTML page that needs no network and trusts nothing that was crawled."""

@@ -1,0 +1,155 @@
+"""What the report tells, as plain data. Times are seconds since the epoch (UTC), spans seconds, sizes bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crawler.model import State
+from crawler.report.audit import Audit
+from crawler.report.audit_history import History
+from crawler.store.interface import Counts
+
+#: What became of a request, as the report tells them apart; the order of :attr:`Slot.requests`.
+ANSWERS = ("2xx", "3xx", "4xx", "5xx", "no answer")
+
+#: The quantiles that a :class:`Spread` has, in its order.
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One ``crawler run``. ``settings`` is the JSON text of what was in force."""
+
+    number: int
+    started_at: float
+    finished_at: float | None  # None: it runs, or was killed
+    ended_by: str | None
+    crawler_version: str
+    settings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One of the equal spans that the crawl's time is divided into; ``number`` times their width is its start."""
+
+    number: int
+    pages: int
+    requests: Sequence[int]  # by ANSWERS
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The slots in which anything happened, in order. ``width_s`` is that of each; ``active_s`` is how long requests
+    were sent, the time between runs left out."""
+
+    active_s: float
+    width_s: float
+    slots: Sequence[Slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a quantity is distributed: ``counts[i]`` of them lie in [``bounds[i]``, ``bounds[i + 1]``).
+
+    The first bound is 0, the last class is open above: there are as many counts as bounds.
+    """
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    quantiles: Sequence[float]  # by QUANTILES; empty where there is nothing to count
+    most: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why URLs ended as they did: the word that groups, how many, and one of them with its reason in full."""
+
+    word: str
+    urls: int
+    example_url: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """One site. ``robots_action`` is ``None`` where its robots.txt was never asked for."""
+
+    number: int  # as in the store
+    site: str
+    states: Mapping[State, int]
+    requests: int
+    bytes: int
+    mean_s: float | None  # of the answers for its pages
+    robots_action: str | None
+    robots_status: str | None
+    disallowed: int
+    crawl_delay_s: float | None
+    pause_s: float
+    links_in: int  # from other sites
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """A page that stands out, and the ``figure`` that it stands out by."""
+
+    url: str
+    title: str | None
+    figure: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A site that another stands for. ``confidence`` is that of the evidence ``content``."""
+
+    site: str
+    main_site: str
+    evidence: str
+    sample: int | None
+    confidence: float | None
+    leads_to: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Sites and the links between them: ``sites`` as (name, pages fetched), ``links`` by their places therein."""
+
+    sites: Sequence[tuple[str, int]]
+    links: Mapping[tuple[int, int], int]
+    fetched_sites: int  # all that pages were fetched from, shown or not
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is told. ``audit`` is the sentence that says why where the log could not be judged."""
+
+    at: float
+    store: str
+    counts: Counts
+    history: History
+    runs: Sequence[Run]
+    seeds: int
+    first_seeds: Sequence[str]
+    audit: Audit | str
+    timeline: Timeline
+    depths: Mapping[int, Mapping[State, int]]
+    answers: Sequence[tuple[str, int]]  # to requests for pages: status or fault
+    types: Sequence[tuple[str, int]]
+    page_bytes: int
+    noindex: int
+    sizes: Spread
+    answer_times: Spread
+    excluded: Sequence[Reason]
+    failed: Sequence[Reason]
+    robots: Sequence[tuple[str, int]]  # what the robots.txt in force means: sites
+    sites: Sequence[SiteRow]
+    mirrors: Sequence[Mirror]
+    all_mirrors: int  # of which the first are listed
+    graph: Graph
+    most_linked: Sequence[PageRow]
+    largest: Sequence[PageRow]
+    slowest: Sequence[PageRow]

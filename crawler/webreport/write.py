@@ -1,0 +1,42 @@
+"""Puts the report into its file, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from crawler.errors import UsageError
+from crawler.webreport.facts import Facts
+from crawler.webreport.page import document
+
+
+def require_html(out: Path) -> Path:
+    """``out``, if a report may be called so and its folder is there; a store named by mistake is not written over.
+
+    Raises :class:`UsageError`.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{out}: the report is an HTML file; name it like report.html")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: the folder {out.parent} does not exist; make it first")
+    return out
+
+
+def write(out: Path, facts: Facts) -> int:
+    """Write the report; its size in bytes. Raises :class:`UsageError` where it cannot be written."""
+    text = document(facts)
+    try:
+        with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as file:
+            try:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, out)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be written: {error.strerror or error}") from None
+    return len(text)

@@ -1,0 +1,91 @@
+"""``crawler rank`` on a crawled web."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from unittest import mock
+
+import networkx
+import pytest
+
+from crawler.demo.pages import Page, plain
+from tests.command import HASTY, LOOPBACK, crawler, here
+from tests.web import LoopbackWeb
+
+
+@pytest.fixture
+def store(loopback: LoopbackWeb, tmp_path: Path) -> Path:
+    """A hub that links to three pages, one by way of a duplicate; one site names a main host."""
+    main, mirror = loopback.url("main.test"), loopback.url("www.main.test")
+    original = loopback.url("hub.test", "/original")
+    loopback.sites["hub.test"] = {
+        "/robots.txt": plain(""),
+        "/": Page(f"<a href=/a[b]>a<a href=/copy>copy<a href='{mirror}'>www<a rel=nofollow href=/no>no</a>"),
+        "/a[b]": Page(f"<a href=/>home</a><a href='{main}'>main</a>"),
+        "/copy": Page(f"<link rel=canonical href='{original}'><a href=/>home</a>"),
+        "/original": Page(f"<link rel=canonical href='{original}'><a href=/>home</a>"),
+    }
+    loopback.sites["main.test"] = {"/robots.txt": plain(""), "/": Page("<a href=/end>end</a>"), "/end": Page("end")}
+    loopback.sites["www.main.test"] = {
+        "/robots.txt": plain(f"User-agent: *\nDisallow:\nHost: main.test:{loopback.port}\n"),
+        "/": Page("<a href=/end>end</a>"),
+    }
+    (tmp_path / "c.toml").write_text(HASTY)
+    db = tmp_path / "c.db"
+    seeds = [loopback.url("hub.test"), main, mirror]
+    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db)
+    assert ended.code == 0, ended
+    return db
+
+
+def test_ranks_a_crawl_as_networkx_does(store: Path, loopback: LoopbackWeb) -> None:
+    ended = crawler("rank", "--db", store, "--json", "--top", "2")
+    assert ended.code == 0, ended
+    said = json.loads(ended.out)
+    db = sqlite3.connect(store)
+    web = networkx.DiGraph(list(db.execute("SELECT source, target FROM links_glued WHERE rel = ''")))
+    truth = networkx.pagerank(web, tol=1e-12)
+    ranks = {url: (rank, links, sites) for url, rank, links, sites in db.execute(
+        "SELECT url, pagerank, in_links, in_sites FROM ranks"
+    )}  # fmt: skip
+    db.close()
+    hub, main = loopback.url("hub.test"), loopback.url("main.test")
+    assert {url: rank for url, (rank, *_) in ranks.items()} == pytest.approx(truth, abs=1e-6, rel=0)
+    assert ranks[hub][1:] == (2, 1)
+    assert ranks[main][1:] == (2, 1), "one of them to its mirror"
+    assert loopback.url("hub.test", "/copy") not in ranks
+    assert loopback.url("www.main.test") not in ranks
+    assert loopback.url("hub.test", "/no") not in ranks
+    assert (said["pages"], said["links"], said["sites"]) == (len(web), web.number_of_edges(), 2)
+    first = sorted(truth, key=lambda url: -truth[url])[:2]
+    assert [row["url"] for row in said["top"]] == first
+
+
+def test_shows_pages_or_sites_to_people(store: Path, loopback: LoopbackWeb) -> None:
+    pages = here("rank", "--db", store)
+    assert pages.code == 0, pages
+    assert pages.out.startswith("5 pages, 7 links, 2 sites ranked\n")
+    assert loopback.url("hub.test", "/a[b]") in pages.out
+    sites = here("rank", "--db", store, "--sites", "--top", "1")
+    assert sites.out.splitlines()[-1].split()[-1] == loopback.url("hub.test").rstrip("/")
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    ended = here("rank", "--db", tmp_path / "no.db")
+    assert (ended.code, ended.out) == (2, "")
+    assert "no such store" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_says_what_to_install(tmp_path: Path) -> None:
+    loaded = [name for name in sys.modules if name.startswith(("scipy", "crawler.rank"))]
+    with mock.patch.dict(sys.modules):
+        for name in loaded:
+            del sys.modules[name]
+        sys.modules["scipy"] = None  # as if it were not installed
+        ended = here("rank", "--db", tmp_path / "c.db")
+    assert ended.code == 2
+    assert ended.err == "crawler: ranks need scipy: pip install 'polite-crawler[rank]'\n"

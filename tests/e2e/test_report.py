@@ -1,0 +1,198 @@
+"""``crawler report``: one file of a real crawl; in a real browser, nothing that was crawled runs or loads."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.assemble import open_store
+from crawler.cli.base import store_at
+from crawler.demo.pages import Page, plain
+from crawler.webreport.facts import Facts
+from crawler.webreport.gather import gather
+from crawler.webreport.page import SCRIPT, document
+from tests.command import HASTY, LOOPBACK, crawler, here
+from tests.web import LoopbackWeb
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+
+
+def hostile(port: int) -> str:
+    """Would run, load and leave its mark if it were read as markup anywhere: in text, attribute, style or script."""
+    load = f"<img src=http://127.0.0.1:{port}/leak onerror=\"document.title='OWNED'\">"
+    return (
+        f"\"'></title></style></script><script>document.title='OWNED'</script>{load}<svg onload=\"document.title=1\">"
+    )
+
+
+@pytest.fixture
+def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
+    """A crawl of two sites with what there is to tell, and hostile titles."""
+    escaped = hostile(loopback.port).replace("&", "&amp;").replace("<", "&lt;")
+    links = "".join(f"<a href='{path}'>{path}</a>" for path in ("/p1", "/p2", "/closed/a", "/gone", "/?a='\"><script>"))
+    loopback.sites.update(
+        {
+            "one.test": {
+                "/robots.txt": plain("User-agent: *\nDisallow: /closed/\n"),
+                "/": Page(f"<title>{escaped}</title>{links}<a href='{loopback.url('two.test')}'>two</a>"),
+                "/p1": Page("<p>" * 1000),
+                "/p2": Page("<title>two</title>"),
+            },
+            "two.test": {"/": Page(f"<a href='{loopback.url('one.test')}'>one</a>")},
+        }
+    )
+    (tmp_path / "c.toml").write_text(HASTY)
+    seeds = [loopback.url("one.test"), loopback.url("two.test")]
+    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    assert ended.code == 0, ended
+    return tmp_path / "c.db"
+
+
+async def told(db: Path) -> Facts:
+    store = await open_store(store_at(str(db)), read_only=True)
+    try:
+        return await gather(store, db.name, 1_900_000_000.0)
+    finally:
+        await store.close()
+
+
+def opened(html: Path) -> str:
+    """The document as Chromium has it once its scripts ran; it can reach loopback and nothing else."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    options += ["--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    options += [f"--user-data-dir={html.parent}/profile", "--virtual-time-budget=3000", "--dump-dom"]
+    assert CHROMIUM is not None
+    command = [CHROMIUM, *options, html.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def doctor(db: Path, text: str) -> None:
+    """Put a text wherever the report takes one from."""
+    with sqlite3.connect(db) as doctored:
+        for statement in (
+            "UPDATE url SET path = path || :t, reason = reason || :t",
+            "UPDATE site SET name = name || :t",
+            "UPDATE page SET title = :t, content_type = :t",
+            "UPDATE run SET ended_by = :t, crawler_version = :t",
+            "UPDATE run SET settings = json_replace(settings, '$.identity.contact', :t, '$.identity.agent', :t)",
+            "UPDATE run SET settings = json_replace(settings, '$.scope.include', json_array(:t))",
+            "UPDATE request SET path = path || :t, error = :t",
+            "UPDATE robots_copy SET status = :t",
+            "INSERT INTO mirror (site, main_site, evidence, seen_at) VALUES ('javascript:1' || :t, :t, 'host', 0)",
+        ):
+            doctored.execute(statement, {"t": text})
+    doctored.close()
+
+
+def test_the_report_is_one_file_that_tells_the_crawl(db: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    ended = crawler("report", out, "--db", db)
+    assert (ended.code, ended.err) == (0, "")
+    assert "5 pages of 2 sites, no violation of politeness" in ended.out
+    text = out.read_text()
+    assert len(text) < 200_000
+    page = LexborHTMLParser(text)
+    tiles = {tile.css("span")[0].text(): tile.css("b")[0].text() for tile in page.css(".tile")}
+    with sqlite3.connect(db) as store:
+        known = dict(store.execute("SELECT state, count(*) FROM url GROUP BY state"))
+        requests, links = (store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("request", "link"))
+    store.close()
+    assert tiles["pages fetched"] == str(known["fetched"])
+    assert tiles["URLs met"] == str(sum(known.values()))
+    assert (tiles["requests"], tiles["links"]) == (str(requests), str(links))
+    assert "<title>OWNED" not in text
+    assert not re.search(r"(?:src|href)=\"(?!#)", text)
+
+
+def test_the_same_store_gives_the_same_report(db: Path, tmp_path: Path) -> None:
+    pages = []
+    for name in ("a.html", "b.html"):
+        assert here("report", tmp_path / name, "--db", db).code == 0
+        pages.append(re.sub(r"Made [^<]* UTC from", "", (tmp_path / name).read_text()))
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("c.db", "c.db: the report is an HTML file; name it like report.html"),
+        ("nowhere/r.html", "the folder nowhere does not exist; make it first"),
+    ],
+)
+def test_a_wrong_out_is_refused_and_nothing_is_written(
+    db: Path, out: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(db.parent)
+    before = {path: path.read_bytes() for path in db.parent.iterdir()}
+    ended = here("report", out, "--db", db.name)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert {path: path.read_bytes() for path in db.parent.iterdir()} == before
+
+
+def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
+    ended = here("report", tmp_path / "r.html", "--db", tmp_path / "none.db")
+    assert ended.code == 2
+    assert "no such store" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_store_itself_is_not_written_over(db: Path) -> None:
+    named = db.rename(db.with_suffix(".html"))
+    before = named.read_bytes()
+    ended = here("report", named, "--db", named)
+    assert (ended.code, named.read_bytes()) == (2, before)
+    assert "this is the store itself; name another file" in ended.err
+
+
+@in_chromium
+def test_nothing_of_a_hostile_store_runs_or_loads(db: Path, loopback: LoopbackWeb, tmp_path: Path) -> None:
+    doctor(db, hostile(loopback.port))
+    asked = len(loopback.log)
+    assert here("report", tmp_path / "r.html", "--db", db).code == 0
+    page = LexborHTMLParser(opened(tmp_path / "r.html"))
+    (title,) = page.css("head > title")
+    assert title.text() == "Crawl report: c.db"
+    assert page.css("html.scripted")  # our own script did run
+    assert len(page.css("script")) == 1
+    assert page.css("img, [onload], [onerror]") == []
+    assert page.css("body")[0].text().count("document.title='OWNED'") > 20
+    assert loopback.log[asked:] == []
+
+
+@in_chromium
+@pytest.mark.parametrize("guarded", [True, False], ids=["with its policy", "without"])
+async def test_the_policy_stops_even_what_gets_in_as_markup(
+    db: Path, loopback: LoopbackWeb, tmp_path: Path, guarded: bool
+) -> None:
+    """Without the policy the same markup does run, so that the test can fail."""
+    page = document(await told(db)).replace(b"<footer>", f'<p title="{hostile(loopback.port)}<footer>'.encode())
+    if not guarded:
+        page = re.sub(rb"<meta http-equiv=[^>]*>", b"", page)
+    (tmp_path / "r.html").write_bytes(page)
+    asked = len(loopback.log)
+    dumped = opened(tmp_path / "r.html")
+    assert ("<title>Crawl report: c.db</title>" in dumped) is guarded
+    assert bool(loopback.log[asked:]) is not guarded
+
+
+@in_chromium
+async def test_tables_sort_in_the_browser(db: Path, tmp_path: Path) -> None:
+    """By figures downwards first, by words upwards first, and the other way round at the second click."""
+    clicks = """
+    const table = [...document.querySelectorAll("table")].find((t) => t.textContent.includes("received"));
+    const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].dataset.v.slice(7, 10)).join();
+    const click = (n) => { table.tHead.rows[0].cells[n].firstElementChild.click(); return names(); };
+    document.body.dataset.orders = [click(2), click(2), click(0), click(0)].join(" ");
+    """
+    (tmp_path / "r.html").write_bytes(document(await told(db), SCRIPT + clicks))
+    body = LexborHTMLParser(opened(tmp_path / "r.html")).body
+    assert body is not None
+    assert body.attributes["data-orders"] == "one,two two,one one,two two,one"

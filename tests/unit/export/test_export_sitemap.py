@@ -1,0 +1,74 @@
+"""The sitemap of what was found, read by an XML parser and by the crawler itself."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from crawler.errors import UsageError
+from crawler.export import sitemap
+from tests.unit.export.conftest import PAGES, A, Exporter
+
+NAME = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+
+
+def entries(file: Path, tag: str = "url") -> dict[str, str | None]:
+    root = ElementTree.parse(file).getroot()
+    return {f"{entry.findtext(f'{NAME}loc')}": entry.findtext(f"{NAME}lastmod") for entry in root.iter(f"{NAME}{tag}")}
+
+
+async def test_what_may_be_indexed_and_is_no_duplicate(save: Exporter, tmp_path: Path) -> None:
+    out = tmp_path / "sitemap.xml"
+    tally = await save("sitemap", out)
+    found = entries(out)
+    assert set(found) == {A} | {f"{A}{path}" for path in PAGES} - {f"{A}hidden", f"{A}copy"}
+    assert tally.written == len(found)
+    assert {url: at for url, at in found.items() if at} == {f"{A}sum": "2026-11-21T11:16:22Z"}
+
+
+async def test_dates(save: Exporter, filled: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(filled) as db:
+        db.execute("UPDATE url SET lastmod = CASE path WHEN '/' THEN 86400 WHEN '/plain' THEN 9e999 ELSE -1 END")
+        db.execute("UPDATE page SET last_modified = 'Sat, 99 Nov 99999 11:16:22 GMT' WHERE etag IS NULL")
+    db.close()
+    out = tmp_path / "sitemap.xml"
+    await save("sitemap", out)
+    dated = {url: at for url, at in entries(out).items() if at}
+    assert dated == {A: "1970-01-02T00:00:00Z", f"{A}sum": "2026-11-21T11:16:22Z"}
+
+
+async def test_many_urls_make_several_files_and_an_index(
+    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "all.xml"
+    await save("sitemap", out)
+    whole = entries(out)
+    monkeypatch.setattr(sitemap, "URLS_PER_FILE", 4)
+    await save("sitemap", out, base_url="https://me.test/maps/")
+    parts = [tmp_path / f"all-{n}.xml" for n in (1, 2, 3)]
+    assert list(entries(out, "sitemap")) == [f"https://me.test/maps/{part.name}" for part in parts]
+    assert [len(entries(part)) for part in parts] == [4, 4, 1]
+    assert {url for part in parts for url in entries(part)} == set(whole)
+
+
+async def test_no_file_is_larger_than_allowed(save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap, "BYTES_PER_FILE", 300)
+    await save("sitemap", tmp_path / "all.xml", base_url="https://me.test/maps")
+    parts = list(tmp_path.glob("all-*.xml"))
+    assert len(parts) > 2
+    assert max(part.stat().st_size for part in parts) <= 300
+
+
+async def test_several_files_need_to_know_where_they_will_be(
+    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sitemap, "URLS_PER_FILE", 4)
+    with pytest.raises(UsageError, match="--base-url"):
+        await save("sitemap", tmp_path / "all.xml")
+    with pytest.raises(UsageError, match="name a file"):
+        await save("sitemap", io.BytesIO(), base_url="https://me.test/")
+    assert [path for path in tmp_path.iterdir() if "all" in path.name or "part" in path.name] == []

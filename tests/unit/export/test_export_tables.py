@@ -1,0 +1,204 @@
+"""Tables hold what the store holds: read back by other people's tools they equal it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+import sqlite3
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import UsageError
+from crawler.export import VIEWS, tables
+from crawler.export.views import Kind
+from crawler.store.sqlite import SqliteStore
+from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
+
+
+def objects(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
+
+
+def without_guard(cell: str) -> str:
+    return cell[1:] if re.match(r"'+[=+\-@\t\r]", cell) else cell
+
+
+async def test_every_view_has_its_columns_with_their_kinds(store: SqliteStore) -> None:
+    views = [row["name"] for row in await store.query("SELECT name FROM sqlite_master WHERE type = 'view'")]
+    columns = await store.query(
+        "SELECT m.name AS view, c.name AS name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'view'"
+    )
+    in_store = {view: [row["name"] for row in columns if row["view"] == view] for view in views}
+    assert in_store == {view: list(known) for view, known in VIEWS.items()}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+async def test_every_view_can_be_exported(
+    save: Exporter, store: SqliteStore, tmp_path: Path, view: str, format: str
+) -> None:
+    tally = await save(format, tmp_path / "out", table=view)
+    (count,) = await store.query(f"SELECT count(*) AS n FROM {view}")
+    assert tally.written == count["n"]
+
+
+async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+    out = tmp_path / "pages.jsonl"
+    await save("jsonl", out)
+    rows = await store.query("SELECT * FROM pages")
+    assert len(rows) == len(PAGES) + 1
+    for record, row in zip(objects(out), rows, strict=True):
+        for name, kind in VIEWS["pages"].items():
+            expected = row[name]
+            if expected is not None and kind is Kind.YES:
+                expected = bool(expected)
+            if expected is not None and kind is Kind.JSON:
+                expected = json.loads(expected)
+            assert record[name] == expected
+            assert isinstance(record[name], bool) == (kind is Kind.YES)
+    table = pa.json.read_json(out)
+    assert table.column("title").to_pylist() == [row["title"] for row in rows]
+
+
+async def test_bodies_in_json_lines_are_text_only_where_that_loses_nothing(save: Exporter, tmp_path: Path) -> None:
+    out = tmp_path / "pages.jsonl"
+    await save("jsonl", out, bodies=True)
+    records = {record["url"]: record for record in objects(out)}
+    found = {
+        url: base64.b64decode(record["body_base64"])
+        if "body_base64" in record
+        else record["body"] and record["body"].encode(record["charset"] or "utf-8")
+        for url, record in records.items()
+    }
+    assert {url: body or None for url, body in found.items()} == {url: body or None for url, body in BODIES.items()}
+    assert records[f"{A}latin"]["body"] == "é"
+    assert records[f"{A}hidden"]["body"] is None
+    assert {url for url in records if "body_base64" in records[url]} == {f"{A}broken", f"{A}odd?b=2&a=%20'"}
+
+
+async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+    out = tmp_path / "pages.csv"
+    await save("csv", out)
+    rows = await store.query("SELECT * FROM pages")
+    with out.open(newline="", encoding="utf-8") as file:
+        read = list(csv.DictReader(file, strict=True))
+    assert [{name: without_guard(cell) for name, cell in row.items()} for row in read] == [
+        {name: "" if value is None else str(value) for name, value in row.items()} for row in rows
+    ]
+    parsed = pa.csv.read_csv(out, parse_options=pa.csv.ParseOptions(newlines_in_values=True))
+    assert parsed.column("body_bytes").to_pylist() == [row["body_bytes"] for row in rows]
+    assert parsed.schema.field("fetched_at").type == pa.float64()
+    assert out.read_bytes().startswith(b"url,status,content_type,")
+    assert out.read_bytes().endswith(b"\r\n")
+
+
+async def test_no_cell_is_a_formula(save: Exporter, tmp_path: Path) -> None:
+    out = tmp_path / "pages.csv"
+    await save("csv", out)
+    with out.open(newline="", encoding="utf-8") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert {"'=1+1", "''=quoted", "'-5", "'\tTab", "'@x"} <= set(cells)
+    assert [cell for cell in cells if re.match(r"[=+\-@\t\r]", cell)] == []
+
+
+@given(st.one_of(st.text(), st.from_regex(r"'*[=+\-@\t\r].*"), st.integers(), st.floats(allow_nan=False)))
+def test_a_cell_is_safe_and_can_be_had_back(value: str | float) -> None:
+    cell = tables._cell(value)
+    if isinstance(value, str):
+        assert not re.match(r"[=+\-@\t\r]", cell)
+        assert without_guard(cell) == value
+    else:
+        assert cell is value
+
+
+async def test_parquet_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+    out = tmp_path / "pages.parquet"
+    await save("parquet", out, bodies=True)
+    table = pq.read_table(out)
+    rows = await store.query("SELECT * FROM pages")
+    for record, row in zip(table.to_pylist(), rows, strict=True):
+        assert record.pop("body") == BODIES[row["url"]]
+        at = record.pop("fetched_at")
+        assert at == datetime.fromtimestamp(row.pop("fetched_at"), UTC)
+        assert record == row
+    types = {field.name: str(field.type) for field in table.schema}
+    assert {types[name] for name in ("url", "directives")} == {"string"}
+    assert (types["status"], types["noindex"], types["body"]) == ("int64", "bool", "binary")
+    assert types["fetched_at"] == "timestamp[us, tz=UTC]"
+
+
+async def test_row_groups_are_bounded_by_rows_and_by_size(
+    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "pages.parquet"
+    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(tables, "_ROWS_PER_GROUP", 4)
+    await save("parquet", out)
+    read = pq.ParquetFile(out)
+    assert [read.metadata.row_group(n).num_rows for n in range(read.num_row_groups)] == [4, 4, 3]
+    monkeypatch.setattr(tables, "_BYTES_PER_GROUP", 1)
+    monkeypatch.setattr(tables, "_BYTES_PER_BATCH", 1)
+    await save("parquet", out, bodies=True)
+    assert pq.ParquetFile(out).num_row_groups > 6
+    assert pq.read_table(out).num_rows == 11
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+async def test_times_without_end_are_null(save: Exporter, filled: Path, tmp_path: Path, format: str) -> None:
+    with sqlite3.connect(filled) as db:
+        db.execute("UPDATE url SET lastmod = CASE path WHEN '/' THEN 9e999 WHEN '/plain' THEN 1e300 ELSE 1.5 END")
+    db.close()
+    out = tmp_path / "out"
+    await save(format, out, table="urls", where="url_id IN (SELECT url_id FROM pages)")
+    read = objects(out) if format == "jsonl" else pq.read_table(out).to_pylist()
+    times = {row["url"]: row["lastmod"] for row in read}
+    assert times[A] is None
+    assert times[f"{A}plain"] == (1e300 if format == "jsonl" else None)
+    assert times[f"{A}sum"] == (1.5 if format == "jsonl" else datetime.fromtimestamp(1.5, UTC))
+
+
+async def test_octets_that_are_no_text_survive_as_base64(save: Exporter, tmp_path: Path) -> None:
+    out = tmp_path / "robots.jsonl"
+    await save("jsonl", out, table="robots_versions")
+    (record,) = objects(out)
+    assert base64.b64decode(record["body_base64"]) == b"User-agent: *\nDisallow: /\xff\n"
+    await save("csv", out, table="robots_versions")
+    assert "Disallow: /\ufffd\n" in out.read_text()
+
+
+async def test_only_the_rows_that_meet_the_condition(save: Exporter, tmp_path: Path) -> None:
+    out = tmp_path / "some.jsonl"
+    tally = await save("jsonl", out, where="depth = 1 AND title LIKE '%c;d' -- those with a semicolon;")
+    assert tally.written == 1
+    assert [record["url"] for record in objects(out)] == [f"{A}cells"]
+
+
+async def test_an_open_file_is_written_to_and_left_open(save: Exporter) -> None:
+    for format in ("jsonl", "csv", "parquet", "wacz"):
+        file = io.BytesIO()
+        await save(format, file)
+        assert file.tell() > 0
+
+
+@pytest.mark.parametrize(("format", "missing"), [("parquet", "pyarrow"), ("warc", "warcio"), ("wacz", "warcio")])
+async def test_a_missing_library_is_named_with_its_extra(
+    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, missing: str
+) -> None:
+    for module in (missing, f"{missing}.warcwriter"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=rf"needs {missing}.* pip install 'polite-crawler\[export\]'"):
+        await save(format, tmp_path / "out")
+    assert list(tmp_path.glob("*out*")) == list(tmp_path.glob(".export*")) == []
