@@ -22,6 +22,8 @@ from crawler.store.connection import require_usable
 if TYPE_CHECKING:
     from crawler.export import Tally
     from crawler.rank.ranking import Ranked
+    from crawler.search.index import Built
+    from crawler.search.results import Found
 
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
 
@@ -156,6 +158,28 @@ class OpenCrawl:
         try:
             ranked: Ranked = await ranking.rank(store)
             return ranked
+        finally:
+            await store.close()
+
+    async def index(self) -> Built:
+        """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
+        from crawler.search.index import build_index
+
+        path = Path(self._settings.output.db)
+        require_usable(path, read_only=True)  # or opening it to write would make a new one
+        store = await open_store(self._settings)
+        try:
+            return await build_index(path)
+        finally:
+            await store.close()
+
+    async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
+        """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
+        from crawler.search.results import search
+
+        store = await open_store(self._settings, read_only=True)
+        try:
+            return await search(store, words, limit=limit, site=site)
         finally:
             await store.close()
 

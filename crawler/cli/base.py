@@ -31,6 +31,8 @@ _MODULES = {
     "robots": "check",
     "page": "check",
     "export": "export",
+    "index": "search",
+    "search": "search",
     "rank": "rank",
     "report": "report",
 }

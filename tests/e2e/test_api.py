@@ -182,15 +182,19 @@ async def test_two_crawls_cannot_share_a_store(web: LoopbackWeb, db_path: Path) 
             break
 
 
-async def test_a_crawl_is_exported_ranked_and_reported_by_name(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+async def test_a_crawl_is_used_by_name(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
     async with crawler.open(db_path, QUICK) as crawl:
         urls = {page.url async for page in crawl.run(seeds=[web.url("a.test")])}
         tally = await crawl.export("jsonl", tmp_path / "pages.jsonl", where="status = 200")
         ranked = await crawl.rank()
         await crawl.report(tmp_path / "report.html")
         ranks = await crawl.query("SELECT url FROM ranks")
+        built = await crawl.index()
+        found = await crawl.search("home")
     lines = (tmp_path / "pages.jsonl").read_text().splitlines()
     assert {json.loads(line)["url"] for line in lines} == urls
+    assert built.pages == len(urls)
+    assert found.hits[0].url == web.url("a.test")
     assert tally.written == len(urls) > 0
     assert ranked.pages == len(ranks) >= len(urls)
     assert "<title>" in (tmp_path / "report.html").read_text()

@@ -1,0 +1,98 @@
+"""The commands that search what was crawled: ``index``, ``search``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.progress import Progress
+from rich.text import Text
+
+from crawler.assemble import open_store
+from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at, tell
+from crawler.display import print_json
+from crawler.search.excerpt import Marked
+from crawler.search.index import build_index
+from crawler.search.results import Found, search
+from crawler.store.connection import require_usable
+
+
+@cli.command("index")
+@db_option
+@json_option
+def index_command(db: str, as_json: bool) -> int:
+    """Build the search index, or bring it up to date with the crawl: only what changed is read."""
+
+    async def build() -> int:
+        if "://" not in db:
+            require_usable(Path(db), read_only=True)  # or opening it to write would make a new one
+        store = await open_store(store_at(db))
+        try:
+            with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+                task = bar.add_task("indexing", total=None)
+                built = await build_index(Path(db), lambda done, total: bar.update(task, completed=done, total=total))
+        finally:
+            await store.close()
+        if as_json:
+            print_json(asdict(built))
+        else:
+            console.print(f"{built.pages:,} pages in the index: {built.changed:,} read, {built.removed:,} taken out")
+        return 0
+
+    return run_async(build())
+
+
+# Only the long form of help, and what begins with "-" is no option: it is a word to leave out.
+@cli.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+@db_option
+@json_option
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
+@click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and those below it.")
+def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None) -> int:
+    """Search the pages crawled, after `crawler index`.
+
+    WORDS are words that pages should have; 'wor*' is any word that begins so, '"a phrase"' words in this order (the
+    inner quotes are for the crawler, the outer for the shell), -word leaves pages with it out. Pages with all of them
+    come first; where these are few, pages with some of the words follow.
+    """
+
+    async def look() -> int:
+        store = await open_store(store_at(db), read_only=True)
+        try:
+            found = await search(store, " ".join(words), limit=limit, site=site)
+        finally:
+            await store.close()
+        if found.note:
+            tell(found.note)
+        if as_json:
+            print_json({"query": " ".join(words), **asdict(found)})
+        else:
+            _render(found, console)
+        return 0
+
+    return run_async(look())
+
+
+def _render(found: Found, console: Console) -> None:
+    """Results for people: title, address, excerpt, with the words in bold."""
+    console.print(f"{found.total:,} page{'s' * (found.total != 1)} with all of it")
+    parted = False
+    for place, hit in enumerate(found.hits, 1):
+        if not hit.all_words and not parted:
+            parted = True
+            console.print("\nWith some of it:")
+        console.print()
+        console.print(Text.assemble(f"{place}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
+        lines = Group(Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt))
+        console.print(Padding(lines, (0, 0, 0, 3)))
+
+
+def _bold(marked: Marked) -> Text:
+    text = Text(marked.text)
+    for start, end in marked.marks:
+        text.stylize("bold", start, end)
+    return text

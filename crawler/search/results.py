@@ -1,0 +1,171 @@
+"""Searching: the pages that match, best first, each with an excerpt in which the words are marked.
+
+A page's score has three factors. That of its text is BM25, where what the page and others call it weighs most. It is
+raised by up to half for popular pages, with the saturation that Craswell, Robertson, Zaragoza and Taylor use for what
+does not depend on the query ("Relevance weighting for query independent evidence", SIGIR 2005): ``x / (x + k)``.
+Popularity ``x`` is in units of the average page: the PageRank that ``crawler rank`` has left, or else the numbers of
+linking pages and sites that the index counted. Of the best pages by these two, those whose title says little else than
+what is asked for move up: BM25 does not see it, as it reckons with the length of the whole page alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crawler.errors import UsageError
+from crawler.search.excerpt import Marked, mark
+from crawler.search.index import SITE_COUNTS
+from crawler.search.query import Query, parse_query
+from crawler.search.text import page_text
+from crawler.store.connection import decompress
+from crawler.store.interface import Store
+
+#: Of title, anchors, description, keywords, headings, body.
+WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
+#: By how much popularity can raise a score, and how popular (1: as the average page) a page is to get half of that.
+POPULARITY_SHARE = 0.5
+POPULARITY_HALF = 1.0
+#: By how much a title can raise it that has no other words than those asked for.
+TITLE_SHARE = 1.0
+#: So many of the best by text and popularity are compared by their titles.
+CANDIDATES = 200
+_READ_AT_ONCE = 20  # pages whose text is in memory
+
+# Whether a site is that of ?2 (a host, with or without port) or below it; every one if there is no ?2.
+_ON_SITE = "(?2 IS NULL OR instr({0} || ':', '://' || ?2 || ':') OR instr({0} || ':', '.' || ?2 || ':'))"
+
+_FIND = f"""
+WITH found AS MATERIALIZED (
+  SELECT rowid AS row_id, -bm25(search_text, {", ".join(map(str, WEIGHTS))}) AS text_score
+  FROM search_text WHERE search_text MATCH ?1),
+average AS MATERIALIZED (SELECT (SELECT count(*) FROM rank) AS ranked, mean_inbound FROM search_state),
+scored AS (
+  SELECT s.url_id, text_score, s.in_links, s.in_sites, r.pagerank,
+    CASE WHEN ranked THEN coalesce(r.pagerank * ranked, 0)
+         WHEN mean_inbound THEN (s.in_links + {SITE_COUNTS} * s.in_sites) / mean_inbound
+         ELSE 0 END AS x
+  FROM found f JOIN search_page s USING (row_id), average LEFT JOIN rank r ON r.url_id = s.url_id)
+SELECT c.url_id, s.name || u.path AS url, s.name AS site, p.title, p.description, p.fetched_at,
+  p.body_id, p.charset, p.content_type, c.in_links, c.in_sites, c.pagerank,
+  text_score * (1 + {POPULARITY_SHARE} * x / (x + {POPULARITY_HALF})) AS score, count(*) OVER () AS total
+FROM scored c JOIN page p ON p.url_id = c.url_id AND NOT p.noindex AND p.body_id IS NOT NULL
+JOIN url u ON u.id = c.url_id JOIN site s ON s.id = c.url_id >> 39
+WHERE {_ON_SITE.format("s.name")}
+ORDER BY score DESC, c.url_id LIMIT ?3
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page that was found. ``score`` compares hits of one search; ``pagerank`` is ``None`` where none is known.
+
+    ``in_links`` pages link to it, ``in_sites`` other sites; ``all_words`` says whether it has all that was asked for.
+    """
+
+    url: str
+    site: str
+    title: Marked
+    excerpt: Marked
+    score: float
+    all_words: bool
+    fetched_at: float
+    in_links: int
+    in_sites: int
+    pagerank: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best hits, and how many pages have all the words; ``note`` says if the index is behind the crawl."""
+
+    total: int
+    hits: tuple[Hit, ...]
+    note: str
+
+
+async def search(store: Store, words: str, *, limit: int = 10, site: str | None = None) -> Found:
+    """Search for ``words`` (see :mod:`crawler.search.query`) on all sites, or on ``site`` and those below it.
+
+    Pages with all the words come first; if these are fewer than ``limit``, pages with some of them follow. Raises
+    :class:`UsageError` for a query without words, an unknown site, or a store without index.
+    """
+    query = parse_query(words)
+    note = await _state(store)
+    host = None if site is None else await _known_site(store, site)
+    total, best = await _find(store, query, query.with_all(), host, limit)
+    hits = await _hits(store, query, best, all_words=True)
+    some = query.with_some()
+    if len(hits) < limit and some is not None:
+        _, more = await _find(store, query, some, host, limit)
+        known = {hit.url for hit in hits}
+        rest = [row for row in more if row["url"] not in known][: limit - len(hits)]
+        hits += await _hits(store, query, rest, all_words=False)
+    return Found(total, tuple(hits), note)
+
+
+async def _find(
+    store: Store, query: Query, match: str, host: str | None, limit: int
+) -> tuple[int, list[dict[str, Any]]]:
+    """How many pages match, and rows of :data:`_FIND` for the best of them, with the ``score`` that counts."""
+    rows = await store.query(_FIND, (match, host, max(limit, CANDIDATES)))
+    titles = await asyncio.to_thread(mark, query.with_any(), [(row["title"] or "", "") for row in rows])
+    for row, (title, _) in zip(rows, titles, strict=True):
+        row["score"] *= 1 + TITLE_SHARE * title.share()
+    best = sorted(rows, key=lambda row: (-row["score"], row["url_id"]))[:limit]
+    return rows[0]["total"] if rows else 0, best
+
+
+async def _state(store: Store) -> str:
+    rows = await store.query(
+        "SELECT complete, last_request < (SELECT max(id) FROM request) AS behind FROM search_state"
+    )
+    if not rows:
+        raise UsageError("this store has no search index yet; `crawler index` builds it (with the same --db)")
+    if not rows[0]["complete"]:
+        return "the index is not complete; `crawler index` goes on with it"
+    return (
+        "the crawl went on since the index was built; `crawler index` takes in what is new" if rows[0]["behind"] else ""
+    )
+
+
+async def _known_site(store: Store, site: str) -> str:
+    """``example.org``, ``example.org:8080`` or ``https://example.org``, as the query compares it."""
+    host = (site.partition("://")[2] or site).partition("/")[0].lower()
+    rows = await store.query(f"SELECT ?1 FROM site WHERE {_ON_SITE.format('name')} LIMIT 1", (None, host))
+    if not host or not rows:
+        raise UsageError(f"--site {site[:200]}: the crawl knows no such site; `crawler status` lists them")
+    return host
+
+
+async def _hits(store: Store, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[Hit]:
+    hits: list[Hit] = []
+    for start in range(0, len(rows), _READ_AT_ONCE):
+        batch = rows[start : start + _READ_AT_ONCE]
+        bodies = [await store.query("SELECT data FROM body WHERE id = ?", (row["body_id"],)) for row in batch]
+        marked = await asyncio.to_thread(_show, query.with_any(), batch, [body[0]["data"] for body in bodies])
+        hits += [
+            Hit(title=title, excerpt=excerpt, all_words=all_words, **{name: row[name] for name in _AS_THEY_ARE})
+            for row, (title, excerpt) in zip(batch, marked, strict=True)
+        ]
+    return hits
+
+
+_AS_THEY_ARE = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank")
+
+
+def _show(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[tuple[Marked, Marked]]:
+    """Title and excerpt: where the words stand in the text, or else in the description, or else how the text begins."""
+    texts = [
+        page_text(decompress(body), row["charset"], row["content_type"]).text
+        for row, body in zip(rows, bodies, strict=True)
+    ]
+    titles = [row["title"] or "" for row in rows]
+    from_text = mark(match, list(zip(titles, texts, strict=True)))
+    from_description = mark(match, [("", row["description"] or "") for row in rows])
+    return [
+        (title, said if said.marks and not excerpt.marks else excerpt)
+        for (title, excerpt), (_, said) in zip(from_text, from_description, strict=True)
+    ]

@@ -1,0 +1,104 @@
+"""``crawler index`` and ``crawler search`` after a crawl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from crawler.demo.pages import Page
+from tests.command import HASTY, LOOPBACK, Ended, crawler, here
+from tests.web import LoopbackWeb
+
+
+@pytest.fixture
+def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
+    """A crawl of two sites."""
+    loopback.sites["a.test"] = {
+        "/": Page(
+            "<title>Start</title><nav>menu</nav><a href=/lexer>the scanner</a> "
+            "<a href=/hidden>x</a> <a href=/copy>x</a>"
+            f"<a href={loopback.url('b.test')}>b</a>"
+        ),
+        "/lexer": Page("<title>Lexer \x1b[31m</title><h1>Lexers</h1><p>A lexer makes tokens."),
+        "/copy": Page(f"<link rel=canonical href={loopback.url('a.test', '/lexer')}><p>A lexer makes tokens, printed."),
+        "/hidden": Page("<meta name=robots content=noindex><title>Lexer</title><p>A lexer nobody shall find."),
+    }
+    loopback.sites["b.test"] = {"/": Page("<title>Parser</title><p>Parsers take tokens from a lexer.")}
+    path = tmp_path / "c.db"
+    (tmp_path / "c.toml").write_text(HASTY)
+    seeds = loopback.url("a.test"), loopback.url("b.test")
+    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", path)
+    assert ended.code == 0, ended
+    return path
+
+
+def find(db: Path, *words: str) -> dict[str, Any]:
+    ended = here("search", *words, "--db", db, "--json")
+    assert (ended.code, ended.err) == (0, ""), ended
+    found = json.loads(ended.out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_index_then_search(db: Path, loopback: LoopbackWeb) -> None:
+    assert json.loads(here("index", "--db", db, "--json").out) == {"pages": 3, "changed": 3, "removed": 0}
+    assert here("index", "--db", db) == Ended(0, "3 pages in the index: 0 read, 0 taken out\n", "")
+    found = find(db, "lexer")
+    lexer, parser = loopback.url("a.test", "/lexer"), loopback.url("b.test")
+    assert (found["query"], found["total"]) == ("lexer", 2)
+    assert [hit["url"] for hit in found["hits"]] == [lexer, parser]
+    assert found["hits"][0]["title"] == {"text": "Lexer [31m", "marks": [[0, 5]]}
+    assert found["hits"][0]["excerpt"] == {"text": "Lexers A lexer makes tokens.", "marks": [[0, 6], [9, 14]]}
+    assert [hit["url"] for hit in find(db, "lexer", "-parsers")["hits"]] == [lexer]
+    assert [hit["url"] for hit in find(db, '"take tokens"')["hits"]] == [parser]
+    assert [hit["url"] for hit in find(db, "pars*")["hits"]] == [parser]
+    assert [hit["url"] for hit in find(db, "scanner")["hits"]] == [lexer, loopback.url("a.test")]
+    assert [hit["url"] for hit in find(db, "tokens", "--limit", "1", "--site", "b.test")["hits"]] == [parser]
+    assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == []
+
+
+def test_for_people(db: Path) -> None:
+    assert here("index", "--db", db).code == 0
+    lines = here("search", "lexer", "tokens", "--db", db).out.splitlines()
+    assert lines[0] == "2 pages with all of it"
+    assert lines[2] == "1. Lexer [31m"
+    assert lines[3].endswith("/lexer")
+    assert lines[4] == "   Lexers A lexer makes tokens."
+    few = here("search", "scanner", "parsers", "--db", db).out
+    assert "0 pages with all of it\n\nWith some of it:\n\n1. " in few
+
+
+def test_words_that_look_like_options_are_left_out_of_the_search(db: Path) -> None:
+    """``-hash`` holds the letter of a help option."""
+    assert here("index", "--db", db).code == 0
+    for words in (["tokens", "-hash"], ["-hash", "tokens"], ["tokens", "-takes", "-j"]):
+        assert find(db, *words)["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search"], "Missing argument"),
+        (["search", "-word"], "it only excludes"),
+        (["search", "word", "--limit", "0"], "--limit"),
+        (["search", "word"], "no search index yet; `crawler index` builds it"),
+        (["search", "word", "--db", "none.db"], "no such store"),
+        (["index", "--db", "none.db"], "no such store"),
+    ],
+)
+def test_wrong_usage_is_one_clear_line(db: Path, arguments: list[str], said: str) -> None:
+    ended = crawler(*arguments, *([] if "--db" in arguments else ["--db", str(db)]), cwd=db.parent)
+    assert ended.code == 2
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+    assert not (db.parent / "none.db").exists()
+
+
+def test_a_store_in_use_is_not_indexed(db: Path) -> None:
+    with FileLock(f"{db}.lock"):
+        ended = crawler("index", "--db", db)
+    assert (ended.code, "another `crawler run`" in ended.err) == (2, True)

@@ -1,0 +1,83 @@
+"""A store with pages as a crawl leaves them, to index and to search."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.offers import Offer
+from crawler.model import Link
+from crawler.search.index import Built, OnProgress, build_index
+from crawler.search.results import Found, search
+from crawler.store.sqlite import SqliteStore
+from tests.contract.visits import Harness, fetched, redirected
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a page says; ``links`` leads from URLs to anchor texts."""
+
+    text: str = ""
+    title: str | None = None
+    links: dict[str, str] = field(default_factory=dict)
+    description: str | None = None
+    keywords: str | None = None
+    canonical: str | None = None
+    noindex: bool = False
+    nofollow: Iterable[str] = ()  # of the links
+
+
+class Crawled:
+    """One store, and the commands on it."""
+
+    def __init__(self, path: Path, harness: Harness) -> None:
+        self.path, self.harness = path, harness
+
+    async def visit(self, pages: dict[str, Said | str]) -> None:
+        """Fetch these pages; a text is where a URL redirects to. Other URLs that they lead to wait."""
+        await self.harness.seed(*pages)
+        waiting = set(pages)
+        while waiting:
+            for claim in await self.harness.claim():
+                outcomes = [self._outcome(queued, pages[queued.url]) for queued in claim.urls if queued.url in waiting]
+                waiting -= {outcome.queued.url for outcome in outcomes}
+                await self.harness.commit(claim, *outcomes)
+
+    def _outcome(self, queued: Queued, said: Said | str) -> Outcome:
+        if isinstance(said, str):
+            return redirected(queued, said)
+        links = [Link(url, text, "", url not in said.nofollow) for url, text in said.links.items()]
+        body = None if said.noindex else said.text.encode()
+        outcome = fetched(
+            queued, links, body=body, title=said.title, description=said.description, keywords=said.keywords,
+            canonical_url=said.canonical, index=not said.noindex,
+        )  # fmt: skip
+        if said.canonical is None:
+            return outcome
+        offer = Offer(said.canonical, queued.depth)
+        return replace(outcome, target=said.canonical, offers=(*outcome.offers, offer))
+
+    async def index(self, on_progress: OnProgress = lambda done, total: None) -> Built:
+        return await build_index(self.path, on_progress)
+
+    async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
+        return await search(self.harness.store, words, limit=limit, site=site)
+
+    async def urls(self, words: str, *, limit: int = 10, site: str | None = None) -> list[str]:
+        """Of the pages with all the words, best first."""
+        found = await self.search(words, limit=limit, site=site)
+        return [hit.url for hit in found.hits if hit.all_words]
+
+
+@asynccontextmanager
+async def crawled(folder: Path) -> AsyncIterator[Crawled]:
+    path = folder / "crawl.db"
+    harness = Harness(lambda: SqliteStore.open(path))
+    await harness.reopen()
+    try:
+        yield Crawled(path, harness)
+    finally:
+        await harness.close()

@@ -1,0 +1,222 @@
+"""What goes into the search index, and what a second call does."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from crawler.errors import UsageError
+from crawler.search import index as index_module
+from crawler.search.index import Built
+from tests.contract.visits import request, robots
+from tests.unit.search.crawled import Crawled, Said
+
+A, B, C = "http://a.test", "http://b.test", "http://c.test"
+
+
+def rows(crawl: Crawled, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(crawl.path)) as db:
+        return db.execute(sql).fetchall()
+
+
+def inbound(crawl: Crawled) -> dict[str, tuple[int, int]]:
+    sql = """SELECT s.name || u.path, i.in_links, i.in_sites FROM search_page i
+             JOIN url u ON u.id = i.url_id JOIN site s ON s.id = i.url_id >> 39"""
+    return {url: (links, sites) for url, links, sites in rows(crawl, sql)}
+
+
+async def test_every_field_is_found(crawl: Crawled) -> None:
+    page = Said("<h2>Heading</h2><p>Body", "Title", {}, "Description", "Keywords")
+    await crawl.visit({f"{A}/": page, f"{B}/": Said("Other", links={f"{A}/": "Anchor"})})
+    assert await crawl.index() == Built(pages=2, changed=2, removed=0)
+    for word in ("heading", "body", "title", "description", "keywords", "anchor"):
+        assert await crawl.urls(word) == [f"{A}/"], word
+
+
+async def test_a_noindex_page_never_appears(crawl: Crawled) -> None:
+    await crawl.visit({
+        f"{A}/": Said("word", links={f"{A}/hidden": "secret", f"{A}/copy": "x"}),
+        f"{A}/hidden": Said("word secret", "word", {f"{A}/": "whispered"}, noindex=True),
+        f"{A}/copy": Said("word again", canonical=f"{A}/hidden"),
+    })  # fmt: skip
+    assert await crawl.index() == Built(1, 1, 0)
+    assert await crawl.urls("word") == [f"{A}/"]
+    assert await crawl.urls("whispered") == [], "nor what it says of others"
+
+
+async def test_a_page_that_has_become_noindex_is_not_shown_before_the_next_index(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/": Said("word")})
+    await crawl.index()
+    with closing(sqlite3.connect(crawl.path)) as db, db:
+        db.execute("UPDATE page SET noindex = 1, body_id = NULL")
+    assert await crawl.urls("word") == []
+    assert await crawl.index() == Built(0, 0, 1)
+
+
+async def test_duplicates_are_one_page_under_their_main_address(crawl: Crawled) -> None:
+    """Canonical URLs and redirects in a chain; whatever links to any of them links to their end."""
+    await crawl.visit({
+        f"{A}/": Said("start", links={f"{A}/old": "first name", f"{A}/print": "second name", f"{A}/main": "third"}),
+        f"{B}/": Said("elsewhere", links={f"{A}/print": "fourth"}),
+        f"{A}/old": f"{A}/print",
+        f"{A}/print": Said("word, printed", canonical=f"{A}/main"),
+        f"{A}/main": Said("word", links={f"{A}/print": "itself"}),
+    })  # fmt: skip
+    await crawl.index()
+    for words in ("word", "first name", "second name", "third", "fourth"):
+        assert await crawl.urls(words) == [f"{A}/main"], words
+    assert await crawl.urls("itself") == []
+    assert inbound(crawl) == {f"{A}/": (0, 0), f"{B}/": (0, 0), f"{A}/main": (2, 1)}
+
+
+async def test_pages_with_one_body_are_one_page_the_nearest_to_a_seed(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/": Said("start", links={f"{A}/x/y": "near"})})
+    same = Said("word", links={f"{A}/z": "far"})
+    await crawl.visit({f"{A}/x/y": same, f"{A}/z": same})
+    await crawl.index()
+    assert await crawl.urls("word") == [f"{A}/z"], "a seed, as visit() seeds: of the shorter path"
+    assert await crawl.urls("near") == [f"{A}/z"]
+
+
+async def test_pages_of_a_mirror_are_those_of_its_main_host(crawl: Crawled) -> None:
+    """Fetched before its Host line was known. What the main host does not have stays."""
+    await crawl.visit({
+        f"{A}/x": Said("word of a mirror"), f"{A}/only": Said("word of its own"), f"{B}/x": Said("word"),
+        f"{C}/": Said("links", links={f"{A}/x": "pointing"}),
+    })  # fmt: skip
+    site = await crawl.harness.store.visit(A)
+    await crawl.harness.news(site, A, robots(), main_site=B)
+    await crawl.index()
+    assert set(await crawl.urls("word")) == {f"{B}/x", f"{A}/only"}
+    assert await crawl.urls("pointing") == [f"{B}/x"]
+
+
+async def test_where_the_main_address_was_not_had_one_stands_in(crawl: Crawled) -> None:
+    """And under its own address: nobody has seen that the other says the same."""
+    main = "http://elsewhere.test/"
+    await crawl.visit({
+        f"{A}/?1": Said("word one", canonical=main), f"{A}/?2": Said("word two", canonical=main),
+        f"{A}/": Said("start", links={f"{A}/?1": "to one", f"{A}/?2": "to two"}),
+    })  # fmt: skip
+    await crawl.index()
+    (shown,) = await crawl.urls("word")
+    assert shown in (f"{A}/?1", f"{A}/?2")
+    assert await crawl.urls("to one") == await crawl.urls("to two") == [shown]
+
+
+async def test_canonical_urls_that_go_round_fold_nothing(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/1": Said("word 1", canonical=f"{A}/2"), f"{A}/2": Said("word 2", canonical=f"{A}/1")})
+    await crawl.index()
+    assert set(await crawl.urls("word")) == {f"{A}/1", f"{A}/2"}
+
+
+async def test_links_not_to_be_followed_say_nothing(crawl: Crawled) -> None:
+    await crawl.visit({
+        f"{A}/": Said("x", links={f"{A}/p": "advertised"}, nofollow=[f"{A}/p"]), f"{A}/p": Said("word"),
+    })  # fmt: skip
+    await crawl.index()
+    assert await crawl.urls("advertised") == []
+    assert inbound(crawl)[f"{A}/p"] == (0, 0)
+
+
+async def test_only_what_changed_is_read_again(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(5)})
+    assert await crawl.index() == Built(5, 5, 0)
+    assert await crawl.index() == Built(5, 0, 0)
+    with closing(sqlite3.connect(crawl.path)) as db, db:
+        db.execute("UPDATE page SET title = 'Changed' WHERE url_id = (SELECT min(url_id) FROM page)")
+    assert await crawl.index() == Built(5, 1, 0)
+    assert len(await crawl.urls("changed")) == 1
+    assert len(await crawl.urls("word")) == 5, "its stale row is not found"
+    await crawl.visit({f"{B}/": Said("new", links={f"{A}/3": ""})})
+    assert await crawl.index() == Built(6, 1, 0), "a link without text changes a number alone"
+    assert inbound(crawl)[f"{A}/3"] == (1, 1)
+
+
+async def test_when_half_of_the_index_is_stale_it_is_built_anew(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(4)})
+    for change in range(3):
+        await crawl.index()
+        with closing(sqlite3.connect(crawl.path)) as db, db:
+            db.execute("UPDATE page SET title = ?", (f"title {change}",))
+    assert rows(crawl, "SELECT count(*) FROM search_text") == [(12,)]
+    assert await crawl.index() == Built(4, 4, 0)
+    assert rows(crawl, "SELECT rowid FROM search_text") == [(1,), (2,), (3,), (4,)]
+    assert len(await crawl.urls("title word")) == 4
+
+
+async def test_another_version_begins_anew(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    await crawl.visit({f"{A}/": Said("word")})
+    await crawl.index()
+    monkeypatch.setattr(index_module, "VERSION", index_module.VERSION + 1)
+    assert await crawl.index() == Built(1, 1, 0)
+    assert rows(crawl, "SELECT count(*) FROM search_text") == [(1,)]
+
+
+class Killed(Exception):
+    """Stands for the end of the process between two batches."""
+
+
+async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "_BATCH", 3)
+    await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(10)})
+
+    def die(done: int, total: int) -> None:
+        if done >= 6:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await crawl.index(die)
+    found = await crawl.search("word")
+    assert (found.total, found.note) == (6, "the index is not complete; `crawler index` goes on with it")
+    seen: list[tuple[int, int]] = []
+    assert await crawl.index(lambda done, total: seen.append((done, total))) == Built(10, 4, 0)
+    assert seen == [(3, 10), (6, 10), (9, 10), (10, 10)]
+    assert (await crawl.search("word")).note == ""
+
+
+async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    await crawl.visit({f"{A}/{n}": Said(f"word {n}", f"T{n}", {f"{A}/{n * 7 % 10}": f"to {n}"}) for n in range(10)})
+    await crawl.index()
+    whole = await crawl.search("word")
+    tables = [rows(crawl, f"SELECT * FROM {table}") for table in ("search_page", "search_text_docsize", "search_state")]
+    monkeypatch.setattr(index_module, "VERSION", 0)
+    await crawl.index()
+    monkeypatch.undo()
+    await crawl.index()
+    assert tables == [
+        rows(crawl, f"SELECT * FROM {table}") for table in ("search_page", "search_text_docsize", "search_state")
+    ]
+    assert await crawl.search("word") == whole
+
+
+async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "_BATCH", 1)
+    monkeypatch.setattr(index_module, "_STEPS_BETWEEN_LOOKS", 1)
+    await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(200)})
+    begun = threading.Event()
+    work = asyncio.create_task(crawl.index(lambda done, total: begun.set()))
+    await asyncio.to_thread(begun.wait)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    ((done,),) = rows(crawl, "SELECT count(*) FROM search_page")
+    assert 1 <= done < 200
+    assert await crawl.index() == Built(200, 200 - done, 0)
+
+
+async def test_without_an_index_the_error_says_what_to_do(crawl: Crawled) -> None:
+    with pytest.raises(UsageError, match="`crawler index` builds it"):
+        await crawl.search("word")
+
+
+async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/": Said("word")})
+    await crawl.index()
+    await crawl.harness.turn(requests=[request(1, "/new")])
+    assert (await crawl.search("word")).note.startswith("the crawl went on since")

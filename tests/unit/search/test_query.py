@@ -1,0 +1,134 @@
+"""What users type, as expressions of FTS5; whatever it is, it is no syntax error."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import UsageError
+from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query
+from crawler.search.text import clean, parted
+
+TEXTS = {
+    "lexer": "A lexer splits source text into tokens. A good lexer is fast.",
+    "parser": "The parser takes tokens from the lexer; parsers build trees.",
+    "trees": "Trees of migrated birds: migration in autumn. Café society.",
+    "wal": "Write-ahead logging, set by PRAGMA journal_mode, for std::vector of C++ logs.",
+    "japanese": "名前ベースのバーチャルホストをどうやって使うか",
+    "chinese": "如何使用数据库",
+    "thai": "ภาษาไทยเขียนติดกัน",
+    "korean": "데이터베이스는 빠르다",
+}
+
+
+def matching(expression: str) -> set[str]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE t USING fts5(x, content = '', tokenize = 'unicode61 remove_diacritics 2')")
+        names = list(TEXTS)
+        rows = [(number, parted(clean(text))) for number, text in enumerate(TEXTS.values())]
+        db.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
+        return {names[row[0]] for row in db.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,))}
+
+
+def with_all(query: str) -> set[str]:
+    return matching(parse_query(query).with_all())
+
+
+@pytest.mark.parametrize(
+    ("query", "pages"),
+    [
+        ("lexer", {"lexer", "parser"}),
+        ("LEXER tokens", {"lexer", "parser"}),
+        ("lexer birds", set()),
+        ('"tokens from the lexer"', {"parser"}),
+        ('"lexer the from"', set()),
+        ("“source text”", {"lexer"}),
+        ('"source text', {"lexer"}),
+        ('"source te"*', {"lexer"}),
+        ("migr*", {"trees"}),
+        ("lexer -trees", {"lexer"}),
+        ('tokens -"splits source"', {"parser"}),
+        ("tree", {"parser", "trees"}),  # the s of a plural, either way
+        ("parsers", {"parser"}),
+        ("tokens -parser", {"lexer"}),
+        ("tokens -tree", {"lexer", "parser"}),
+        ("cafe", {"trees"}),
+        ("CAFÉ", {"trees"}),
+        ("write-ahead", {"wal"}),
+        ("write-logging", set()),  # one word with punctuation is a phrase
+        ("std::vector", {"wal"}),
+        ("journal_mode", {"wal"}),
+        ("c++", {"wal"}),
+        ("lexer & + ** -", {"lexer", "parser"}),  # what has no letter asks for nothing
+        ("lexer OR birds", set()),  # "or" is a word
+        ("x:lexer", set()),
+        ("バーチャルホスト", {"japanese"}),
+        ("バーチャルパーク", set()),
+        ("数据库", {"chinese"}),
+        ("使用*", {"chinese"}),  # the same word in Japanese stands otherwise there: 使う
+        ("ไทย", {"thai"}),
+        ("데이터베이스", {"korean"}),
+    ],
+)
+def test_pages_with_all_of_it(query: str, pages: set[str]) -> None:
+    assert with_all(query) == pages
+
+
+@pytest.mark.parametrize(
+    ("query", "pages"),
+    [
+        ("splits migration", {"lexer", "trees"}),
+        ("splits migration -birds", {"lexer"}),
+        ('"the lexer" splits migration', set()),  # phrases are not left away
+        ('lexer" is fast" migration splits', {"lexer"}),
+    ],
+)
+def test_pages_with_some_of_it(query: str, pages: set[str]) -> None:
+    some = parse_query(query).with_some()
+    assert some is not None
+    assert matching(some) == pages
+
+
+@pytest.mark.parametrize("query", ["lexer", '"a phrase" word', '"one" "two"', "word -other"])
+def test_nothing_less_can_be_asked_for(query: str) -> None:
+    assert parse_query(query).with_some() is None
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("", "no word to search for in ''"),
+        ('  -- ** ""', "no word to search for"),
+        ("-word", "it only excludes"),
+        ("a " * (MAX_ITEMS + 1), f"more than {MAX_ITEMS} words"),
+        ("a" * (MAX_QUERY_CHARS + 1), "2,000 are the most"),
+    ],
+)
+def test_what_is_no_query(query: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_query(query)
+    assert said in str(error.value)
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.lists(
+            st.sampled_from(
+                [*"\"-*+^:(){}[],.;\\'\0\x02\n ", "lexer", "AND", "OR", "NOT", "NEAR(", "x:", "數", "é", "\ud800", "ไ"]
+            )
+        ).map("".join),
+    )
+)
+def test_nothing_typed_is_a_syntax_error(typed: str) -> None:
+    try:
+        query = parse_query(typed)
+    except UsageError:
+        return
+    for expression in (query.with_all(), query.with_some(), query.with_any()):
+        if expression is not None:
+            matching(expression)

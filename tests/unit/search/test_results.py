@@ -1,0 +1,165 @@
+"""What a search finds, in which order, and what it shows."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from crawler.errors import UsageError
+from crawler.search.excerpt import EXCERPT_WORDS, Marked, mark
+from crawler.search.query import parse_query
+from tests.unit.search.crawled import Crawled, Said
+
+A, B = "http://a.test", "http://b.test"
+
+
+def marked(text: Marked) -> list[str]:
+    return [text.text[start:end] for start, end in text.marks]
+
+
+async def indexed(crawl: Crawled, pages: dict[str, Said | str]) -> None:
+    await crawl.visit(pages)
+    await crawl.index()
+
+
+async def test_what_names_a_page_counts_more_than_what_it_mentions(crawl: Crawled) -> None:
+    filler = " ".join(f"filler{n}" for n in range(200))
+    await indexed(crawl, {
+        f"{A}/mention": Said(f"lexer lexer {filler[:800]}", "Notes"),
+        f"{A}/named": Said(filler, "The lexer"),
+        f"{A}/linked": Said(filler[:900], "Notes", {}),
+        f"{A}/": Said("contents", "Contents", {f"{A}/linked": "about the lexer"}),
+    })  # fmt: skip
+    assert await crawl.urls("lexer") == [f"{A}/named", f"{A}/linked", f"{A}/mention"]
+
+
+async def test_a_title_that_says_little_else_comes_first(crawl: Crawled) -> None:
+    await indexed(crawl, {
+        f"{A}/1": Said("a commit graph file", "The commit graph and all that it is good for"),
+        f"{A}/2": Said("a commit of the graph, and very much more, " * 40, "Commit graph"),
+    })  # fmt: skip
+    assert await crawl.urls("commit graph") == [f"{A}/2", f"{A}/1"]
+
+
+async def test_of_equal_texts_the_page_that_more_link_to_comes_first(crawl: Crawled) -> None:
+    pages: dict[str, Said | str] = {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)}
+    pages |= {f"{A}/from{n}": Said(f"x{n}", links={f"{A}/1": ""}) for n in range(2)}
+    pages[f"{B}/"] = Said("x", links={f"{A}/2": ""})
+    await indexed(crawl, pages)
+    assert await crawl.urls("word") == [f"{A}/2", f"{A}/1", f"{A}/0"], "another site counts like ten pages"
+    (first, *_) = (await crawl.search("word")).hits
+    assert (first.in_links, first.in_sites, first.pagerank) == (1, 1, None)
+
+
+async def test_ranks_stand_above_the_numbers_of_links(crawl: Crawled) -> None:
+    pages: dict[str, Said | str] = {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)}
+    await indexed(crawl, {**pages, f"{A}/": Said("x", links={f"{A}/1": ""})})
+    assert (await crawl.urls("word"))[0] == f"{A}/1"
+    with closing(sqlite3.connect(crawl.path)) as db, db:
+        for path, pagerank in (("/0", 0.1), ("/1", 0.2), ("/2", 0.7)):
+            db.execute("INSERT INTO rank SELECT id, id >> 39, ?, 0, 0 FROM url WHERE path = ?", (pagerank, path))
+    assert await crawl.urls("word") == [f"{A}/2", f"{A}/1", f"{A}/0"]
+    assert (await crawl.search("word")).hits[0].pagerank == 0.7
+
+
+async def test_pages_with_some_of_it_come_after_those_with_all(crawl: Crawled) -> None:
+    await indexed(crawl, {
+        f"{A}/1": Said("red green"), f"{A}/2": Said("red", "Red red red"), f"{A}/3": Said("green blue"),
+    })  # fmt: skip
+    found = await crawl.search("red green")
+    assert found.total == 1
+    assert [(hit.url, hit.all_words) for hit in found.hits] == [
+        (f"{A}/1", True), (f"{A}/2", False), (f"{A}/3", False),
+    ]  # fmt: skip
+    assert len((await crawl.search("red green", limit=2)).hits) == 2
+    assert [hit.url for hit in (await crawl.search("red green", limit=1)).hits] == [f"{A}/1"]
+    assert (await crawl.search("purple")).hits == ()
+
+
+async def test_the_total_is_of_all_pages_not_of_those_shown(crawl: Crawled) -> None:
+    await indexed(crawl, {f"{A}/{n}": Said(f"word {n}") for n in range(30)})
+    found = await crawl.search("word", limit=25)
+    assert (found.total, len(found.hits)) == (30, 25)
+
+
+@pytest.mark.parametrize(
+    ("site", "urls"),
+    [
+        ("a.test", {f"{A}/", "http://www.a.test:8080/"}),
+        ("A.TEST", {f"{A}/", "http://www.a.test:8080/"}),
+        ("http://a.test/page", {f"{A}/", "http://www.a.test:8080/"}),
+        ("www.a.test:8080", {"http://www.a.test:8080/"}),
+        ("www.a.test", {"http://www.a.test:8080/"}),
+        ("ba.test", {"http://ba.test/"}),
+    ],
+)
+async def test_one_site_and_those_below_it(crawl: Crawled, site: str, urls: set[str]) -> None:
+    every = [f"{A}/", "http://www.a.test:8080/", "http://ba.test/", f"{B}/"]
+    await indexed(crawl, {url: Said(f"word {url}") for url in every})
+    assert set(await crawl.urls("word", site=site)) == urls
+    assert set(await crawl.urls("word")) == set(every)
+
+
+@pytest.mark.parametrize("site", ["est", "nowhere.test", "a.test:81", "", "%", "'"])
+async def test_an_unknown_site_is_an_error(crawl: Crawled, site: str) -> None:
+    await indexed(crawl, {f"{A}/": Said("word")})
+    with pytest.raises(UsageError, match="knows no such site"):
+        await crawl.search("word", site=site)
+
+
+async def test_words_are_marked(crawl: Crawled) -> None:
+    text = f"<p>{'before ' * 100}the café’s <b>Lex</b>ers {'after ' * 100}<p>lexer"
+    await indexed(crawl, {f"{A}/": Said(text, "A lexer & <b>", description="described")})
+    (hit,) = (await crawl.search("lexer cafe -nothing")).hits
+    assert (hit.title.text, marked(hit.title)) == ("A lexer & <b>", ["lexer"])
+    assert marked(hit.excerpt) == ["café", "Lexers"]
+    assert hit.excerpt.text.startswith("…")
+    assert hit.excerpt.text.endswith("…")
+    assert len(hit.excerpt.text.split()) <= EXCERPT_WORDS + 2
+    (hit,) = (await crawl.search("described")).hits
+    assert (hit.excerpt.text, marked(hit.excerpt)) == ("described", ["described"])
+
+
+async def test_where_only_others_name_it_the_page_begins(crawl: Crawled) -> None:
+    await indexed(crawl, {f"{A}/": Said("contents", links={f"{A}/p": "nick"}), f"{A}/p": Said("How it begins. " * 50)})
+    (hit,) = (await crawl.search("nick")).hits
+    assert hit.excerpt.text.startswith("How it begins. How")
+    assert len(hit.excerpt.text.split()) == EXCERPT_WORDS
+    assert hit.excerpt.marks == ()
+
+
+async def test_what_is_hostile_is_shown_harmless(crawl: Crawled) -> None:
+    await indexed(crawl, {f"{A}/": Said("<p>word \x02x\x03\x1b]0;pwned\x07 \u202egnp.exe", "\x1b[2Jtitle\x00\u2066")})
+    (hit,) = (await crawl.search("word")).hits
+    for text in (hit.title.text, hit.excerpt.text):
+        assert text.isprintable()
+    assert marked(hit.excerpt) == ["word"]
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "marks"),
+    [
+        ("ホスト", "バーチャルホストの例", ["ホスト"]),
+        ("migr*", "Migration of migrants", ["Migration", "migrants"]),
+        ('"a b"', "b a b a b b", ["a b", "a b"]),
+        ("absent", "nothing here", []),
+    ],
+)
+def test_marks(query: str, text: str, marks: list[str]) -> None:
+    ((short, long),) = mark(parse_query(query).with_any(), [(text, text)])
+    assert short.text == long.text == text
+    assert marked(short) == marked(long) == marks
+
+
+def test_the_share_that_is_marked() -> None:
+    assert Marked("a lexer!", ((2, 7),)).share() == 5 / 6
+    assert Marked("", ()).share() == 0
+
+
+async def test_the_same_search_finds_the_same(crawl: Crawled) -> None:
+    pages: dict[str, Any] = {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(40)}
+    await indexed(crawl, pages)
+    assert await crawl.search("word", limit=30) == await crawl.search("word", limit=30)
