@@ -117,6 +117,7 @@ def main() -> NoReturn:
         tell(str(error))
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
+        tell("stopped")
         code = STOPPED
     sys.exit(code or 0)
 

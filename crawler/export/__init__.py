@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from crawler.drafts import Drafts
 from crawler.errors import UsageError
 from crawler.export.graph import write_edges, write_graphml
 from crawler.export.job import Job, Tally
@@ -20,7 +21,6 @@ from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.views import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
-from crawler.export.writing import Drafts
 from crawler.store.interface import Store
 
 __all__ = ["FORMATS", "VIEWS", "Format", "Tally", "export"]

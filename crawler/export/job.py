@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from crawler.drafts import Draft, Drafts
 from crawler.errors import StoreError, UsageError
 from crawler.export.views import VIEWS
-from crawler.export.writing import Draft, Drafts
 from crawler.store.interface import Store
 
 # Strings, quoted names and comments, in which brackets and semicolons mean nothing; then what means something.

@@ -12,9 +12,9 @@ from typing import BinaryIO
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
+from crawler.drafts import Draft
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.writing import Draft
 
 URLS_PER_FILE = 50_000
 BYTES_PER_FILE = 50 * 1024 * 1024

@@ -10,7 +10,7 @@ from crawler.model import Kind, State
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
 #: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
 #: since a mirror's main host was adopted, or as where a seed redirects to).
-_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "trap:")
+_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "contact:", "trap:")
 
 
 class Offer(NamedTuple):
@@ -58,7 +58,7 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     closer = offer.depth < known.depth and offer.refusal is None
     if requeue:
         # A way that the scope refused was a way; one that may not be followed was none.
-        depth = min(known.depth, offer.depth) if known.reason.startswith("scope:") else offer.depth
+        depth = min(known.depth, offer.depth) if known.reason.startswith(("scope:", "contact:")) else offer.depth
         return Change(depth, offer.hops, True, "", offer.seed)
     if closer:
         return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)

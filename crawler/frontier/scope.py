@@ -133,7 +133,7 @@ class Scope:
     def _unreachable(self, host: str) -> str | None:
         if self._reachable(host):
             return None
-        return f"scope: {host} is not on loopback, and no contact is given (--contact)"
+        return f"contact: {host} is not on loopback, and nobody is named whom its owner could turn to (--contact)"
 
     def _below_seed(self, url: str) -> bool:
         end = url.find("/", 8)

@@ -14,6 +14,7 @@ _BATCH = 5000
 #: Which settings decide on which exclusions, by the first word of their reason.
 _DECIDED_BY = {
     "scope:": ("scope", "identity.contact"),
+    "contact:": ("identity.contact", "fetch.resolve"),
     "depth:": ("scope",),
     "robots:": ("robots", "identity.agent"),
     "mirror": ("robots", "identity.agent", "scope"),

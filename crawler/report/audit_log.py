@@ -56,7 +56,7 @@ _BLIND = """SELECT run_id, min(started_at) AS since FROM request
 _CANONICAL = (
     "SELECT 'run', id AS after, started_at, crawler_version, settings FROM run WHERE id > ? ORDER BY id LIMIT ?",
     """SELECT 'robots', r.id AS after, s.name, r.action, r.status, r.fetched_at, r.valid_from, r.valid_until,
-         lower(hex(t.sha256)) AS sha256, r.run_id, r.answered_by, r.headers
+         nullif(lower(hex(t.sha256)), '') AS sha256, r.run_id, r.answered_by, r.headers
        FROM robots_copy r JOIN site s ON s.id = r.site_id LEFT JOIN robots_text t ON t.id = r.text_id
        WHERE r.id > ? ORDER BY r.id LIMIT ?""",
     """SELECT 'request', q.id AS after, q.run_id, s.name, q.path, q.purpose, q.started_at, q.finished_at, q.status,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from crawler.about import VERSION
 from crawler.clock import iso
-from crawler.errors import UsageError
+from crawler.drafts import Drafts
 from crawler.model import Reading
 from crawler.report.audit import LISTED, Audit
 from crawler.report.audit_facts import TITLES, TOLERANCE_S, Terms
@@ -34,6 +32,7 @@ _MEANINGS = {
 _REASONS = {
     "robots": "closed by robots.txt",
     "scope": "outside the crawl's scope",
+    "contact": "off loopback, with no --contact given",
     "depth": "too many links away from the seeds",
     "mirror": "on a mirror: asked of its main site instead, or out of scope",
     "type": "not of a content type that was wanted",
@@ -75,21 +74,9 @@ _LIMITS = """\
 
 def write_report(path: Path, found: Audit) -> None:
     """Write the document, whole or not at all. Raises :class:`UsageError` where it cannot be written."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", errors="backslashreplace", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            try:
-                file.writelines(f"{line}\n" for line in document(found))
-                file.flush()
-                os.fsync(file.fileno())
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise UsageError(f"--report {path}: {error.strerror or error}") from None
+    with Drafts() as drafts:
+        file = drafts.open(path).file
+        file.writelines(f"{line}\n".encode(errors="backslashreplace") for line in document(found))
 
 
 def document(found: Audit) -> Iterator[str]:

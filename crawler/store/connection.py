@@ -114,6 +114,8 @@ async def _version(db: aiosqlite.Connection, path: Path, read_only: bool) -> int
     (tables,) = await one(db, "SELECT count(*) FROM sqlite_master")
     if version == 0 and tables:
         raise UsageError(f"{path}: a SQLite file, but no crawl store; choose another --db")
+    if read_only and version == 0:
+        raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
     if read_only and version < len(migrations):
         raise UsageError(f"{path}: an older store (version {version}); `crawler run --db {path}` migrates it")
     return int(version)

@@ -94,6 +94,7 @@ MOST_LINKED = _PAGE.format(
 )
 LARGEST = _PAGE.format(figures="SELECT url_id AS id, body_bytes AS figure FROM page ORDER BY 2 DESC LIMIT ?")
 
-#: The requests that took longest: (how many).
+#: The requests for pages that took longest: (how many).
 SLOWEST = """SELECT s.name || q.path AS url, NULL AS title, q.finished_at - q.started_at AS figure
-  FROM request q JOIN site s ON s.id = q.site_id WHERE q.status IS NOT NULL ORDER BY figure DESC, url LIMIT ?"""
+  FROM request q JOIN site s ON s.id = q.site_id
+  WHERE q.status IS NOT NULL AND q.purpose = 'page' ORDER BY figure DESC, url LIMIT ?"""

@@ -43,6 +43,7 @@ ROBOTS = {
 
 REASONS = {
     "scope": "outside the scope of the crawl",
+    "contact": "off loopback, with no --contact given",
     "depth": "too many links away from the seeds",
     "robots": "closed by the site's robots.txt",
     "mirror": "on a mirror: asked of its main site instead",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
+from crawler.drafts import Drafts
 from crawler.errors import UsageError
 from crawler.webreport.facts import Facts
 from crawler.webreport.page import document
@@ -26,17 +25,6 @@ def require_html(out: Path) -> Path:
 def write(out: Path, facts: Facts) -> int:
     """Write the report; its size in bytes. Raises :class:`UsageError` where it cannot be written."""
     text = document(facts)
-    try:
-        with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as file:
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, out)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise UsageError(f"{out}: cannot be written: {error.strerror or error}") from None
+    with Drafts() as drafts:
+        drafts.open(out).file.write(text)
     return len(text)

@@ -337,7 +337,7 @@ def test_without_a_contact_links_that_leave_loopback_are_not_followed(loopback: 
     for host in ("192.0.2.1", "example.org"):
         assert ends[f"http://{host}/"] == (
             "excluded",
-            f"scope: {host} is not on loopback, and no contact is given (--contact)",
+            f"contact: {host} is not on loopback, and nobody is named whom its owner could turn to (--contact)",
         )
 
 

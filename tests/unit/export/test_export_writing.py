@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from crawler.drafts import Drafts
 from crawler.errors import UsageError
 from crawler.export import FORMATS
-from crawler.export.writing import Drafts
 from tests.unit.export.conftest import Exporter
 
 
@@ -92,6 +92,19 @@ async def test_a_store_is_not_written_over(save: Exporter, filled: Path) -> None
     with pytest.raises(UsageError, match="not written over"):
         await save("csv", filled)
     assert filled.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", ".lock"])
+def test_what_stands_beside_a_store_is_not_written_over(suffix: str, filled: Path) -> None:
+    part = filled.with_name(filled.name + suffix)
+    part.touch()
+    with Drafts() as drafts, pytest.raises(UsageError, match="not written over"):
+        drafts.open(part)
+    elsewhere = filled.with_name(f"other{suffix}")
+    elsewhere.touch()
+    with Drafts() as drafts:
+        drafts.open(elsewhere).file.write(b"x")
+    assert elsewhere.read_bytes() == b"x"
 
 
 def test_places_where_no_file_can_be(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import BinaryIO, Self
 from crawler.errors import UsageError
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
+_BESIDE_A_STORE = ("-wal", "-shm", "-journal", ".lock")
 
 
 class Draft:
@@ -103,16 +104,20 @@ def _open(place: Path) -> Draft:
         if place.exists() and not place.is_file():  # a pipe or a device: nothing may take its place
             return Draft(place.open("wb"), place)
         if place.exists() and _is_store(place):
-            raise UsageError(
-                f"{place}: a SQLite file, perhaps a crawl's store, is not written over; choose another OUT"
-            )
-        beside = place.parent / f".export-{secrets.token_hex(8)}.part"
+            raise UsageError(f"{place}: a crawl's store, or a part of one, is not written over; choose another name")
+        beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
         return Draft(beside.open("xb"), place, beside)
     except OSError as error:
         raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
 
 
 def _is_store(place: Path) -> bool:
+    """Whether it is a SQLite file, or one of those that SQLite and the crawler keep beside such a file."""
+    for suffix in _BESIDE_A_STORE:
+        if place.name.endswith(suffix):
+            main = place.with_name(place.name.removesuffix(suffix))
+            if main.is_file() and _is_store(main):
+                return True
     with place.open("rb") as file:
         return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
 
