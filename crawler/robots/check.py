@@ -45,7 +45,7 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
     reading = _reading(case)
     headers = _headers(case)
     now = _as_of(headers, now)
-    if case.get("status") in _REDIRECTS and header(headers, "location") is None:
+    if _status(case) in _REDIRECTS and header(headers, "location") is None:
         return _result("follow", None, None)  # where to is not said, but that is what would be done
     answer = _answer(case, site, headers, now)
     copy = interpret(answer, settings=_SETTINGS[reading], previous=None, hops=0, seen=(), now=now)
@@ -93,11 +93,16 @@ def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, obje
     }
 
 
-def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float) -> FetchResult:
-    """The answer that the case describes, as the fetcher would have reported it."""
+def _status(case: Mapping[str, object]) -> int:
     status = _value(case, "status", int, 200)
     if status and not 100 <= status <= 999:
         raise ValueError(f'"status" must be 0 (no answer) or an HTTP status, not {status}')
+    return status
+
+
+def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float) -> FetchResult:
+    """The answer that the case describes, as the fetcher would have reported it."""
+    status = _status(case)
     asked = f"{site}/robots.txt"
     if 200 <= status <= 299:
         return Fetched(asked, now, now, headers, status=status, body=_body(case))

@@ -94,6 +94,7 @@ def test_a_recorded_answer_is_judged_as_of_its_date_and_a_live_one_as_of_now() -
         ({"url": "ftp://x.example/"}, "url"),
         ({"url": 5}, "url"),
         ({"reading": "rfc1234"}, "reading"),
+        ({"status": []}, "status"),
         ({"status": "200"}, "status"),
         ({"status": True}, "status"),
         ({"status": 7}, "status"),
