@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.store.connection import load_queries
+from crawler.store.connection import _migrations, load_queries
 from crawler.store.sqlite import SqliteStore
 from crawler.store.sqlite_offers import url_number
 
@@ -49,7 +49,7 @@ def path_of(number: int) -> str:
 
 def kept(folder: Path, sizes: Sequence[int]) -> Path:
     """The store of that shape, made where the folder has none yet. It is not to be changed: see :func:`copy`."""
-    shape = hashlib.sha256(repr(tuple(sizes)).encode()).hexdigest()[:8]
+    shape = hashlib.sha256(repr((*sizes, _migrations())).encode()).hexdigest()[:8]  # another schema is another store
     path = folder / f"{len(sizes)}-sites-{sum(sizes)}-urls-{shape}.db"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
