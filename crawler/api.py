@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from crawler.assemble import crawl_session, open_store, run_to_end
+from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply, read_file, settings_from
 from crawler.errors import UsageError
@@ -17,7 +17,6 @@ from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.model import Link
 from crawler.seeds import read_seeds, require_good
-from crawler.store.connection import require_usable
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -105,22 +104,16 @@ class OpenCrawl:
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL."""
-        store = await open_store(self._settings, read_only=True)
-        try:
+        async with existing_store(self._settings) as store:
             return await store.query(sql, parameters)
-        finally:
-            await store.close()
 
     async def body(self, url: str) -> bytes | None:
         """The decoded body of a fetched URL, ``None`` where there is none."""
         good, bad = read_seeds([url.encode(errors="surrogatepass")])
         if bad or not good:
             raise UsageError(f"not a URL: {url[:200]!r}")
-        store = await open_store(self._settings, read_only=True)
-        try:
+        async with existing_store(self._settings) as store:
             return await store.body(good[0])
-        finally:
-            await store.close()
 
     async def export(
         self,
@@ -135,15 +128,12 @@ class OpenCrawl:
         """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`."""
         from crawler.export import export as export_to
 
-        store = await open_store(self._settings, read_only=True)  # its own: the export opens a transaction on it
-        try:
+        async with existing_store(self._settings) as store:  # its own: the export opens a transaction on it
             target = Path(out) if isinstance(out, str) else out
             now = SystemClock().now()
             return await export_to(
                 store, format, target, now=now, table=table, where=where, bodies=bodies, base_url=base_url
             )
-        finally:
-            await store.close()
 
     async def rank(self) -> Ranked:
         """Rank pages and sites by their links, into the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.
@@ -153,35 +143,24 @@ class OpenCrawl:
         from crawler.rank import load_ranking
 
         ranking = load_ranking()
-        require_usable(Path(self._settings.output.db), read_only=True)  # or opening it to write would make a new one
-        store = await open_store(self._settings)
-        try:
+        async with existing_store(self._settings, read_only=False) as store:
             ranked: Ranked = await ranking.rank(store)
             return ranked
-        finally:
-            await store.close()
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
         from crawler.search.index import build_index
 
         path = Path(self._settings.output.db)
-        require_usable(path, read_only=True)  # or opening it to write would make a new one
-        store = await open_store(self._settings)
-        try:
+        async with existing_store(self._settings, read_only=False):
             return await build_index(path)
-        finally:
-            await store.close()
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
 
-        store = await open_store(self._settings, read_only=True)
-        try:
+        async with existing_store(self._settings) as store:
             return await search(store, words, limit=limit, site=site)
-        finally:
-            await store.close()
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""
@@ -189,11 +168,8 @@ class OpenCrawl:
         from crawler.webreport.write import require_html, write
 
         path = require_html(Path(out))
-        store = await open_store(self._settings, read_only=True)
-        try:
+        async with existing_store(self._settings) as store:
             facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
-        finally:
-            await store.close()
         write(path, facts)
 
     async def _crawl(

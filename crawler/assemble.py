@@ -20,6 +20,7 @@ from crawler.loops.manners import Manners
 from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
+from crawler.store.connection import require_usable
 from crawler.store.interface import Store
 from crawler.store.sqlite import SqliteStore
 from crawler.url import host_of, literal_address
@@ -30,6 +31,21 @@ async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteSt
     if "://" in settings.output.db:
         raise UsageError(f"--db {settings.output.db}: this version keeps a crawl in a SQLite file; give a path")
     return await SqliteStore.open(Path(settings.output.db), settings.politeness, read_only=read_only)
+
+
+@asynccontextmanager
+async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqliteStore]:
+    """The store that ``settings`` name, open until the context is left; one that is not there is not made.
+
+    Raises what :func:`open_store` raises, and :class:`UsageError` where there is none.
+    """
+    if not read_only and "://" not in settings.output.db:
+        require_usable(Path(settings.output.db), read_only=True)  # or opening it to write would make one
+    store = await open_store(settings, read_only=read_only)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from crawler.assemble import open_store
+from crawler.assemble import existing_store
 from crawler.cli.base import cli, db_option, run_async, store_at, tell
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
@@ -48,22 +48,18 @@ def export(format: str, out: Path, db: str, table: str | None, where: str, bodie
         Signals()  # a SIGTERM, too, leaves nothing half-written behind
         clock, tally = SystemClock(), Tally()
         began = clock.now()
-        store = await open_store(store_at(db), read_only=True)
-        try:
-            async with _progress(tally, FORMATS[format].counts):
-                await export_to(
-                    store,
-                    format,
-                    sys.stdout.buffer if str(out) == "-" else out,
-                    now=began,
-                    table=table,
-                    where=where,
-                    bodies=bodies,
-                    base_url=base_url,
-                    tally=tally,
-                )
-        finally:
-            await store.close()
+        async with existing_store(store_at(db)) as store, _progress(tally, FORMATS[format].counts):
+            await export_to(
+                store,
+                format,
+                sys.stdout.buffer if str(out) == "-" else out,
+                now=began,
+                table=table,
+                where=where,
+                bodies=bodies,
+                base_url=base_url,
+                tally=tally,
+            )
         left_out = f" ({tally.left_out:,} pages without a body left out)" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crawler.assemble import open_store
+from crawler.assemble import existing_store
 from crawler.cli.base import canonical, cli, console, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.config import Settings
@@ -24,11 +24,8 @@ def status(db: str, as_json: bool) -> int:
     """What the store holds: per state, per site, what is waited for and until when."""
 
     async def look() -> int:
-        store = await open_store(store_at(db), read_only=True)
-        try:
+        async with existing_store(store_at(db)) as store:
             seen = await status_report.look(store, SystemClock().now())
-        finally:
-            await store.close()
         if as_json:
             print_json(status_report.as_json(seen))
         else:
@@ -47,12 +44,9 @@ def why(url: str, db: str, as_json: bool) -> int:
     target = canonical(url)
 
     async def explain() -> int:
-        store = await open_store(store_at(db), read_only=True)
-        try:
+        async with existing_store(store_at(db)) as store:
             token = Settings().identity.agent
             known = await why_report.explain(store, target, token=token, now=SystemClock().now())
-        finally:
-            await store.close()
         if as_json:
             print_json(known)
         else:
@@ -70,11 +64,8 @@ def audit(db: str, as_json: bool, report: Path | None) -> int:
     """Judge every request in the log anew by robots.txt and pace; 1 if any broke a rule."""
 
     async def judge() -> int:
-        store = await open_store(store_at(db), read_only=True)
-        try:
+        async with existing_store(store_at(db)) as store:
             found = await audit_report.audit(store, SystemClock().now())
-        finally:
-            await store.close()
         if report is not None:
             write_report(report, found)
         if as_json:

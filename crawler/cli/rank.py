@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
-from crawler.assemble import open_store
+from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at
 from crawler.display import print_json
 from crawler.rank import load_ranking
-from crawler.store.connection import require_usable
 
 
 @cli.command()
@@ -24,14 +22,9 @@ def rank(db: str, as_json: bool, top: int, sites: bool) -> int:
     ranking = load_ranking()
 
     async def reckon() -> int:
-        if "://" not in db:
-            require_usable(Path(db), read_only=True)  # or opening it to write would make a new one
-        store = await open_store(store_at(db))
-        try:
+        async with existing_store(store_at(db), read_only=False) as store:
             ranked = await ranking.rank(store)
             rows = await ranking.top(store, top, sites=sites)
-        finally:
-            await store.close()
         if as_json:
             print_json({**asdict(ranked), "top": rows})
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crawler.assemble import open_store
+from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
@@ -26,11 +26,8 @@ def report(out: Path, db: str) -> int:
         raise UsageError(f"{out}: this is the store itself; name another file")
 
     async def show() -> int:
-        store = await open_store(store_at(db), read_only=True)
-        try:
+        async with existing_store(store_at(db)) as store:
             facts = await gather(store, Path(db).name, SystemClock().now())
-        finally:
-            await store.close()
         console.print(f"{out}: {volume(write(out, facts))}; {_said(facts)}", markup=False, soft_wrap=True)
         return 0
 

@@ -11,13 +11,12 @@ from rich.padding import Padding
 from rich.progress import Progress
 from rich.text import Text
 
-from crawler.assemble import open_store
+from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at, tell
 from crawler.display import print_json
 from crawler.search.excerpt import Marked
 from crawler.search.index import build_index
 from crawler.search.results import Found, search
-from crawler.store.connection import require_usable
 
 
 @cli.command("index")
@@ -27,15 +26,10 @@ def index_command(db: str, as_json: bool) -> int:
     """Build the search index, or bring it up to date with the crawl: only what changed is read."""
 
     async def build() -> int:
-        if "://" not in db:
-            require_usable(Path(db), read_only=True)  # or opening it to write would make a new one
-        store = await open_store(store_at(db))
-        try:
+        async with existing_store(store_at(db), read_only=False):
             with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
                 task = bar.add_task("indexing", total=None)
                 built = await build_index(Path(db), lambda done, total: bar.update(task, completed=done, total=total))
-        finally:
-            await store.close()
         if as_json:
             print_json(asdict(built))
         else:
@@ -61,11 +55,8 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
     """
 
     async def look() -> int:
-        store = await open_store(store_at(db), read_only=True)
-        try:
+        async with existing_store(store_at(db)) as store:
             found = await search(store, " ".join(words), limit=limit, site=site)
-        finally:
-            await store.close()
         if found.note:
             tell(found.note)
         if as_json:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from crawler.assemble import crawl_session, open_store, run_to_end
+from crawler.assemble import crawl_session, existing_store, open_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, settings_from
 from crawler.demo.town import COUNCIL
@@ -97,11 +97,8 @@ async def _begin_anew(db: Path) -> None:
         return
     settings = settings_from({"store.db": str(db)}, source="demo")
     try:
-        store = await open_store(settings, read_only=True)
-        try:
+        async with existing_store(settings) as store:
             seeds = await store.seeds()
-        finally:
-            await store.close()
     except (StoreError, UsageError):
         raise UsageError(f"{db} is no store of an earlier demonstration; choose another --db") from None
     if not all(host_of(seed).endswith(".demo.test") for seed in seeds):

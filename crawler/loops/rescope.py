@@ -43,10 +43,10 @@ async def begin(
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
-    await store.recover(now)
     before = await store.last_settings()
     if seeds or before != _plain(settings):
         await store.unsettle(now)
+        await store.recover(now)  # start_run does it too, but pauses must be right before anything is regrouped
         if before is not None:
             await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])
