@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 
+_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 class Clock(Protocol):
     """Wall-clock seconds since the epoch (UTC), and waiting. Tests replace it by virtual time."""
 
@@ -29,9 +32,27 @@ class SystemClock:
     def now(self) -> float:
         return time.monotonic() + self._offset
 
+    def follow(self, earliest: float, latest: float, read_at: float) -> None:
+        """Go by another clock, which at ``read_at`` (:func:`monotonic_s`) showed a time between these two.
+
+        Nothing changes while ours lies between them too: a pause must not shrink by what a network takes.
+        """
+        ours = read_at + self._offset
+        self._offset += min(max(ours, earliest), latest) - ours
+
     async def sleep(self, seconds: float) -> None:
         # uvloop rounds to whole milliseconds: what wakes up a little early would only have to sleep again.
         await asyncio.sleep(math.ceil(seconds * 1000) / 1000)
+
+
+def monotonic_s() -> float:
+    """Seconds of a clock that nobody sets."""
+    return time.monotonic()
+
+
+def boot_s() -> float:
+    """The same, where the system has it also through suspension."""
+    return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
 
 
 def iso(epoch_s: float) -> str:

@@ -32,6 +32,14 @@ class StoreError(CrawlerError):
     exit_code = 4
 
 
+class StatementError(StoreError):
+    """The database does not understand what it was asked."""
+
+
+class LeaseLost(StoreError):
+    """This worker's lease ran out and its sites passed to others; what it had not committed is still queued."""
+
+
 class StoreInUse(UsageError):
     """Another process is crawling into this store."""
 

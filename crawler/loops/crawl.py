@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import assert_never
 
-from crawler.clock import Clock
+from crawler.clock import Clock, boot_s
+from crawler.errors import LeaseLost
 from crawler.frontier.decide import (
     Fetch,
     Outcome,
@@ -24,13 +25,14 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
-from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
-from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
+from crawler.loops.robots import Busy, RobotsKeeper
+from crawler.model import Fetched, FetchResult, Kind, Purpose, Request, RobotsAction
+from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, TurnResult
 from crawler.url import split
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
@@ -43,6 +45,7 @@ _CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claim
 _CROWDED_URLS = 2  # a claim is hardly good for more then
 _CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
+_LOOK_EVERY_S = 1.0  # for work that other workers have made, beside their telling
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
 
 
@@ -68,8 +71,9 @@ class Crawl:
         self._scope = scope
         self._on_pages = on_pages
         crawl = manners.crawl
-        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
-        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
+        self.lease = Lease(store, clock, manners.longest_request_s)
+        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, self.lease)
+        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
         self._reader = PageReader(manners.robots.token, manners.robots.settings.reading)
         self._pending = Pending()
         self._wake = asyncio.Event()
@@ -77,7 +81,10 @@ class Crawl:
         self._uncrowded.set()
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
+        self._is_shared = store.lease_s is not None
         self._pages_left: int | None = None
+        self._pages_under_way = 0  # taken from what is left, and not committed yet
+        self._limit_reached = False  # of pages, by all workers together
         self._stopping: str | None = None
         self._hurried = False
         self._crowded_until = 0.0
@@ -90,16 +97,49 @@ class Crawl:
         """
         await self._robots.remember()
         if self._manners.crawl.max_pages is not None:
-            self._pages_left = self._manners.crawl.max_pages - await self._store.fetched_count()
+            taken = await self._store.fetched_count()
+            self._pages_left = 0 if self._is_shared else self._manners.crawl.max_pages - taken
+        self._store.on_news(self._wake.set)
+        try:
+            while True:
+                try:
+                    return await self._lasting_as_the_lease()
+                except LeaseLost:
+                    if self._stopping is not None:
+                        return self._stopping
+                    await self._begin_anew()
+        finally:
+            await self._cancel_workers()
+            self._reader.close()
+
+    async def _lasting_as_the_lease(self) -> str:
+        keeper = asyncio.create_task(self.lease.keep(self._wake.set))
+        keeper.add_done_callback(self._heed_keeper)
         try:
             ended_by = await self._turns()
             await self._drain()
             if self._failure is not None:
                 raise self._failure
+            return ended_by
         finally:
-            await self._cancel_workers()
-            self._reader.close()
-        return ended_by
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+    def _heed_keeper(self, keeper: asyncio.Task[None]) -> None:
+        if not keeper.cancelled() and (error := keeper.exception()) is not None:
+            self._failure = self._failure or error
+            self._wake.set()
+
+    async def _begin_anew(self) -> None:
+        """Another worker may have our sites: let go of all that was not committed, which is still queued, and join."""
+        await self._cancel_workers()
+        self._pending = Pending()
+        self._robots_waiters.clear()
+        self._pages_under_way = 0
+        self.gate.forget()
+        self.lease.lost = None
+        self.progress.lost_leases += 1
+        await self._store.join_run(self._store.run_id, self._clock.now())
 
     @property
     def stopped(self) -> bool:
@@ -118,6 +158,8 @@ class Crawl:
     async def _turns(self) -> str:
         while True:
             await self._turn()
+            if self.lease.lost is not None:
+                raise self.lease.lost
             if self._failure is not None:
                 self.stop("a bug")
             if self._stopping is not None:
@@ -133,13 +175,17 @@ class Crawl:
 
     async def _nothing_under_way(self) -> str | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
-        if self._spent():
+        if self._limit_reached if self._is_shared else self._spent():
             return f"--max-pages reached ({self._manners.crawl.max_pages})"
-        ready = await self._store.next_ready()
+        ready = None if self._spent() else await self._store.next_ready()
         if ready is None:
+            if self._spent() or await self._store.others_at_work():
+                await self._woken(_LOOK_EVERY_S)
+                return None
             return await self._nothing_left()
         self.progress.idle_for = ready
-        await self._woken(max(0.0, ready.until - self._clock.now() - self._horizon_s()))
+        wait_s = max(0.0, ready.until - self._clock.now() - self._horizon_s())
+        await self._woken(min(wait_s, _LOOK_EVERY_S) if self._is_shared else wait_s)
         self.progress.idle_for = None
         return None
 
@@ -180,6 +226,7 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         now = self._clock.now()
         crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
@@ -189,9 +236,17 @@ class Crawl:
             horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
+            max_pages=crawl.max_pages,
+            pages_wanted=self._pages_wanted(len(pages)),
+            pages_under_way=self._pages_under_way - len(pages),
         )
+        pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
+        asked_at = boot_s()
         result = await self._store.turn(turn)
+        self.lease.begin(asked_at)
+        self._pages_under_way -= len(pages)
+        self._heed(result)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
             waiter = self._robots_waiters.pop(site_id, None)
@@ -203,10 +258,19 @@ class Crawl:
             self._hurry()  # for the others
             if self._room() == 0:
                 self._crowded_until = now + _CROWDED_S
-        pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
+
+    def _heed(self, result: TurnResult) -> None:
+        """What the store told of the other workers."""
+        for site, main_site in result.mirrors:
+            if may_adopt(site, main_site):
+                self._scope.adopt(main_site)
+        self._robots.learn(result.mirrors)
+        if result.grant is not None:
+            self._pages_left = result.grant.pages - self._pages_under_way
+            self._limit_reached = result.grant.reached
 
     def _hold_s(self) -> float:
         """For how long a claimed group may wait for its next request, in seconds.
@@ -223,9 +287,19 @@ class Crawl:
         return min(HORIZON_S, self._hold_s())
 
     def _room(self) -> int:
-        if self._stopping is not None or self._spent():
+        if self._stopping is not None or (self._limit_reached if self._is_shared else self._spent()):
             return 0
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
+
+    def _pages_wanted(self, committed: int) -> int:
+        """How many pages to have set aside for us, of those that --max-pages leaves: enough until the next turn, and
+        no fewer than are taken meanwhile."""
+        under_way, left = self._pages_under_way - committed, self._pages_left or 0
+        if not self._workers or self._stopping is not None:
+            self._pages_left = 0 if self._is_shared and self._pages_left is not None else self._pages_left
+            left = 0
+        more = 2 * self._manners.crawl.concurrency if self._stopping is None else 0
+        return under_way + max(left, more)
 
     def _spent(self) -> bool:
         return self._pages_left is not None and self._pages_left <= 0
@@ -269,6 +343,9 @@ class Crawl:
         pending.requests.append(row)
         pending.paces[group] = pace
         self.progress.sent(row)
+
+    def _visited(self, group: str) -> None:
+        self._news().visited.add(group)
 
     def _book(self, outcome: Outcome) -> None:
         pending = self._news()
@@ -325,7 +402,10 @@ class Crawl:
                 await self.gate.idle(self._clock.sleep(early_s))
             site = claim.sites[queued.site_id]
             known = site.copy
-            copy = await self._robots.in_force(site, claim.group)
+            try:
+                copy = await self._robots.in_force(site, claim.group)
+            except Busy:
+                return
             # What was just asked for is waited with: at this group's next turn it might have run out again.
             hold_s = self._hold_s() if copy is known else _HOLD_S
             if copy.action is RobotsAction.DEFER:
@@ -355,20 +435,22 @@ class Crawl:
         request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
-        fetched = False
+        outcome = None
         try:
             result = await self.gate.send(request, warrant)
-            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
+            if result is not None:  # else it is still queued; the next claim asks robots.txt first
+                outcome = await self._what_follows(queued, result)
         finally:
-            if not fetched:
+            if outcome is None or outcome.page is None:
                 self._give_back_budget()
-        if result is None:
-            return  # still queued; the next claim asks robots.txt first
+        if outcome is not None:
+            self._book(outcome)
+
+    async def _what_follows(self, queued: Queued, result: FetchResult) -> Outcome:
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
-            self._book(await sitemaps.read(queued, result, self._robots, self._scope, self._store))
-            return
+            return await sitemaps.read(queued, result, self._robots, self._scope, self._store)
         facts = await self._reader.read(result) if isinstance(result, Fetched) else None
-        self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
+        return after_fetch(queued, result, facts, self._scope, self._manners.retry)
 
     def _take_budget(self) -> bool:
         """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
@@ -377,9 +459,11 @@ class Crawl:
         if self._pages_left <= 0:
             return False
         self._pages_left -= 1
+        self._pages_under_way += 1
         return True
 
     def _give_back_budget(self) -> None:
         if self._pages_left is not None:
             self._pages_left += 1
+            self._pages_under_way -= 1
             self._wake.set()

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
+from crawler.loops.lease import Lease
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.interface import RequestRow
@@ -59,7 +60,9 @@ class Gate:
         settings: PolitenessSettings,
         concurrency: int,
         log: Callable[[RequestRow, str, Pace], None],
+        lease: Lease | None = None,
     ) -> None:
+        self._lease = lease
         self._fetcher = fetcher
         self._clock = clock
         self._settings = settings
@@ -155,9 +158,7 @@ class Gate:
         live = self._groups[warrant.group]
         await self._acquire(live.turn)
         try:
-            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
-                await self.idle(self._clock.sleep(wait_s))
-            await self._acquire(self._slots)
+            await self._go_ahead(live)
             try:
                 started_at = self._clock.now()
                 if started_at >= warrant.valid_until:
@@ -178,6 +179,21 @@ class Gate:
             return answer
         finally:
             live.turn.release()
+
+    async def _go_ahead(self, live: _Group) -> None:
+        """Wait for the group's time and for a slot, while our lease lasts; the slot is then to be released."""
+        while True:
+            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
+                await self.idle(self._clock.sleep(wait_s))
+            await self._acquire(self._slots)
+            if self._lease is None or self._lease.covers_request():
+                return
+            self._slots.release()
+            await self.idle(self._lease.renewed())
+
+    def forget(self) -> None:
+        """Groups that nobody here works on any more, and that others may be working on: the store knows their paces."""
+        self._groups.clear()
 
     def _settle(self, live: _Group, request: Request, warrant: Warrant, answer: FetchResult) -> None:
         crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)

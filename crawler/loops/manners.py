@@ -30,3 +30,4 @@ class Manners:
     politeness: PolitenessSettings
     retry: RetrySettings
     robots: RobotsNeeds
+    longest_request_s: float = 120.0

@@ -18,11 +18,20 @@ class Pending:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
+    visited: set[str] = field(default_factory=set)
     since: float | None = None
     bytes: int = 0  # of the bodies in outcomes
 
     def turn(self, now: float, limits: Limits, worst_lag_s: float) -> Turn:
         """All of it, for the store to take in."""
         return Turn(
-            now, limits, self.outcomes, self.requests, self.robots, self.paces, self.released, worst_lag_s=worst_lag_s
+            now,
+            limits,
+            self.outcomes,
+            self.requests,
+            self.robots,
+            self.paces,
+            self.released,
+            sorted(self.visited),
+            worst_lag_s=worst_lag_s,
         )

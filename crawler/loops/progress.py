@@ -21,6 +21,7 @@ class Progress:
     ends: Counter[State] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group everything waits for
+    lost_leases: int = 0  # see crawler.loops.lease
     worst_lag_s: float = 0.0  # see crawler.loops.lag
 
     def sent(self, row: RequestRow) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
@@ -21,6 +21,11 @@ from crawler.url import split
 _HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
 _RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
 _RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
+_TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
+
+
+class Busy(Exception):
+    """A robots.txt is redirected to a site that another worker is at: its own site is given back, and tried anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +48,15 @@ class RobotsKeeper:
         store: Store,
         clock: Clock,
         commit: Callable[[RobotsNews, str], Awaitable[int | None]],
+        visited: Callable[[str], None],
     ) -> None:
         self._needs = needs
         self._gate = gate
         self._store = store
         self._clock = clock
         self._commit = commit
+        self._visited = visited
+        self._visits: Counter[str] = Counter()  # under way, by group
         self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
         self._rules_bytes = 0
         self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with the file's size
@@ -82,7 +90,11 @@ class RobotsKeeper:
 
     async def remember(self) -> None:
         """Take up the mirrors that earlier runs have learnt of."""
-        self._mains.update(await self._store.main_sites())
+        self.learn(await self._store.main_sites())
+
+    def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
+        """Take up what other workers have learnt of: (mirror, main site)."""
+        self._mains.update(mirrors)
 
     def main_of(self, site: str) -> Main | Cycle:
         """Where the chain of ``Host`` claims from ``site`` leads, as far as is known."""
@@ -162,14 +174,36 @@ class RobotsKeeper:
 
     async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:
         """A hop to another site, which may be worked on at the same time: at its pace, its Crawl-delay kept."""
-        number, delay_s = await self._store.visit(host_site), await self._store.crawl_delay(host_site)
         group = group_name(host_site, self._needs.group_by)
         self._gate.enter(group, Pace())  # first, so that nothing is forgotten while the store is asked
+        self._visits[group] += 1
         try:
+            number = await self._admission(host_site)
+            delay_s = await self._store.crawl_delay(host_site)
             self._gate.keep(group, await self._store.group_pace(group))
             return await self._gate.send(request, Warrant(number, group, crawl_delay_s=delay_s, for_site_id=site_id))
         finally:
             self._gate.leave(group)
+            self._visits[group] -= 1
+            if not self._visits[group]:
+                del self._visits[group]
+                self._visited(group)
+
+    async def _admission(self, host_site: str) -> int:
+        """The number of a site that may be asked once, as no other worker is at it.
+
+        Raises :class:`Busy` where one is for long: two that wait for each other's sites would wait for ever.
+        """
+        for _ in range(_TRIES_ABROAD):
+            number = await self._store.visit(host_site)
+            if number is not None:
+                return number
+            await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))
+        raise Busy
+
+    def is_visiting(self, group: str) -> bool:
+        """Whether a request for a robots.txt elsewhere is under way in a group, or about to be."""
+        return group in self._visits
 
 
 def _agent_lines(copy: RobotsCopy, rules: SiteRules | None) -> tuple[AgentLine, ...]:

@@ -8,7 +8,7 @@ group until it is released, and a crash releases it with its pause still to be k
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -74,6 +74,17 @@ class Limits:
     pages_per_site: int | None = None
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
+    max_pages: int | None = None  # of all workers, where there may be several
+    pages_wanted: int = 0  # of these, to be set aside for this worker
+    pages_under_way: int = 0  # of these, those that it has taken already
+
+
+@dataclass(frozen=True, slots=True)
+class PageGrant:
+    """So many pages this worker may still take; ``reached`` says that the limit is reached by all together."""
+
+    pages: int
+    reached: bool
 
 
 @dataclass(slots=True)
@@ -87,6 +98,7 @@ class Turn:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
+    visited: list[str] = field(default_factory=list)  # groups whose visits (see Store.visit) are over
     worst_lag_s: float = 0.0  # of the event loop in this run
 
 
@@ -114,10 +126,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in."""
+    """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in; ``mirrors`` are
+    (mirror, main site) that other workers have learnt of since the last turn."""
 
     claims: list[Claim]
     robots_ids: dict[int, int]
+    grant: PageGrant | None = None
+    mirrors: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +164,45 @@ SiteRank = tuple[int, float, int, int, int]
 class Store(Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
 
+    @property
+    def lease_s(self) -> float | None:
+        """How long a lease of a worker holds, in seconds; ``None`` where nobody else can be at work."""
+        ...
+
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
         """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on."""
+        ...
+
+    @property
+    def run_id(self) -> int:
+        """The number of the run that this process is a worker of."""
+        ...
+
+    async def join_run(self, run_id: int, now: float) -> None:
+        """Be a worker of a run from now on; with it, what this process had claimed as another worker is released."""
+        ...
+
+    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        """Number and settings of the run that others are at work on."""
+        ...
+
+    async def renew(self, now: float) -> None:
+        """Begin this worker's lease anew, and release what workers have left behind whose lease ended.
+
+        Raises :class:`crawler.errors.LeaseLost` where it was taken away.
+        """
+        ...
+
+    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+        """Release at once what a worker has left behind that is known to be dead."""
+        ...
+
+    async def others_at_work(self) -> bool:
+        """Whether other workers hold groups, whose pages may still lead to new URLs."""
+        ...
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` where another worker may have made work for this one."""
         ...
 
     async def recover(self, now: float) -> None:
@@ -218,8 +270,9 @@ class Store(Protocol):
 
     async def group_pace(self, name: str) -> Pace: ...
 
-    async def visit(self, site: str) -> int:
-        """Note that one request goes to a site that may not be claimed, so that a crash keeps its pause; its number."""
+    async def visit(self, site: str) -> int | None:
+        """Note that one request goes to a site that may not be claimed, so that a crash keeps its pause; its number.
+        ``None`` while another worker is at it."""
         ...
 
     async def crawl_delay(self, site: str) -> float | None:

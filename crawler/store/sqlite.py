@@ -1,11 +1,12 @@
-"""The store on one SQLite file, written by one process at a time."""
+"""The store in SQL, and on one SQLite file. What another database does otherwise, a subclass says."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,11 +16,12 @@ from filelock import FileLock, Timeout
 from crawler.about import VERSION
 from crawler.errors import StoreError, StoreInUse, UsageError
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
+from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import (
+    Database,
     decompress,
     every,
     load_queries,
@@ -32,64 +34,91 @@ from crawler.store.connection import (
 from crawler.store.interface import Counts, PageRank, SiteRank, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
+from crawler.store.workers import Workers
 from crawler.url import split
 
 _ROWS_AT_ONCE = 500
 
 
-class SqliteStore:
-    """See :class:`crawler.store.interface.Store`. Make one with :meth:`open` and close it."""
+class SqlStore(ABC):
+    """See :class:`crawler.store.interface.Store`. All but the connection, which a subclass has."""
 
-    def __init__(
-        self, path: Path, db: aiosqlite.Connection, politeness: PolitenessSettings, lock: FileLock | None
-    ) -> None:
-        self._path = path
-        self._db = db
-        self._lock = lock
-        self._politeness = politeness
-        self._sql = load_queries()
-        self._offers = Offers(db, self._sql, politeness.group)
-        self._turns = TurnTaker(db, self._sql, self._offers, 0)
-        self._run_id = 0
-        self._file = (path.stat().st_dev, path.stat().st_ino)
-        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+    _db: Database  # of the one transaction that may be under way
+    _sql: Mapping[str, str]
+    _offers: Offers
+    _turns: TurnTaker
+    _workers: Workers
+    _politeness: PolitenessSettings
+    _run_id = 0
 
-    @classmethod
-    async def open(cls, path: Path, politeness: PolitenessSettings | None = None, *, read_only: bool = False) -> Self:
-        """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
-        :class:`StoreInUse` where another process crawls into it."""
-        require_usable(path, read_only)
-        path = path.resolve()  # one store is one store, whatever links lead to it
-        lock = None if read_only else _lock(path)
-        try:
-            db = await open_database(path, read_only=read_only)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
-        return cls(path, db, politeness or PolitenessSettings(), lock)
+    @abstractmethod
+    def _writing(self) -> AbstractAsyncContextManager[None]:
+        """A transaction on ``_db``, rolled back whole where anything goes wrong in it."""
 
-    async def close(self) -> None:
-        await self._db.close()
-        if self._lock is not None:
-            self._lock.release()
+    @abstractmethod
+    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+    @abstractmethod
+    def on_news(self, wake: Callable[[], None]) -> None: ...
+
+    @abstractmethod
+    def _turn_taker(self) -> TurnTaker:
+        """What takes the turns of the run with the number ``_run_id``."""
+
+    @abstractmethod
+    async def _end_crashed(self, now: float) -> None:
+        """End the workers that are known to be dead although their leases have not ended."""
+
+    @property
+    @abstractmethod
+    def _name(self) -> str:
+        """What errors call the store."""
 
     # --- runs ---------------------------------------------------------------------------------
+
+    @property
+    def lease_s(self) -> float | None:
+        return self._workers.lease_s
+
+    @property
+    def run_id(self) -> int:
+        return self._run_id
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
         await self.recover(now)
         async with self._writing():
             await self._db.execute("DELETE FROM unsettled")
-            longer = await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
-            if longer.rowcount > 0:
+            if list(await every(self._db, self._sql["keep_longer_pauses"], (self._politeness.delay_s,))):
                 await self._turns.refresh(await self._groups_with_work(), None)
-            cursor = await self._db.execute(
-                "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
-                (now, VERSION, json.dumps(settings)),
-            )
-            self._run_id = int(cursor.lastrowid or 0)
-        self._turns = TurnTaker(self._db, self._sql, self._offers, self._run_id)
-        return self._run_id
+            (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
+        await self.join_run(run_id, now)
+        return int(run_id)
+
+    async def join_run(self, run_id: int, now: float) -> None:
+        async with self._writing():
+            if self._workers.id:
+                await self._workers.end(None, "joined anew", now)
+                await self._turns.refresh(await self._workers.release_lost(now), None)
+            await self._workers.join(run_id, now)
+        self._run_id = run_id
+        self._turns = self._turn_taker()
+
+    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        row = await self._one(self._sql["run_under_way"], (now,))
+        return None if row is None else (row[0], json.loads(row[1]))
+
+    async def renew(self, now: float) -> None:
+        async with self._writing():
+            await self._workers.renew(None, now)
+            await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+        async with self._writing():
+            await self._workers.end(worker, ended_by, now)
+            await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def others_at_work(self) -> bool:
+        return bool((await self._one(self._sql["others_at_work"], (self._workers.id, self._workers.id)))[0])
 
     async def unsettle(self, now: float) -> None:
         async with self._writing():
@@ -97,18 +126,13 @@ class SqliteStore:
 
     async def recover(self, now: float) -> None:
         async with self._writing():
-            crashed = list(await every(self._db, self._sql["crashed_groups"]))
-            kept = {name: after_crash(Pace(*pace), self._politeness, now) for _, name, *pace in crashed}
-            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in kept.items()]
-            await self._db.executemany(self._sql["set_pace"], rows)
-            await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
-            await self._turns.refresh({row[0] for row in crashed}, None)
+            await self._end_crashed(now)
+            await self._turns.refresh(await self._workers.release_lost(now), None)
 
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
-            await self._db.execute(
-                "UPDATE run SET finished_at = ?, ended_by = ? WHERE id = ?", (now, ended_by, self._run_id)
-            )
+            await self._workers.end(None, ended_by, now)
+            await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
 
     async def last_settings(self) -> dict[str, Any] | None:
         row = await self._one(self._sql["last_settings"], (self._run_id,))
@@ -123,11 +147,11 @@ class SqliteStore:
             }
             async with self._writing():
                 numbers, touched = await self._offers.take(batch, None)
-                await self._db.executemany("UPDATE url SET seed = 1 WHERE id = ?", [(n,) for n in numbers.values()])
+                await self._db.executemany(self._sql["set_seed"], [(n,) for n in numbers.values()])
                 await self._turns.refresh(touched, None)
 
     async def seeds(self) -> list[str]:
-        rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed")
+        rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed = 1")
         return [row[0] for row in rows]
 
     async def main_sites(self) -> list[tuple[str, str]]:
@@ -145,9 +169,7 @@ class SqliteStore:
     async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
         async with self._writing():
             await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
-            await self._db.executemany(
-                "UPDATE url SET state = 'excluded', reason = ? WHERE id = ?", [(why, number) for number, why in numbers]
-            )
+            await self._db.executemany(self._sql["exclude"], [(why, number) for number, why in numbers])
             self._offers.forget()
 
     async def requeue(self, numbers: Sequence[int]) -> None:
@@ -207,7 +229,10 @@ class SqliteStore:
 
     async def turn(self, turn: Turn) -> TurnResult:
         async with self._writing():
-            return await self._turns.take(turn)
+            await self._workers.renew(turn, turn.now)
+            result = await self._turns.take(turn)
+        self._workers.turns += 1
+        return result
 
     async def group_pace(self, name: str) -> Pace:
         row = await self._one(
@@ -215,12 +240,11 @@ class SqliteStore:
         )
         return Pace() if row is None else Pace(*row)
 
-    async def visit(self, site: str) -> int:
+    async def visit(self, site: str) -> int | None:
         async with self._writing():
             number = (await self._offers.sites([site]))[site][0]
-            group = group_name(site, self._politeness.group)
-            await self._db.execute(self._sql["visit_group"], (self._run_id, group))
-            return number
+            group, me = group_name(site, self._politeness.group), self._workers.id
+            return None if await one(self._db, self._sql["visit_group"], (me, group, me, me)) is None else number
 
     async def crawl_delay(self, site: str) -> float | None:
         row = await self._one(self._sql["crawl_delay"], (site,))
@@ -250,24 +274,12 @@ class SqliteStore:
         states[State.FETCHED] = urls - sum(states.values())
         return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
 
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        async with reading(self._path):
-            cursor = await self._db.execute(sql, parameters)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
-
-    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
-        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
-            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for row in batch:
-                    yield tuple(row)
-
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
         async with self._writing():
             await self._db.execute("DELETE FROM rank")
             await self._db.execute("DELETE FROM site_rank")
-            await self._db.executemany("INSERT INTO rank VALUES (?, ?, ?, ?, ?)", pages)
-            await self._db.executemany("INSERT INTO site_rank VALUES (?, ?, ?, ?, ?)", sites)
+            await self._db.executemany(self._sql["insert_rank"], pages)
+            await self._db.executemany(self._sql["insert_site_rank"], sites)
 
     async def find(self, url: str) -> int | None:
         """The number of a known URL."""
@@ -290,9 +302,97 @@ class SqliteStore:
         try:
             return None if row is None else decompress(row[0])
         except BROKEN as error:
-            raise StoreError(f"{self._path}: the body of {url} cannot be decoded: {error}") from None
+            raise StoreError(f"{self._name}: the body of {url} cannot be decoded: {error}") from None
 
     # --- helpers ------------------------------------------------------------------------------
+
+    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        return next(iter(await self._every(sql, parameters)), None)
+
+    async def _scalar(self, sql: str) -> int:
+        return int((await self._one(sql))[0])
+
+
+class SqliteStore(SqlStore):
+    """One SQLite file. Make one with :meth:`open` and close it."""
+
+    _db: aiosqlite.Connection
+
+    def __init__(
+        self,
+        path: Path,
+        db: aiosqlite.Connection,
+        politeness: PolitenessSettings,
+        lock: FileLock | None,
+        lease_s: float | None,
+    ) -> None:
+        self._path = path
+        self._db = db
+        self._lock = lock
+        self._politeness = politeness
+        self._sql = load_queries("sqlite")
+        self._offers = Offers(db, self._sql, politeness.group)
+        self._workers = Workers(db, self._sql, politeness, lease_s)
+        self._turns = self._turn_taker()
+        self._file = (path.stat().st_dev, path.stat().st_ino)
+        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        politeness: PolitenessSettings | None = None,
+        *,
+        read_only: bool = False,
+        lease_s: float | None = None,
+        locked: bool = False,
+    ) -> Self:
+        """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
+        :class:`StoreInUse` where another process crawls into it.
+
+        Several workers share a store where each has a lease of ``lease_s`` and one process above them the lock
+        (``locked``).
+        """
+        require_usable(path, read_only)
+        path = path.resolve()  # one store is one store, whatever links lead to it
+        lock = None if read_only or locked else _lock(path)
+        try:
+            db = await open_database(path, read_only=read_only)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        return cls(path, db, politeness or PolitenessSettings(), lock, lease_s)
+
+    async def close(self) -> None:
+        await self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        async with reading(self._path):
+            cursor = await self._db.execute(sql, parameters)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
+            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+                for row in batch:
+                    yield tuple(row)
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """SQLite sends no news: workers on one file look now and then."""
+
+    def _turn_taker(self) -> TurnTaker:
+        return TurnTaker(self._db, self._sql, self._offers, self._workers, self._run_id)
+
+    async def _end_crashed(self, now: float) -> None:
+        await self._db.execute(self._sql["end_all_workers"], (now,))  # we have the lock: nobody else is alive
+
+    @property
+    def _name(self) -> str:
+        return str(self._path)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -317,14 +417,6 @@ class SqliteStore:
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):
             return list(await every(self._db, sql, parameters))
-
-    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
-        async with reading(self._path):
-            return await one(self._db, sql, parameters)
-
-    async def _scalar(self, sql: str) -> int:
-        return int((await self._one(sql))[0])
-
 
 def _lock(path: Path) -> FileLock:
     """The lock of the one process that may write; the system drops it when that process dies."""

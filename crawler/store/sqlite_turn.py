@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
-
-import aiosqlite
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
-from crawler.model import Kind, RobotsAction, RobotsCopy, State
-from crawler.store.connection import every, one
+from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
+from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
+from crawler.store.workers import Workers
 
 _UNLIMITED = 1 << 62
+_LONGEST_TURN_S = 60.0  # what another worker noted so long ago may have been committed just now
+
+
+LinkRow = tuple[int, int, str, str, bool]  # as insert_link takes it
 
 
 class TurnTaker:
-    """Executes turns for the one run that owns the store. Call within a transaction only."""
+    """Executes the turns of one worker. Call within a transaction only."""
 
-    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], offers: Offers, run_id: int) -> None:
+    def __init__(
+        self, db: Database, queries: Mapping[str, str], offers: Offers, workers: Workers, run_id: int
+    ) -> None:
         self._db = db
         self._sql = queries
         self._offers = offers
+        self._workers = workers
         self._run_id = run_id
         self._worst_lag_s = 0.0
+        self._looked_at = 0.0
 
     async def take(self, turn: Turn) -> TurnResult:
         touched = set(turn.released)
@@ -43,20 +50,37 @@ class TurnTaker:
             touched |= await self._take_outcomes(turn.outcomes, turn.limits.max_depth)
         if moved:  # after the outcomes, which were decided on before
             touched |= await self._ask_mirrors_again(moved)
-        if turn.requests:
-            await self._log(turn)
+        await self._lock_groups(touched, {*turn.paces, *turn.visited})
         if turn.paces:
             rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in turn.paces.items()]
             await self._db.executemany(self._sql["add_groups"], [(name,) for name in turn.paces])
             await self._db.executemany(self._sql["set_pace"], rows)
         if turn.released:
             await self._db.execute(self._sql["release_groups"], (json.dumps(turn.released),))
+        if turn.visited:
+            await self._db.executemany(self._sql["end_visit"], [(name,) for name in turn.visited])
         if turn.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = turn.worst_lag_s
             await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
         await self.refresh(touched, turn.limits.pages_per_site)
-        claims = await self._claim(turn.now, turn.limits) if turn.limits.groups > 0 else []
-        return TurnResult(claims, robots_ids)
+        grant = None
+        if turn.limits.max_pages is not None and self._workers.lease_s is not None:
+            grant = await self._workers.grant(turn.limits.max_pages, turn.limits.pages_wanted)
+        may_claim = turn.limits.groups > 0 and (grant is None or grant.pages > turn.limits.pages_under_way)
+        claims = await self._claim(turn.now, turn.limits) if may_claim else []
+        if turn.requests:
+            await self._log(turn)
+        return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now))
+
+    async def _news_of_mirrors(self, now: float) -> list[tuple[str, str]]:
+        """The mirrors noted since the last turn, by this worker or others; where there are no others, none."""
+        if self._workers.lease_s is None:
+            return []
+        since, self._looked_at = self._looked_at - _LONGEST_TURN_S, now
+        return [tuple(row) for row in await every(self._db, self._sql["mirrors_since"], (since,))]
+
+    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        """Where others write at the same time: nobody else changes these groups until the turn is committed."""
 
     async def refresh(self, groups: set[int], pages_per_site: int | None) -> None:
         """Recompute when each of these groups is ready."""
@@ -74,7 +98,7 @@ class TurnTaker:
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
                 _heed_sitemap(outcome, offers)
-        numbers, touched = await self._offers.take(offers, max_depth)
+        numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
@@ -143,12 +167,20 @@ class TurnTaker:
                 )
             )  # fmt: skip
             links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
-        rows = [(body.sha256, body.gzipped, body.plain) for body in bodies.values()]
-        await self._db.executemany(self._sql["insert_body"], rows)
+        await self._insert_bodies(list(bodies.values()))
         await self._db.executemany(self._sql["insert_page"], pages)
-        await self._db.executemany(self._sql["insert_link"], links)
+        await self._insert_links(links)
         fetched = Counter(o.queued.site_id for o in outcomes if o.queued.kind is Kind.PAGE)
         await self._db.executemany(self._sql["count_fetched"], [(n, site) for site, n in fetched.items()])
+
+    async def _insert_links(self, rows: list[LinkRow]) -> None:
+        """Of rows with the same source and target, the last stays."""
+        await self._db.executemany(self._sql["insert_link"], rows)
+
+    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
+        await self._db.executemany(
+            self._sql["insert_body"], [(body.sha256, body.gzipped, body.plain) for body in bodies]
+        )
 
     async def _log(self, turn: Turn) -> None:
         await self._db.executemany(
@@ -169,7 +201,8 @@ class TurnTaker:
         if kept:
             await self._db.execute(self._sql["insert_robots_text"], (copy.sha256, copy.body))
         await self._db.execute(self._sql["close_robots_copy"], (copy.fetched_at, site))
-        cursor = await self._db.execute(
+        (number,) = await one(
+            self._db,
             self._sql["insert_robots_copy"],
             (
                 site, copy.sha256 if kept else None, copy.action, copy.status, copy.fetched_at, copy.fetched_at,
@@ -177,7 +210,6 @@ class TurnTaker:
                 copy.note, self._run_id, news.answered_by, json.dumps(news.headers),
             ),
         )  # fmt: skip
-        number = int(cursor.lastrowid or 0)
         wait_until = copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0
         await self._db.execute(
             self._sql["set_site_robots"], (number, wait_until, news.crawl_delay_s, news.main_site, site)
@@ -190,7 +222,7 @@ class TurnTaker:
             await self._db.execute(self._sql["drop_agent_servers"], (site,))
             rows = [(site, line.number, line.path, line.url) for line in news.agent_servers]
             await self._db.executemany(self._sql["insert_agent_server"], rows)
-        return number
+        return int(number)
 
     async def _has_moved(self, news: RobotsNews) -> bool:
         """Whether a site names another main site than before, or none any more."""
@@ -206,13 +238,13 @@ class TurnTaker:
         return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (of_sites,))}
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
-        groups = await every(self._db, self._sql["claimable_groups"], (now + limits.horizon_s, limits.groups))
+        me, horizon = self._workers.id, now + limits.horizon_s
+        groups = await every(self._db, self._sql["claimable_groups"], (horizon, me, limits.groups))
         claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:]), {}, []) for row in groups}
         if not claims:
             return []
         ids = json.dumps(list(claims))
-        await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
-        horizon = now + limits.horizon_s
+        await self._db.execute(self._sql["claim_groups"], (me, ids))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
         for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
             site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row

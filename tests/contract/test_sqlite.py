@@ -87,6 +87,7 @@ async def test_a_store_of_version_1_keeps_its_rows_in_every_later_version(db_pat
         assert await store.seeds() == [A]
         assert await store.main_sites() == [("http://b.test", "http://a.test")]
         assert await store.query("SELECT url, state, kind FROM urls") == [{"url": A, "state": "queued", "kind": "page"}]
+        await store.start_run({}, 10.0)
         await store.prepare(None)
         turn = Turn(10.0, Limits(groups=5))
         assert queued_urls((await store.turn(turn)).claims) == [A]

@@ -1,0 +1,64 @@
+"""A worker's right to ask sites, where others may be at work on the same crawl: for so long, and renewed in time.
+
+The lease is longer than the longest request, and the gate lets none out that could outlast it: so a worker that is cut
+off from the store, or was stopped, is silent before another may take its sites over. What counts is a clock that no one
+sets and that runs on while the process is stopped or the machine asleep; it is looked at before each request, and again
+once the connection stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+
+from crawler.clock import Clock, boot_s
+from crawler.errors import LeaseLost
+from crawler.store.interface import Store
+
+_LATE_S = 0.5  # a request may take so much longer than its timeout says, on a busy loop
+_TRIES_A_LEASE = 8  # to renew it
+
+
+class Lease:
+    """One worker's. ``longest_s`` is how long a request may last, in seconds."""
+
+    def __init__(self, store: Store, clock: Clock, longest_s: float, elapsed: Callable[[], float] = boot_s) -> None:
+        self._store = store
+        self._clock = clock
+        self._longest_s = longest_s
+        self._elapsed = elapsed
+        self._until = math.inf if store.lease_s is None else -math.inf
+        self._renewed = asyncio.Event()
+        self.lost: LeaseLost | None = None
+
+    def covers_request(self) -> bool:
+        """Whether a request that begins now would end within the lease."""
+        return self._elapsed() + self._longest_s + _LATE_S < self._until
+
+    def is_over(self) -> bool:
+        return self._elapsed() >= self._until
+
+    async def renewed(self) -> None:
+        """Until the lease has been renewed."""
+        self._renewed.clear()
+        await self._renewed.wait()
+
+    def begin(self, asked_at: float) -> None:
+        """The store has granted a lease that was asked for at ``asked_at`` (of :func:`crawler.clock.boot_s`)."""
+        if self._store.lease_s is not None:
+            self._until = asked_at + self._store.lease_s
+            self._renewed.set()
+
+    async def keep(self, wake: Callable[[], None]) -> None:
+        """Renew for as long as it is not lost; then call ``wake``. Ends at once where there is nothing to renew."""
+        while self._store.lease_s is not None:
+            asked_at = self._elapsed()
+            try:
+                await self._store.renew(self._clock.now())
+            except LeaseLost as error:
+                self.lost = error
+                wake()
+                return
+            self.begin(asked_at)
+            await self._clock.sleep((self._store.lease_s - self._longest_s) / _TRIES_A_LEASE)

@@ -1,0 +1,237 @@
+"""Connections to a PostgreSQL store: where it is, its schema, and what its errors mean to a user."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from crawler.errors import StatementError, StoreError, StoreVersionError, UsageError
+from crawler.store.connection import migrations
+from crawler.store.postgres_dialect import columns, storable, translate
+
+#: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, and for a limit on pages.
+OPENING, PAGES = 7_465_401, 7_465_402
+
+_CONNECT_S = 10.0
+#: What comes and goes with a connection, and not with a statement.
+_LOST = (
+    OSError,
+    EOFError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.exceptions.InternalClientError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+#: A transaction that met another one; done again, it will go through.
+_CLASHES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_REFUSED = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.exceptions.ClientConfigurationError,
+)
+#: The plans of a crawl are look-ups by key, whatever the tables' sizes when they were made.
+_CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+#: What a connection that went away half-way had locked is free again after so long.
+_SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
+_LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler"}
+
+
+class ConnectionLost(StoreError):
+    """The connection broke, or none can be had for the time being."""
+
+
+class Clash(StoreError):
+    """Two transactions were in each other's way, and this one gave way."""
+
+
+def without_password(url: str) -> str:
+    """A database's URL as it may be shown."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "password"])
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
+
+
+class Postgres:
+    """One connection, made when it is first used and again after it broke: a :class:`Database` in SQLite's words.
+
+    One statement at a time. ``timeout_s`` is how long a statement may take before the connection counts as broken.
+    """
+
+    def __init__(self, url: str, *, crawling: bool = False, looking: bool = False) -> None:
+        self._url = url
+        self._settings = _LOOKING if looking else _SERVER | (_CRAWLING if crawling else {})
+        self._connection: Any = None
+        self._one_at_a_time = asyncio.Lock()
+        self.timeout_s: float | None = None
+        self.on_connect: list[Any] = []  # awaited with each new connection
+
+    @property
+    def name(self) -> str:
+        return without_password(self._url)
+
+    async def connect(self) -> Any:
+        """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
+        if self._connection is None or self._connection.is_closed():
+            with self._errors():
+                self._connection = await asyncpg.connect(
+                    self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
+                )
+            _notice_silence(self._connection)
+            # Sums of big numbers are numerics there.
+            await self._connection.set_type_codec(
+                "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
+            )
+            for prepare in self.on_connect:
+                await prepare(self._connection)
+        return self._connection
+
+    async def close(self) -> None:
+        if self._connection is not None and not self._connection.is_closed():
+            with suppress(*_LOST):
+                await self._connection.close(timeout=2)
+        self._connection = None
+
+    def drop(self) -> None:
+        """Let go of a connection that cannot be trusted any more."""
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def execute(self, sql: str, parameters: Iterable[Any] | None = None, /) -> str:
+        return str(await self._run("execute", sql, parameters or ()))
+
+    async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
+        """Here the statement is written for columns, each of which comes as an array."""
+        for batch in columns(parameters):
+            await self._run("execute", sql, batch)
+
+    async def execute_fetchall(self, sql: str, parameters: Iterable[Any] | None = None, /) -> list[Any]:
+        found: list[Any] = await self._run("fetch", sql, parameters or ())
+        return found
+
+    async def _run(self, how: str, sql: str, parameters: Iterable[Any]) -> Any:
+        values = [storable(value) for value in parameters]
+        async with self._one_at_a_time:
+            connection = await self.connect()
+            with self._errors():
+                return await getattr(connection, how)(translate(sql), *values, timeout=self.timeout_s)
+
+    async def open_cursor(self, sql: str, parameters: Sequence[object]) -> Any:
+        """A cursor, within a transaction that is under way."""
+        async with self._one_at_a_time:
+            with self._errors():
+                return await (await self.connect()).cursor(translate(sql), *parameters)
+
+    async def fetch_from(self, cursor: Any, count: int) -> list[Any]:
+        async with self._one_at_a_time:
+            with self._errors():
+                found: list[Any] = await cursor.fetch(count)
+                return found
+
+    def is_in_transaction(self) -> bool:
+        return self._connection is not None and bool(self._connection.is_in_transaction())
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What asyncpg and the system raise as what a user is told."""
+        try:
+            yield
+        except _REFUSED as error:
+            raise UsageError(f"{self.name}: {_text(error)}") from error
+        except _CLASHES as error:
+            raise Clash(f"{self.name}: {_text(error)}") from error
+        except _LOST as error:
+            self.drop()
+            raise ConnectionLost(
+                f"{self.name}: the database cannot be reached ({_text(error)}); what was committed is kept, "
+                "run the same command again when it is back"
+            ) from error
+        except (asyncpg.SyntaxOrAccessError, asyncpg.DataError, asyncpg.FeatureNotSupportedError) as error:
+            raise StatementError(f"{self.name}: {_text(error)}") from error
+        except asyncpg.InsufficientResourcesError as error:
+            raise StoreError(
+                f"{self.name}: {_text(error)}; what was committed is kept, make room and run the same command again"
+            ) from error
+        except asyncpg.PostgresError as error:
+            raise StoreError(f"{self.name}: {_text(error)}") from error
+
+
+def _text(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def _notice_silence(connection: Any) -> None:
+    """Have the system give up a peer that is silent for a quarter of a minute."""
+    opened = connection._transport.get_extra_info("socket")
+    if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 15_000)):
+            if hasattr(socket, name):
+                opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def bring_up_to_date(database: Postgres, *, read_only: bool) -> None:
+    """Make or migrate the schema of a store, one process at a time.
+
+    Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one that a newer
+    crawler wrote.
+    """
+    known = migrations("postgres")
+    version = await _version(database, len(known))
+    if version == len(known):
+        return
+    run = f"`crawler run --db {database.name}`"
+    if read_only and version == 0:
+        raise UsageError(f"{database.name}: no crawl store; {run} with seeds makes one")
+    if read_only:
+        raise UsageError(f"{database.name}: an older store (version {version}); {run} migrates it")
+    await database.execute("BEGIN")
+    try:
+        await database.execute("SELECT pg_advisory_xact_lock(?)", (OPENING,))
+        for number in range(await _version(database, len(known)), len(known)):
+            await database.execute(known[number])
+            await database.execute("DELETE FROM store_version")
+            await database.execute("INSERT INTO store_version VALUES (?)", (number + 1,))
+        await database.execute("COMMIT")
+    except BaseException:
+        with suppress(StoreError):
+            await database.execute("ROLLBACK")
+        raise
+
+
+async def _version(database: Postgres, newest: int) -> int:
+    """The version of the store in this database; 0 where there is none yet. Changes nothing."""
+    rows = await database.execute_fetchall(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    )
+    tables = {row[0] for row in rows}
+    if "store_version" not in tables:
+        if tables:
+            raise UsageError(f"{database.name}: a database with other tables, no crawl store; choose an empty one")
+        return 0
+    ((version,),) = await database.execute_fetchall("SELECT version FROM store_version")
+    if version > newest:
+        raise StoreVersionError(
+            f"{database.name}: written by a newer crawler (store version {version}, this one knows {newest}); "
+            "upgrade the crawler"
+        )
+    return int(version)
+
+
+def require_url(url: str) -> None:
+    """Raise :class:`UsageError` for what names no PostgreSQL database."""
+    if not re.match(r"postgres(ql)?://", url):
+        raise UsageError(f"--db {url.partition('://')[0]}://…: a file's path or postgresql://user@host/name is wanted")

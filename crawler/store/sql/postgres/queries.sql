@@ -1,0 +1,353 @@
+-- Named queries of the PostgreSQL store; those of the SQLite store with the same names say what each is for. What is
+-- executed for many rows takes its columns as arrays: one statement, whatever their number.
+
+-- name: known_urls
+SELECT id, path, state, reason, depth, hops FROM url WHERE id = ANY(numbers($1));
+
+-- name: lock_urls
+-- In the order of their numbers, so that no two transactions wait for each other.
+SELECT id FROM url WHERE id = ANY(numbers($1)) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: lock_groups
+-- (JSON list of numbers, JSON list of names)
+SELECT id FROM politeness_group WHERE id IN (
+  SELECT unnest(numbers($1)) UNION SELECT id FROM politeness_group WHERE name = ANY(texts($2)))
+ORDER BY id FOR NO KEY UPDATE;
+
+-- name: insert_url
+-- Those that another worker has inserted meanwhile are left out: what was inserted is returned.
+INSERT INTO url (id, path, state, reason, depth, found_on, hops, seed, kind, lastmod)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::int[],
+  $9::text[], $10::float8[]) AS t (id) ORDER BY t.id
+ON CONFLICT DO NOTHING RETURNING id;
+
+-- name: enqueue
+INSERT INTO frontier (site_id, due_at, depth, url_id)
+SELECT id >> 39, due_at, depth, id FROM url WHERE id = ANY($1::bigint[]) AND state = 'queued' ON CONFLICT DO NOTHING;
+
+-- name: dequeue
+DELETE FROM frontier f USING url u WHERE u.id = ANY($1::bigint[])
+  AND f.site_id = u.id >> 39 AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
+
+-- name: change_url
+UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason = t.reason,
+  found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed)
+FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::bigint[])
+  AS t (depth, hops, state, reason, found_on, seed, id) WHERE u.id = t.id;
+
+-- name: end_url
+UPDATE url u SET state = t.state, reason = t.reason, attempts = t.attempts, target = t.target, due_at = t.due_at,
+  kind = t.kind
+FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::float8[], $6::text[], $7::bigint[])
+  AS t (state, reason, attempts, target, due_at, kind, id) WHERE u.id = t.id;
+
+-- name: requeue
+UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL
+WHERE id = ANY($1::bigint[]) AND state IN ('excluded', 'failed');
+
+-- name: set_seed
+UPDATE url SET seed = 1 WHERE id = ANY($1::bigint[]) AND seed = 0;
+
+-- name: exclude
+UPDATE url u SET state = 'excluded', reason = t.reason FROM unnest($1::text[], $2::bigint[]) AS t (reason, id)
+WHERE u.id = t.id;
+
+-- name: insert_rank
+INSERT INTO rank SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::bigint[], $5::bigint[]);
+
+-- name: insert_site_rank
+INSERT INTO site_rank SELECT * FROM unnest($1::bigint[], $2::float8[], $3::bigint[], $4::bigint[], $5::bigint[]);
+
+-- name: set_lastmod
+UPDATE url u SET lastmod = t.lastmod FROM unnest($1::float8[], $2::bigint[]) AS t (lastmod, id) WHERE u.id = t.id;
+
+-- name: make_sitemap
+UPDATE url u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
+FROM unnest($1::bigint[], $2::bigint[]) AS t (found_on, id)
+WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded');
+
+-- name: main_site
+SELECT main_site FROM site WHERE id = $1;
+
+-- name: urls_behind_mirrors
+WITH RECURSIVE behind (site) AS (
+  SELECT unnest(texts($1)) COLLATE "C"
+  UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
+SELECT u.id FROM behind b JOIN site s ON s.name = b.site
+JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
+
+-- name: links_of
+SELECT u.depth + 1, l.target FROM url u JOIN link l ON l.source = u.id WHERE u.id = ANY(numbers($1)) AND l.follow = 1
+UNION ALL
+SELECT u.depth, u.target FROM url u WHERE u.id = ANY(numbers($1)) AND u.target IS NOT NULL;
+
+-- name: add_groups
+INSERT INTO politeness_group (name) SELECT unnest($1::text[]) AS name
+EXCEPT SELECT name FROM politeness_group WHERE name = ANY($1::text[]) ORDER BY name ON CONFLICT DO NOTHING;
+
+-- name: add_sites
+INSERT INTO site (name, group_id)
+SELECT t.name, g.id FROM unnest($1::text[], $2::text[]) AS t (name, group_name) JOIN politeness_group g ON g.name = t.group_name
+WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
+
+-- name: sites_named
+SELECT id, name, group_id FROM site WHERE name = ANY(texts($1));
+
+-- name: groups_of_sites
+SELECT DISTINCT group_id FROM site WHERE id = ANY(numbers($1));
+
+-- name: depths
+SELECT id, depth, kind FROM url WHERE id = ANY(numbers($1));
+
+-- name: insert_body
+INSERT INTO body (sha256, data) SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS t (sha256, data)
+WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha256 ON CONFLICT DO NOTHING;
+
+-- name: insert_page
+INSERT INTO page AS p (url_id, status, content_type, charset, fetched_at, title, description, keywords,
+  canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
+  other_schemes, directives, note)
+SELECT t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
+  t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, b.id, t.body_bytes, t.etag, t.last_modified,
+  t.other_schemes, t.directives, t.note
+FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::text[], $8::text[],
+  $9::text[], $10::text[], $11::text[], $12::int[], $13::int[], $14::bytea[], $15::bigint[], $16::text[], $17::text[],
+  $18::text[], $19::text[], $20::text[]) AS t (url_id, status, content_type, charset, fetched_at, title, description,
+  keywords, canonical_url, meta_url, document_state, noindex, nofollow, sha256, body_bytes, etag, last_modified,
+  other_schemes, directives, note) LEFT JOIN body b ON b.sha256 = t.sha256
+ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+  charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
+  description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
+  meta_url = excluded.meta_url, document_state = excluded.document_state, noindex = excluded.noindex,
+  nofollow = excluded.nofollow, body_id = excluded.body_id, body_bytes = excluded.body_bytes, etag = excluded.etag,
+  last_modified = excluded.last_modified, other_schemes = excluded.other_schemes, directives = excluded.directives,
+  note = excluded.note;
+
+-- name: insert_link
+INSERT INTO link (source, target, anchor, rel, follow)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[])
+ON CONFLICT (source, target) DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
+
+-- name: insert_request
+WITH n AS (UPDATE request_number SET last = last + cardinality($1::bigint[]) RETURNING last - cardinality($1::bigint[]) AS before)
+INSERT INTO request (id, run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
+  robots_id, verdict_line, for_site_id, location)
+SELECT n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at, t.status, t.error,
+  t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location
+FROM n, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::int[], $8::text[],
+  $9::bigint[], $10::float8[], $11::bigint[], $12::int[], $13::bigint[], $14::text[]) WITH ORDINALITY AS t (run_id,
+  site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s, robots_id, verdict_line,
+  for_site_id, location, ordinality);
+
+-- name: count_fetched
+UPDATE site s SET fetched = s.fetched + t.n FROM unnest($1::bigint[], $2::bigint[]) AS t (n, id) WHERE s.id = t.id;
+
+-- name: insert_robots_text
+INSERT INTO robots_text (sha256, body) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+
+-- name: close_robots_copy
+UPDATE robots_copy SET valid_until = least(valid_until, $1) WHERE id = (SELECT robots_id FROM site WHERE id = $2);
+
+-- name: insert_robots_copy
+INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
+  failures, failing_since, retry_at, note, run_id, answered_by, headers)
+VALUES ($1, (SELECT id FROM robots_text WHERE sha256 = $2), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+RETURNING id;
+
+-- name: set_site_robots
+UPDATE site SET robots_id = coalesce($1, robots_id), wait_until = $2, crawl_delay_s = $3, main_site = $4 WHERE id = $5;
+
+-- name: set_mirror
+INSERT INTO mirror (site, main_site, evidence, seen_at) VALUES ($1, $2, 'host', $3)
+ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = 'host', seen_at = excluded.seen_at,
+  sample = NULL, confidence = NULL;
+
+-- name: drop_agent_servers
+DELETE FROM agent_server WHERE site_id = $1;
+
+-- name: insert_agent_server
+INSERT INTO agent_server (site_id, line, path, agent_server)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]);
+
+-- name: drop_mirror
+DELETE FROM mirror WHERE site = $1 AND evidence = 'host';
+
+-- name: set_pace
+UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s, waits_for = t.waits_for
+FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::text[], $5::text[])
+  AS t (next_at, pause_s, backoff_s, waits_for, name) WHERE g.name = t.name;
+
+-- name: end_visit
+UPDATE politeness_group SET visited_by = NULL WHERE name = ANY($1::text[]);
+
+-- name: release_groups
+UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers($1));
+
+-- name: refresh_ready
+UPDATE politeness_group g SET ready_at = (
+  SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
+  FROM site s CROSS JOIN LATERAL (SELECT due_at FROM frontier WHERE site_id = s.id ORDER BY due_at LIMIT 1) f
+  WHERE s.group_id = g.id AND s.fetched < $1)
+WHERE id = ANY(numbers($2));
+
+-- name: groups_with_work
+SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
+UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+
+-- name: claimable_groups
+-- Those that another worker is just about to claim are passed over.
+SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
+WHERE ready_at <= $1 AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = $2)
+ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED;
+
+-- name: claim_groups
+UPDATE politeness_group SET claimed_by = $1 WHERE id = ANY(numbers($2));
+
+-- name: crawl_delay
+SELECT crawl_delay_s FROM site WHERE name = $1;
+
+-- name: claimed_sites
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
+  (SELECT coalesce(json_agg(json_build_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind)
+     ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM
+    (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= $1 ORDER BY due_at, depth, url_id LIMIT $2) q
+    JOIN url u ON u.id = q.url_id),
+  r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+  r.failures, r.failing_since, r.retry_at, r.note
+FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+WHERE s.group_id = ANY(numbers($3)) AND s.wait_until <= $1;
+
+-- name: next_ready
+SELECT ready_at, name, waits_for FROM politeness_group
+WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT 1;
+
+-- name: waiting_groups
+SELECT g.name, g.ready_at,
+  coalesce((SELECT 'robots.txt: ' || r.status FROM site s JOIN robots_copy r ON r.id = s.robots_id
+    WHERE s.group_id = g.id AND s.wait_until > $1 LIMIT 1), nullif(g.waits_for, ''), 'retry')
+FROM politeness_group g WHERE g.ready_at > $1 AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT $2;
+
+-- name: lost_groups
+-- Passed over while another worker releases them.
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until), g.next_at, g.pause_s, g.backoff_s, g.waits_for
+FROM politeness_group g JOIN worker w ON w.id = coalesce(g.claimed_by, g.visited_by)
+WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
+  AND w.ended_at IS NOT NULL
+ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
+
+-- name: free_group
+UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ANY($1::bigint[]);
+
+-- name: end_lost_workers
+-- Before what they held is released; one that is just now renewing is not lost.
+UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE id IN (
+  SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least($1, clock()) FOR UPDATE SKIP LOCKED);
+
+-- name: join
+INSERT INTO worker (run_id, host, pid, started_at, seen_at, lease_until) VALUES ($1, $2, $3, $4, $5, clock() + $6)
+RETURNING id;
+
+-- name: renew
+UPDATE worker SET seen_at = $1, lease_until = clock() + $2, turns = turns + $3, pages = pages + $4,
+  requests = requests + $5
+WHERE id = $6 AND ended_at IS NULL RETURNING turns;
+
+-- name: end_worker
+UPDATE worker SET ended_at = $1, ended_by = $2 WHERE id = $3 AND ended_at IS NULL;
+
+-- name: pages_taken
+-- One worker after the other, until each turn is committed.
+SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id),
+  (SELECT coalesce(sum(granted), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL)
+FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = $1;
+
+-- name: run_under_way
+SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
+WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock()) ORDER BY r.id DESC LIMIT 1;
+
+-- name: others_at_work
+SELECT EXISTS (SELECT 1 FROM politeness_group
+  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> $1 OR visited_by <> $2));
+
+-- name: insert_run
+INSERT INTO run (started_at, crawler_version, settings, pages_before)
+SELECT $1, $2, $3, coalesce(sum(fetched), 0) FROM site RETURNING id;
+
+-- name: end_run
+UPDATE run SET finished_at = $1, ended_by = $2 WHERE id = $3
+  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = $3 AND ended_at IS NULL AND lease_until > $1);
+
+-- name: mirrors_since
+SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > $1;
+
+-- name: excluded_from
+SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed, u.hops FROM url u JOIN site s ON s.id = u.id >> 39
+WHERE u.id > $1 AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT $2;
+
+-- name: robots_copy_of
+SELECT r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+  r.failures, r.failing_since, r.retry_at, r.note
+FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.name = $1;
+
+-- name: alike_sites
+WITH twin AS (
+  SELECT body_id, url_id >> 39 AS b, min(url_id >> 39) OVER (PARTITION BY body_id, url_id & (1::bigint << 39) - 1) AS a
+  FROM page
+  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
+alike AS (
+  SELECT a, b, count(*) AS n FROM twin WHERE b > a GROUP BY a, b HAVING count(DISTINCT body_id) >= $1),
+ranked AS (
+  SELECT s.id AS main_id, t.id AS site_id, s.name AS main_site, t.name AS site, n, t.fetched
+  FROM alike JOIN site s ON s.id IN (a, b) JOIN site t
+    ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
+SELECT site, main_site, n,
+  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (main_id << 39 | (p.url_id & (1::bigint << 39) - 1))
+   WHERE p.url_id BETWEEN site_id << 39 AND (site_id + 1 << 39) - 1 AND p.body_id IS NOT NULL AND q.body_id IS NOT NULL),
+  fetched
+FROM ranked ORDER BY n DESC, main_id;
+
+-- name: insert_content_mirror
+INSERT INTO mirror (site, main_site, evidence, sample, confidence, seen_at)
+SELECT site, main_site, 'content', sample, confidence, seen_at
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::float8[]) WITH ORDINALITY
+  AS t (site, main_site, sample, confidence, seen_at, n) ORDER BY n ON CONFLICT DO NOTHING;
+
+-- name: way_to
+WITH RECURSIVE way (id, found_on, n) AS (
+  SELECT id, found_on, 0 FROM url WHERE id = $1
+  UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
+SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;
+
+-- name: expire_robots
+UPDATE robots_copy SET valid_until = least(valid_until, $1), retry_at = NULL
+WHERE valid_until > $2 AND id IN (SELECT robots_id FROM site);
+
+-- name: all_sites
+SELECT s.id, s.name, g.name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
+FROM site s JOIN politeness_group g ON g.id = s.group_id;
+
+-- name: regroup_site
+UPDATE site s SET group_id = g.id FROM unnest($1::text[], $2::bigint[]) AS t (group_name, id)
+JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
+
+-- name: queued_from
+SELECT u.id, s.name || u.path, u.depth, u.seed = 1 OR u.kind = 'sitemap' FROM url u JOIN site s ON s.id = u.id >> 39
+WHERE u.id > $1 AND u.state = 'queued' ORDER BY u.id LIMIT $2;
+
+-- name: visit_group
+UPDATE politeness_group SET visited_by = $1 WHERE name = $2
+  AND (claimed_by IS NULL OR claimed_by = $3) AND (visited_by IS NULL OR visited_by = $4) RETURNING id;
+
+-- name: keep_longer_pauses
+UPDATE politeness_group SET next_at = next_at - pause_s + $1, pause_s = $1 WHERE pause_s < $1 AND next_at > 0
+RETURNING id;
+
+-- name: counts
+SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
+  (SELECT coalesce(json_object_agg(state, n), '{}')::text FROM
+    (SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state) AS ended),
+  (SELECT count(*) FROM page), (SELECT count(*) FROM link), (SELECT count(*) FROM request), (SELECT count(*) FROM site);
+
+-- name: last_settings
+SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> $1 ORDER BY id DESC LIMIT 1;

@@ -1,0 +1,77 @@
+"""Who is at work on a crawl, and until when: workers, their leases, and what becomes of the groups of one that is gone.
+
+A worker is a row; what it has claimed names it. It may ask sites until its lease ends, and renews that long before.
+Whoever finds a lease that has ended ends the worker and releases its groups, each pause counted from the lease's end:
+no request of a worker lasts beyond its lease (:mod:`crawler.loops.lease`). Nothing else passes between workers.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+from crawler.errors import LeaseLost
+from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
+from crawler.model import Kind
+from crawler.store.connection import Database, every, one
+from crawler.store.interface import PageGrant, Turn
+
+
+class Workers:
+    """This process among the workers of a store. Call within a transaction only.
+
+    ``lease_s`` is how long a lease holds, in seconds; ``None`` where nobody else can be at work.
+    """
+
+    def __init__(
+        self, db: Database, queries: Mapping[str, str], politeness: PolitenessSettings, lease_s: float | None
+    ) -> None:
+        self._db = db
+        self._sql = queries
+        self._politeness = politeness
+        self.lease_s = lease_s
+        self.id = 0
+        self.turns = 0  # committed, as far as is known here
+
+    async def join(self, run_id: int, now: float) -> None:
+        """Be at work on a run from now on."""
+        row = (run_id, socket.gethostname(), os.getpid(), now, now, self.lease_s)
+        (self.id,) = await one(self._db, self._sql["join"], row)
+        self.turns = 0
+
+    async def renew(self, turn: Turn | None, now: float) -> None:
+        """Begin the lease anew, and count what a turn brings. Raises :class:`LeaseLost` where it was taken away."""
+        pages = 0 if turn is None else sum(o.page is not None and o.queued.kind is Kind.PAGE for o in turn.outcomes)
+        requests = 0 if turn is None else len(turn.requests)
+        row = await one(
+            self._db, self._sql["renew"], (now, self.lease_s, int(turn is not None), pages, requests, self.id)
+        )
+        if row is None:
+            raise LeaseLost("the lease of this worker ran out, and its sites have passed to others")
+        if turn is not None and row[0] != self.turns + 1:
+            raise LeaseLost("a turn was committed and its answer lost on the way: what it claimed is not known")
+
+    async def release_lost(self, now: float) -> set[int]:
+        """Release the groups of workers that ended or whose lease did, their pauses kept; which groups these are."""
+        await self._db.execute(self._sql["end_lost_workers"], (now,))
+        rows = list(await every(self._db, self._sql["lost_groups"]))
+        kept = {}
+        for _, name, lost_at, *pace in rows:
+            kept[name] = after_crash(Pace(*pace), self._politeness, min(now, lost_at or now))
+        await self._db.executemany(
+            self._sql["set_pace"], [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in kept.items()]
+        )
+        await self._db.executemany(self._sql["free_group"], [(row[0],) for row in rows])
+        return {row[0] for row in rows}
+
+    async def end(self, worker: int | None, ended_by: str, now: float) -> None:
+        """Note that a worker (``None``: this one) is gone; its groups are lost to it."""
+        await self._db.execute(self._sql["end_worker"], (now, ended_by, worker or self.id))
+
+    async def grant(self, max_pages: int, wanted: int) -> PageGrant:
+        """Set aside some of the pages that a limit leaves, for this worker alone."""
+        total, others = await one(self._db, self._sql["pages_taken"], (self.id,))
+        pages = max(0, min(wanted, max_pages - total - others))
+        await self._db.execute("UPDATE worker SET granted = ? WHERE id = ?", (pages, self.id))
+        return PageGrant(pages, total >= max_pages)
