@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from crawler.about import VERSION
@@ -17,31 +17,43 @@ from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
-from crawler.loops.rescope import begin
+from crawler.loops.rescope import adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
-from crawler.store.connection import require_usable
 from crawler.store.interface import Store
-from crawler.store.sqlite import SqliteStore
+from crawler.store.location import is_url, shown
+from crawler.store.open import open_store_at
+from crawler.store.sqlite import SqlStore
 from crawler.url import host_of, literal_address
 
 
-async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteStore:
+async def open_store(
+    settings: Settings,
+    *,
+    read_only: bool = False,
+    may_make: bool = True,
+    locked: bool = False,
+    clock: Clock | None = None,
+) -> SqlStore:
     """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
-    if "://" in settings.output.db:
-        raise UsageError(f"--db {settings.output.db}: this version keeps a crawl in a SQLite file; give a path")
-    return await SqliteStore.open(Path(settings.output.db), settings.politeness, read_only=read_only)
+    return await open_store_at(
+        settings.output.db,
+        settings.politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=settings.lease_s,
+        locked=locked,
+        clock=clock,
+    )
 
 
 @asynccontextmanager
-async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqliteStore]:
+async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqlStore]:
     """The store that ``settings`` name, open until the context is left; one that is not there is not made.
 
     Raises what :func:`open_store` raises, and :class:`UsageError` where there is none.
     """
-    if not read_only and "://" not in settings.output.db:
-        require_usable(Path(settings.output.db), read_only=True)  # or opening it to write would make one
-    store = await open_store(settings, read_only=read_only)
+    store = await open_store(settings, read_only=read_only, may_make=False)
     try:
         yield store
     finally:
@@ -52,35 +64,81 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
 async def crawl_session(
     settings: Settings, seeds: Sequence[str], *, clock: Clock | None = None, on_pages: OnPages | None = None
 ) -> AsyncIterator[tuple[Crawl, Store]]:
-    """A crawl ready to run, on an opened store that knows the seeds.
-
-    Raises :class:`UsageError` where there is nothing to crawl, or where the crawl would leave loopback
-    and nobody is named whom a site's owner could turn to.
-    """
-    _require_contact(settings, seeds)
+    """A crawl ready to run, on an opened store that knows the seeds; raises what :func:`begun` raises."""
     clock = clock or SystemClock()
-    if not seeds and not Path(settings.output.db).exists():
-        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
-    store = await open_store(settings)
+    async with (
+        begun(settings, seeds, clock, at_work=True) as (store, scope),
+        _crawling(settings, store, scope, clock, on_pages) as crawl,
+    ):
+        yield crawl, store
+
+
+@asynccontextmanager
+async def worker_session(
+    settings: Settings, run_id: int, clock: Clock, *, locked: bool
+) -> AsyncIterator[tuple[Crawl, Store]]:
+    """The part of one worker among several in a run that was begun; ``locked`` is a SQLite store by who began it."""
+    store = await open_store(settings, locked=locked, clock=clock)
     try:
-        known = await store.seeds()
-        _require_contact(settings, known)
-        if not seeds and not known:
-            raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
-        async with HttpFetcher(_fetch_settings(settings), clock) as fetcher:
-            scope = Scope(
-                settings.scope,
-                [*known, *seeds],
-                lambda host: _may_contact(settings, host),
-                settings.traps,
-                clock.now(),
-            )
-            fresh = sorted(set(seeds) - set(known))
-            limit = settings.crawl.max_pages_per_site
-            await begin(store, scope, asdict(settings), fresh, clock.now(), pages_per_site=limit)
-            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
+        scope = _scope(settings, await store.seeds(), clock)
+        await adopt_known(store, scope)
+        await store.join_run(run_id, clock.now())
+        async with _crawling(settings, store, scope, clock, None) as crawl:
+            yield crawl, store
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def begun(
+    settings: Settings, seeds: Sequence[str], clock: Clock, *, at_work: bool
+) -> AsyncIterator[tuple[SqlStore, Scope]]:
+    """The store of a run that was begun, or that others are at work on; ``at_work`` as a worker of it.
+
+    Raises :class:`UsageError` where there is nothing to crawl, where the crawl would leave loopback and nobody is
+    named whom a site's owner could turn to, or where others are at work with other settings.
+    """
+    _require_contact(settings, seeds)
+    db = settings.output.db
+    if not seeds and not is_url(db) and not Path(db).exists():
+        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
+    store = await open_store(settings, clock=clock)
+    try:
+        async with store.beginning():
+            known = await store.seeds()
+            _require_contact(settings, known)
+            if not seeds and not known:
+                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
+            scope = _scope(settings, [*known, *seeds], clock)
+            fresh = sorted(set(seeds) - set(known))
+            kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
+            others = await store.run_under_way(clock.now())
+            if others is None:
+                limit = settings.crawl.max_pages_per_site
+                await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
+            else:
+                run_id, theirs = others
+                require_same_crawl(theirs, kept, fresh, shown(db))
+                await adopt_known(store, scope)
+                await store.take_part(run_id, clock.now(), at_work=at_work)
+        yield store, scope
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _crawling(
+    settings: Settings, store: Store, scope: Scope, clock: Clock, on_pages: OnPages | None
+) -> AsyncIterator[Crawl]:
+    is_shared = store.lease_s is not None
+    async with HttpFetcher(_fetch_settings(settings), clock, is_shared=is_shared) as fetcher:
+        crawl = Crawl(store, fetcher, clock, _manners(settings), scope, on_pages)
+        fetcher.may_send = lambda: not crawl.lease.is_over()
+        yield crawl
+
+
+def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
+    return Scope(settings.scope, seeds, lambda host: _may_contact(settings, host), settings.traps, clock.now())
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
@@ -138,6 +196,7 @@ def _manners(settings: Settings) -> Manners:
             group_by=settings.politeness.group,
             knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
         ),
+        longest_request_s=settings.fetch.total_timeout_s,
     )
 
 

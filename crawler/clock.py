@@ -8,7 +8,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-
 _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 

@@ -45,6 +45,15 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Team:
+    """Several processes on one crawl. ``lease_margin_s`` is how long, beyond the longest request, a worker may be out
+    of touch with the store before its sites pass to others."""
+
+    workers: int = 1
+    lease_margin_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
 class FetchLimits:
     """Bounds on one request; see :class:`crawler.fetch.http.FetchSettings`."""
 
@@ -69,6 +78,12 @@ class Settings:
     retry: RetrySettings = field(default_factory=RetrySettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    team: Team = field(default_factory=Team)
+
+    @property
+    def lease_s(self) -> float:
+        """How long a worker's lease holds, in seconds."""
+        return self.fetch.total_timeout_s + self.team.lease_margin_s
 
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -198,6 +213,8 @@ def _one_of(kind: type[ScopeMode] | type[Reading] | type[GroupBy]) -> Callable[[
 
 #: TOML key -> (how its value is read, the section of Settings, the field).
 KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
+    "workers.count": (_whole(1), "team", "workers"),
+    "workers.lease_margin": (_some_seconds, "team", "lease_margin_s"),
     "identity.agent": (_token, "identity", "agent"),
     "identity.contact": (_contact, "identity", "contact"),
     "store.db": (_name, "output", "db"),

@@ -17,10 +17,12 @@ from crawler.display import WaitNotes, Watch, print_json, print_summary, summary
 from crawler.errors import UsageError
 from crawler.model import Reading
 from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
+from crawler.store.location import shown
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
 _RUN_KEYS = {
     "db": "store.db",
+    "workers": "workers.count",
     "seeds_file": "seeds.file",
     "skip_bad_seeds": "seeds.skip_bad",
     "contact": "identity.contact",
@@ -54,7 +56,9 @@ def _number_or_text(value: str) -> float | str:
 
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@click.option("--db", metavar="PATH", help="The store to crawl into.  [default: crawl.db]")
+@click.option(
+    "--db", metavar="PATH|URL", help="The store: a file, or postgresql://user@host/name.  [default: crawl.db]"
+)
 @click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments.")
 @click.option("--skip-bad-seeds", is_flag=True, default=None, help="Pass over bad lines instead of stopping.")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
@@ -73,7 +77,7 @@ def _number_or_text(value: str) -> float | str:
 @click.option("--include", multiple=True, metavar="REGEX", help="Take only URLs that match one of these (seeds apart).")
 @click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out URLs that match one of these.")
 @click.option("--concurrency", type=int, metavar="N", help="Requests in flight in all.  [default: 64]")
-@click.option("--workers", type=int, default=1, metavar="N", help="Processes; this version has one.")
+@click.option("--workers", type=int, metavar="N", help="Processes that share the crawl.  [default: 1]")
 @click.option(
     "--reading", type=click.Choice([r.value for r in Reading]), help="How robots.txt is read.  [default: strict]"
 )
@@ -82,12 +86,8 @@ def _number_or_text(value: str) -> float | str:
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
 @click.pass_context
-def run(
-    ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, workers: int, no_progress: bool, **options: Any
-) -> int:
+def run(ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, no_progress: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or go on with the one in the store."""
-    if workers != 1:
-        raise UsageError(f"--workers {workers}: this version crawls with one process; leave the option out")
     given = {_RUN_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
     if no_progress:
         given["output.progress"] = False
@@ -143,7 +143,7 @@ async def _run(settings: Settings, seeds: list[str]) -> int:
         else:
             async with WaitNotes(crawl, clock, tell):
                 ended_by = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), ended_by, settings.output.db, clock.now())
+        result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
     if settings.output.json:
         print_json(result)
     else:

@@ -9,6 +9,7 @@ group until it is released, and a crash releases it with its pause still to be k
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -169,8 +170,15 @@ class Store(Protocol):
         """How long a lease of a worker holds, in seconds; ``None`` where nobody else can be at work."""
         ...
 
-    async def start_run(self, settings: dict[str, Any], now: float) -> int:
-        """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on."""
+    def beginning(self) -> AbstractAsyncContextManager[None]:
+        """Within it, one process at a time begins a run, or joins one."""
+        ...
+
+    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
+        """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on.
+
+        Who is ``at_work`` joins it as a worker; else others will.
+        """
         ...
 
     @property

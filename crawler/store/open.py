@@ -1,18 +1,15 @@
-"""Opening the store that a user names: a SQLite file's path, or a PostgreSQL database's URL."""
+"""Opening the store that a user names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.clock import SystemClock
+from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.connection import require_usable
+from crawler.store.location import is_url, require_postgres
 from crawler.store.sqlite import SqliteStore, SqlStore
-
-
-def is_url(db: str) -> bool:
-    """Whether ``--db`` names a database by its URL, and not a file."""
-    return "://" in db
 
 
 async def open_store_at(
@@ -20,35 +17,28 @@ async def open_store_at(
     politeness: PolitenessSettings,
     *,
     read_only: bool = False,
+    may_make: bool = True,
     lease_s: float | None = None,
     locked: bool = False,
-    clock: SystemClock | None = None,
+    clock: Clock | None = None,
 ) -> SqlStore:
-    """The store at ``db``; for what the options mean see the two kinds.
+    """The store at ``db``, a path or URL; what the options mean is said where each kind is opened.
 
-    A SQLite file has leases of ``lease_s`` where it is ``locked`` by the process above several workers. Raises
-    :class:`UsageError` where it cannot be opened, or asyncpg is not installed.
+    On a SQLite file there are leases only where it is ``locked`` by the process above several workers. Raises
+    :class:`UsageError` where it cannot be opened, or where asyncpg is missing.
     """
     if not is_url(db):
-        own = lease_s if locked else None
-        return await SqliteStore.open(Path(db), politeness, read_only=read_only, lease_s=own, locked=locked)
+        path = Path(db)
+        if not may_make:
+            require_usable(path, read_only=True)  # or opening it to write would make one
+        own_lease_s = lease_s if locked else None
+        return await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=locked)
+    require_postgres(db)
     try:
         from crawler.store.postgres import PostgresStore
-        from crawler.store.postgres_connection import require_url
     except ImportError:
-        raise UsageError(
-            "a PostgreSQL store needs asyncpg: pip install 'polite-crawler[postgres]'"
-        ) from None
-    require_url(db)
-    if lease_s is None:
-        return await PostgresStore.open(db, politeness, read_only=read_only, clock=clock)
-    return await PostgresStore.open(db, politeness, read_only=read_only, lease_s=lease_s, clock=clock)
-
-
-def shown(db: str) -> str:
-    """``--db`` as it may be shown: a URL without its password."""
-    if not is_url(db):
-        return db
-    from crawler.store.location import without_password
-
-    return without_password(db)
+        raise UsageError("a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'") from None
+    followed = clock if isinstance(clock, SystemClock) else None
+    return await PostgresStore.open(
+        db, politeness, read_only=read_only, may_make=may_make, lease_s=lease_s or 150.0, clock=followed
+    )

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import StoreError
-from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
 from crawler.store.interface import PageGrant, Turn, TurnResult
@@ -100,17 +100,19 @@ class PostgresStore(SqlStore):
         politeness: PolitenessSettings | None = None,
         *,
         read_only: bool = False,
+        may_make: bool = True,
         lease_s: float = 150.0,
         clock: SystemClock | None = None,
     ) -> Self:
-        """Open a store to crawl into, or to read. ``clock`` is made to go by the database's, which all workers share.
+        """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
+        go by the database's, which all workers share.
 
         Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
         :class:`crawler.errors.StoreError` for one that cannot be reached.
         """
         store = cls(url, politeness or PolitenessSettings(), lease_s, read_only=read_only)
         try:
-            await bring_up_to_date(store._reader, read_only=read_only)
+            await bring_up_to_date(store._reader, may_make=may_make and not read_only)
             store._clock = clock
             await store._tell_time()
         except BaseException:

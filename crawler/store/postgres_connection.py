@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
 from crawler.errors import StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
+from crawler.store.location import shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, and for a limit on pages.
@@ -48,20 +47,15 @@ _SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_ti
 _LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler"}
 
 
+_SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
+
+
 class ConnectionLost(StoreError):
     """The connection broke, or none can be had for the time being."""
 
 
 class Clash(StoreError):
     """Two transactions were in each other's way, and this one gave way."""
-
-
-def without_password(url: str) -> str:
-    """A database's URL as it may be shown."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "password"])
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
 
 
 class Postgres:
@@ -80,7 +74,7 @@ class Postgres:
 
     @property
     def name(self) -> str:
-        return without_password(self._url)
+        return shown(self._url)
 
     async def connect(self) -> Any:
         """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
@@ -178,13 +172,18 @@ def _notice_silence(connection: Any) -> None:
     opened = connection._transport.get_extra_info("socket")
     if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 15_000)):
+        for name, value in (
+            ("TCP_KEEPIDLE", 5),
+            ("TCP_KEEPINTVL", 3),
+            ("TCP_KEEPCNT", 3),
+            ("TCP_USER_TIMEOUT", 15_000),
+        ):
             if hasattr(socket, name):
                 opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-async def bring_up_to_date(database: Postgres, *, read_only: bool) -> None:
-    """Make or migrate the schema of a store, one process at a time.
+async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
+    """Make or migrate the schema of a store where that is asked for, one process at a time.
 
     Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one that a newer
     crawler wrote.
@@ -194,9 +193,9 @@ async def bring_up_to_date(database: Postgres, *, read_only: bool) -> None:
     if version == len(known):
         return
     run = f"`crawler run --db {database.name}`"
-    if read_only and version == 0:
+    if not may_make and version == 0:
         raise UsageError(f"{database.name}: no crawl store; {run} with seeds makes one")
-    if read_only:
+    if not may_make:
         raise UsageError(f"{database.name}: an older store (version {version}); {run} migrates it")
     await database.execute("BEGIN")
     try:
@@ -229,9 +228,3 @@ async def _version(database: Postgres, newest: int) -> int:
             "upgrade the crawler"
         )
     return int(version)
-
-
-def require_url(url: str) -> None:
-    """Raise :class:`UsageError` for what names no PostgreSQL database."""
-    if not re.match(r"postgres(ql)?://", url):
-        raise UsageError(f"--db {url.partition('://')[0]}://…: a file's path or postgresql://user@host/name is wanted")

@@ -58,12 +58,26 @@ class SqlStore(ABC):
     @abstractmethod
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
+    @asynccontextmanager
+    async def beginning(self) -> AsyncIterator[None]:
+        """One process at a time begins a run, or joins one: where there is a lock, nobody else can."""
+        yield
+
     @abstractmethod
     def on_news(self, wake: Callable[[], None]) -> None: ...
 
     @abstractmethod
     def _turn_taker(self) -> TurnTaker:
         """What takes the turns of the run with the number ``_run_id``."""
+
+    @abstractmethod
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]: ...
+
+    @abstractmethod
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]: ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
     @abstractmethod
     async def _end_crashed(self, now: float) -> None:
@@ -84,15 +98,17 @@ class SqlStore(ABC):
     def run_id(self) -> int:
         return self._run_id
 
-    async def start_run(self, settings: dict[str, Any], now: float) -> int:
+    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         await self.recover(now)
         async with self._writing():
             await self._db.execute("DELETE FROM unsettled")
             if list(await every(self._db, self._sql["keep_longer_pauses"], (self._politeness.delay_s,))):
                 await self._turns.refresh(await self._groups_with_work(), None)
             (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
-        await self.join_run(run_id, now)
-        return int(run_id)
+        self._run_id = int(run_id)
+        if at_work:
+            await self.join_run(self._run_id, now)
+        return self._run_id
 
     async def join_run(self, run_id: int, now: float) -> None:
         async with self._writing():
@@ -102,6 +118,12 @@ class SqlStore(ABC):
             await self._workers.join(run_id, now)
         self._run_id = run_id
         self._turns = self._turn_taker()
+
+    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
+        """Be of a run that others have begun, as a worker or above some."""
+        self._run_id = run_id
+        if at_work:
+            await self.join_run(run_id, now)
 
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
         row = await self._one(self._sql["run_under_way"], (now,))
@@ -417,6 +439,7 @@ class SqliteStore(SqlStore):
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):
             return list(await every(self._db, sql, parameters))
+
 
 def _lock(path: Path) -> FileLock:
     """The lock of the one process that may write; the system drops it when that process dies."""

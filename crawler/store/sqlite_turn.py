@@ -27,9 +27,7 @@ LinkRow = tuple[int, int, str, str, bool]  # as insert_link takes it
 class TurnTaker:
     """Executes the turns of one worker. Call within a transaction only."""
 
-    def __init__(
-        self, db: Database, queries: Mapping[str, str], offers: Offers, workers: Workers, run_id: int
-    ) -> None:
+    def __init__(self, db: Database, queries: Mapping[str, str], offers: Offers, workers: Workers, run_id: int) -> None:
         self._db = db
         self._sql = queries
         self._offers = offers
