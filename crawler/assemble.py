@@ -17,6 +17,7 @@ from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
+from crawler.loops.progress import Progress
 from crawler.loops.rescope import adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
@@ -141,21 +142,30 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
     return Scope(settings.scope, seeds, lambda host: _may_contact(settings, host), settings.traps, clock.now())
 
 
-async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
-    """Run a crawl and note in the store why it ended."""
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
+    """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks for
+    mirrors by content when all have ended."""
     ended_by = "a failure"
     try:
         async with measured(crawl.progress):
             ended_by = await crawl.run()
-        if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
-            await store.find_content_mirrors(clock.now())
+        if not crawl.stopped and store.lease_s is None:
+            await look_at_contents(crawl.progress, store, clock)
     except StoreError:
         raise
     except BaseException:
         await store.end_run(ended_by, clock.now())
         raise
     await store.end_run(ended_by, clock.now())
+    if not crawl.stopped and store.lease_s is not None and look_alone:
+        await look_at_contents(crawl.progress, store, clock)
     return ended_by
+
+
+async def look_at_contents(progress: Progress, store: Store, clock: Clock) -> None:
+    """At the end of a crawl that has brought pages, and by the last who is at work on it, look for mirrors."""
+    if progress.ends[State.FETCHED] and await store.run_under_way(clock.now()) is None:
+        await store.find_content_mirrors(clock.now())
 
 
 def user_agent(settings: Settings) -> str:

@@ -7,14 +7,15 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from crawler.clock import Clock, local_hhmm
-from crawler.loops.crawl import Crawl
+from crawler.frontier.politeness import Pace
+from crawler.loops.progress import Progress
 from crawler.model import State
 from crawler.report.layout import Fact, duration, facts, size
 from crawler.store.interface import Counts, Store, Waiting
@@ -35,11 +36,20 @@ class _Snapshot:
     at: float = 0.0
 
 
+class Watched(Protocol):
+    """What is shown: a crawl in this process, or in several."""
+
+    @property
+    def progress(self) -> Progress: ...
+
+    def slowest(self) -> tuple[str, Pace] | None: ...
+
+
 class Watch:
     """Draws a crawl's progress on a terminal until left; silent where there is none."""
 
     def __init__(
-        self, crawl: Crawl, store: Store, clock: Clock, console: Console, stopped_by: Callable[[], str | None]
+        self, crawl: Watched, store: Store, clock: Clock, console: Console, stopped_by: Callable[[], str | None]
     ) -> None:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
         self._stopped_by = stopped_by
@@ -106,7 +116,7 @@ class Watch:
     def _slowest(self, now: float) -> str | None:
         """The constraint that lasts longest, of the groups worked on and of those waiting in the store."""
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
-        live = self._crawl.gate.slowest()
+        live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
             longest = Waiting(live[0], live[1].next_at, live[1].waits_for)
         if longest is None:
@@ -117,7 +127,7 @@ class Watch:
 class WaitNotes:
     """Where there is no live display, says now and then what a crawl waits for when all of it waits for long."""
 
-    def __init__(self, crawl: Crawl, clock: Clock, tell: Callable[[str], None]) -> None:
+    def __init__(self, crawl: Watched, clock: Clock, tell: Callable[[str], None]) -> None:
         self._crawl, self._clock, self._tell = crawl, clock, tell
 
     async def __aenter__(self) -> None:
@@ -138,7 +148,7 @@ class WaitNotes:
                 self._tell(f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason}")
 
 
-def summary(crawl: Crawl, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
+def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` are of the whole store."""
     progress = crawl.progress
     return {

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crawler.assemble import crawl_session, run_to_end
+from crawler.assemble import begun, crawl_session, look_at_contents, run_to_end
 from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
+from crawler.cli.team import Team
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
-from crawler.display import WaitNotes, Watch, print_json, print_summary, summary
+from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
 from crawler.errors import UsageError
 from crawler.model import Reading
 from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
+from crawler.store.interface import Store
 from crawler.store.location import shown
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
@@ -132,18 +135,45 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 
 async def _run(settings: Settings, seeds: list[str]) -> int:
+    if settings.team.workers > 1:
+        return await _run_team(settings, seeds)
     raise_file_limit()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
         collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
-        if settings.output.progress and console.is_terminal and not settings.output.json:
-            async with Watch(crawl, store, clock, console, lambda: signals.came):
-                ended_by = await run_to_end(crawl, store, clock)
-        else:
-            async with WaitNotes(crawl, clock, tell):
-                ended_by = await run_to_end(crawl, store, clock)
+        async with _shown(settings, crawl, store, clock, signals):
+            ended_by = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
+    return _end(settings, result, signals)
+
+
+async def _run_team(settings: Settings, seeds: list[str]) -> int:
+    """The same by several processes, with this one above them."""
+    raise_file_limit()
+    clock, signals = SystemClock(), Signals()
+    async with begun(settings, seeds, clock, at_work=False) as (store, _):
+        team = Team(settings, store, clock, tell)
+        signals.stop_from_now_on(team)
+        async with _shown(settings, team, store, clock, signals):
+            ended_by = await team.run()
+            if not team.stopped:
+                await look_at_contents(team.progress, store, clock)
+        await store.end_run(ended_by, clock.now())
+        result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
+    return _end(settings, result, signals)
+
+
+def _shown(
+    settings: Settings, crawl: Watched, store: Store, clock: SystemClock, signals: Signals
+) -> AbstractAsyncContextManager[None]:
+    """What is seen of a crawl while it runs."""
+    if settings.output.progress and console.is_terminal and not settings.output.json:
+        return Watch(crawl, store, clock, console, lambda: signals.came)
+    return WaitNotes(crawl, clock, tell)
+
+
+def _end(settings: Settings, result: dict[str, Any], signals: Signals) -> int:
     if settings.output.json:
         print_json(result)
     else:

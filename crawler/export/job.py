@@ -71,7 +71,7 @@ class Job:
 
     async def require_condition(self) -> None:
         """Raise :class:`UsageError` for a condition that the view cannot be asked."""
-        await self.store.query(f"SELECT 1 FROM {self.kept} LIMIT 0")
+        await self.store.query(f"SELECT 1 FROM {self.kept} AS kept LIMIT 0")
 
     @contextmanager
     def blaming_condition(self) -> Iterator[None]:

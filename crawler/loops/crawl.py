@@ -146,6 +146,10 @@ class Crawl:
         """Whether it was told to end, rather than came to its end."""
         return self._stopping is not None
 
+    def slowest(self) -> tuple[str, Pace] | None:
+        """The group worked on whose next request is furthest away."""
+        return self.gate.slowest()
+
     def stop(self, why: str) -> None:
         """End soon: nothing new is sent, requests in flight are waited for (6 s at most). May be called twice."""
         if self._stopping is None:
@@ -236,6 +240,7 @@ class Crawl:
             horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
+            held=len(self._workers),
             max_pages=crawl.max_pages,
             pages_wanted=self._pages_wanted(len(pages)),
             pages_under_way=self._pages_under_way - len(pages),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 from crawler.frontier.decide import Outcome
 from crawler.model import Purpose, State
@@ -31,6 +33,30 @@ class Progress:
             self.troubles[
                 str(row.status) if row.status and row.status >= 300 else row.error.partition(":")[0][:60]
             ] += 1
+
+    def report(self) -> dict[str, Any]:
+        """All of it as one JSON object, for :meth:`sum_of`."""
+        report = {field.name: getattr(self, field.name) for field in fields(self)}
+        idle_for = None if self.idle_for is None else asdict(self.idle_for)
+        return report | {"ends": dict(self.ends), "troubles": dict(self.troubles), "idle_for": idle_for}
+
+    @classmethod
+    def sum_of(cls, started_at: float, reports: Iterable[Mapping[str, Any]]) -> Self:
+        """The progress of several processes together. Everything waits only where each of them does."""
+        total, waits = cls(started_at), list[Waiting | None]()
+        for report in reports:
+            total.requests += report["requests"]
+            total.wire_bytes += report["wire_bytes"]
+            total.active += report["active"]
+            total.lost_leases += report["lost_leases"]
+            total.worst_lag_s = max(total.worst_lag_s, report["worst_lag_s"])
+            total.ends.update({State(state): n for state, n in report["ends"].items()})
+            total.troubles.update(report["troubles"])
+            waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
+        known = [wait for wait in waits if wait is not None]
+        if known and len(known) == len(waits):
+            total.idle_for = min(known, key=lambda wait: wait.until)
+        return total
 
     def ended(self, outcome: Outcome) -> None:
         self.ends[outcome.state] += 1

@@ -37,9 +37,9 @@ async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
     runs = await store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
     sites = await store.query(
-        "SELECT s.*, s.queued AND g.ready_at IS NULL AS at_limit"
+        "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
         " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
-        " WHERE s.robots_status IS NOT NULL OR s.queued ORDER BY s.queued DESC, s.fetched DESC, s.site LIMIT ?",
+        " WHERE s.robots_status IS NOT NULL OR s.queued > 0 ORDER BY s.queued DESC, s.fetched DESC, s.site LIMIT ?",
         (_SITES_SHOWN,),
     )
     (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
@@ -60,7 +60,7 @@ async def _reasons(store: Store, state: State) -> list[tuple[str, int]]:
     rows = await store.query(
         """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
              WHEN reason LIKE 'mirror of %' THEN 'mirror'
-             WHEN instr(reason, ' (') THEN substr(reason, 1, instr(reason, ' (') - 1)
+             WHEN instr(reason, ' (') > 1 THEN substr(reason, 1, instr(reason, ' (') - 1)
              ELSE substr(reason, 1, 60) END AS why, count(*) AS n
            FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT 10""",
         (state,),

@@ -106,7 +106,7 @@ async def _page(store: Store, number: int) -> dict[str, Any] | None:
 
 async def _site(store: Store, site: str) -> dict[str, Any] | None:
     rows = await store.query(
-        "SELECT s.*, s.queued AND g.ready_at IS NULL AS at_limit"
+        "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
         " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group WHERE s.site = ?",
         (site,),
     )

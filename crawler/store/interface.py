@@ -75,6 +75,7 @@ class Limits:
     pages_per_site: int | None = None
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
+    held: int = 0  # groups that this worker has: it takes no more than its share of those that there are
     max_pages: int | None = None  # of all workers, where there may be several
     pages_wanted: int = 0  # of these, to be set aside for this worker
     pages_under_way: int = 0  # of these, those that it has taken already
@@ -184,6 +185,11 @@ class Store(Protocol):
     @property
     def run_id(self) -> int:
         """The number of the run that this process is a worker of."""
+        ...
+
+    @property
+    def worker_id(self) -> int:
+        """The number of this process among the workers."""
         ...
 
     async def join_run(self, run_id: int, now: float) -> None:

@@ -98,6 +98,14 @@ class SqlStore(ABC):
     def run_id(self) -> int:
         return self._run_id
 
+    @property
+    def worker_id(self) -> int:
+        return self._workers.id
+
+    def lock_fds(self) -> tuple[int, ...]:
+        """Open files that a process is to inherit so that the store stays locked while it lives."""
+        return ()
+
     async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         await self.recover(now)
         async with self._writing():
@@ -405,6 +413,10 @@ class SqliteStore(SqlStore):
 
     def on_news(self, wake: Callable[[], None]) -> None:
         """SQLite sends no news: workers on one file look now and then."""
+
+    def lock_fds(self) -> tuple[int, ...]:
+        fd = None if self._lock is None else self._lock._context.lock_file_fd
+        return () if fd is None else (fd,)
 
     def _turn_taker(self) -> TurnTaker:
         return TurnTaker(self._db, self._sql, self._offers, self._workers, self._run_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -18,6 +19,7 @@ from crawler.store.sqlite_offers import HASH_BITS, Offers
 from crawler.store.workers import Workers
 
 _UNLIMITED = 1 << 62
+_FEW, _MANY = 4, 4000  # groups that any worker may have; so many that shares do not matter
 _LONGEST_TURN_S = 60.0  # what another worker noted so long ago may have been committed just now
 
 
@@ -64,8 +66,9 @@ class TurnTaker:
         grant = None
         if turn.limits.max_pages is not None and self._workers.lease_s is not None:
             grant = await self._workers.grant(turn.limits.max_pages, turn.limits.pages_wanted)
-        may_claim = turn.limits.groups > 0 and (grant is None or grant.pages > turn.limits.pages_under_way)
-        claims = await self._claim(turn.now, turn.limits) if may_claim else []
+        groups = await self._fair(turn.limits, turn.now)
+        may_claim = groups > 0 and (grant is None or grant.pages > turn.limits.pages_under_way)
+        claims = await self._claim(turn.now, replace(turn.limits, groups=groups)) if may_claim else []
         if turn.requests:
             await self._log(turn)
         return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now))
@@ -76,6 +79,14 @@ class TurnTaker:
             return []
         since, self._looked_at = self._looked_at - _LONGEST_TURN_S, now
         return [tuple(row) for row in await every(self._db, self._sql["mirrors_since"], (since,))]
+
+    async def _fair(self, limits: Limits, now: float) -> int:
+        """How many groups to claim at most, so that every worker may have its share."""
+        if self._workers.lease_s is None or limits.groups == 0:
+            return limits.groups
+        there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
+        share = max(_FEW, -(-int(there) // int(workers)))
+        return max(0, min(limits.groups, share - limits.held))
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         """Where others write at the same time: nobody else changes these groups until the turn is committed."""

@@ -201,6 +201,12 @@ SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
 WHERE ready_at <= $1 AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = $2)
 ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED;
 
+-- name: groups_and_workers
+-- How many groups have work or a worker, and how many workers there are: (no more groups than, now).
+SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL LIMIT $1) AS r)
+    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL),
+  (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > $2);
+
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = $1 WHERE id = ANY(numbers($2));
 

@@ -155,6 +155,12 @@ UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
 SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
 WHERE ready_at <= ? AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = ?) ORDER BY ready_at LIMIT ?;
 
+-- name: groups_and_workers
+-- How many groups have work or a worker, and how many workers there are: (no more groups than, now).
+SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL LIMIT ?) AS r)
+    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL),
+  (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > ?);
+
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = ? WHERE id IN (SELECT value FROM json_each(?));
 
