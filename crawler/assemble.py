@@ -43,6 +43,7 @@ async def open_store(
         read_only=read_only,
         may_make=may_make,
         lease_s=settings.lease_s,
+        patience_s=settings.team.patience_s,
         locked=locked,
         clock=clock,
     )

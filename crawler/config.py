@@ -51,6 +51,7 @@ class Team:
 
     workers: int = 1
     lease_margin_s: float = 30.0
+    patience_s: float = 120.0  # with a database that cannot be reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ def _one_of(kind: type[ScopeMode] | type[Reading] | type[GroupBy]) -> Callable[[
 KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "workers.count": (_whole(1), "team", "workers"),
     "workers.lease_margin": (_some_seconds, "team", "lease_margin_s"),
+    "workers.patience": (_seconds, "team", "patience_s"),
     "identity.agent": (_token, "identity", "agent"),
     "identity.contact": (_contact, "identity", "contact"),
     "store.db": (_name, "output", "db"),

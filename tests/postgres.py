@@ -67,6 +67,15 @@ log_line_prefix = '%m [%p] %q%a '
     def url(self, database: str) -> str:
         return f"postgresql://crawler@/{database}?host={quote(str(self.folder))}"
 
+    @property
+    def socket(self) -> Path:
+        """Where the server listens."""
+        return self.folder / f".s.PGSQL.{self._port or 5432}"
+
+    def name_in(self, url: str) -> str:
+        """The database that a URL of ours names."""
+        return url.partition("@/")[2].partition("?")[0]
+
     def psql(self, sql: str, database: str = "postgres") -> str:
         return self._run(
             "psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self._port or 5432), "-U", "crawler",

@@ -16,6 +16,11 @@ from crawler.report.layout import Fact, counted, duration, facts
 from crawler.store.interface import Counts, Store, Waiting
 
 _SITES_SHOWN = 20
+_WORKERS_SHOWN = 50
+#: Of the last run: those at work, then those that have ended.
+_WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
+    groups_held
+  FROM workers WHERE run_id = (SELECT max(id) FROM run) ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
 _STYLES = {"queued": "cyan", "fetched": "green", "redirected": "blue", "excluded": "yellow", "failed": "red"}
 
 
@@ -31,6 +36,7 @@ class Status:
     excluded_for: list[tuple[str, int]]
     failed_for: list[tuple[str, int]]
     waiting: list[Waiting]
+    workers: list[dict[str, Any]]
 
 
 async def look(store: Store, now: float) -> Status:
@@ -52,6 +58,7 @@ async def look(store: Store, now: float) -> Status:
         excluded_for=await _reasons(store, State.EXCLUDED),
         failed_for=await _reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
+        workers=await store.query(_WORKERS, (_WORKERS_SHOWN,)),
     )
 
 
@@ -85,6 +92,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "failed_for": dict(status.failed_for),
         "waiting": [asdict(wait) for wait in status.waiting],
         "last_run": run,
+        "workers": status.workers,
     }
 
 
@@ -110,6 +118,9 @@ def render(status: Status, console: Console) -> None:
     ]
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
     console.print(facts(rows))
+    if len(status.workers) > 1 or any(worker["lease_until"] is not None for worker in status.workers):
+        console.print()
+        console.print(_workers_table(status))
     if status.sites:
         console.print()
         console.print(_sites_table(status))
@@ -122,6 +133,34 @@ def _last_run(run: Mapping[str, Any]) -> str:
     if run["finished_at"] is None:
         return f"since {started}: it is still running, or was killed (then the same command goes on with it)"
     return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
+
+
+def _workers_table(status: Status) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("Worker", no_wrap=True)
+    for name in ("sites held", "pages", "pages/s", "requests"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("lease", no_wrap=True)
+    for row in status.workers:
+        seconds = max(row["seen_at"] - row["started_at"], 1.0)
+        table.add_row(
+            Text(f"{row['worker']} ({row['host']}, process {row['pid']})"),
+            f"{row['groups_held']:,}",
+            f"{row['pages']:,}",
+            f"{row['pages'] / seconds:,.1f}",
+            f"{row['requests']:,}",
+            Text(_lease(row, status.at)),
+        )
+    return table
+
+
+def _lease(row: Mapping[str, Any], now: float) -> str:
+    if row["ended_at"] is not None:
+        return f"ended: {row['ended_by']}"
+    if row["lease_until"] is None:
+        return "the store is its own"
+    left_s = row["lease_until"] - now
+    return f"for {duration(left_s)} more" if left_s > 0 else "has run out: its sites pass to others"
 
 
 def _sites_table(status: Status) -> Table:

@@ -18,7 +18,8 @@ async def open_store_at(
     *,
     read_only: bool = False,
     may_make: bool = True,
-    lease_s: float | None = None,
+    lease_s: float,
+    patience_s: float,
     locked: bool = False,
     clock: Clock | None = None,
 ) -> SqlStore:
@@ -40,5 +41,11 @@ async def open_store_at(
         raise UsageError("a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'") from None
     followed = clock if isinstance(clock, SystemClock) else None
     return await PostgresStore.open(
-        db, politeness, read_only=read_only, may_make=may_make, lease_s=lease_s or 150.0, clock=followed
+        db,
+        politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=lease_s,
+        patience_s=patience_s,
+        clock=followed,
     )

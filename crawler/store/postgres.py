@@ -1,8 +1,8 @@
 """The store on a PostgreSQL database, written by any number of workers on any number of machines.
 
 What differs from SQLite is that others write at the same time. A turn takes its locks in one order (new URLs, known
-URLs, groups, each by number), and is done again where it clashed nevertheless. A connection that breaks is made anew
-for as long as a lease lasts; the number of turns in the worker's row tells whether one was committed.
+URLs, groups, each by number), and is done again where it clashed nevertheless. A connection that breaks is made anew;
+the number of turns in the worker's row tells whether one was committed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ class PostgresStore(SqlStore):
 
     _db: Postgres
 
-    def __init__(self, url: str, politeness: PolitenessSettings, lease_s: float, *, read_only: bool) -> None:
+    def __init__(
+        self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
+    ) -> None:
+        self._patience_s = patience_s
         self._db = Postgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
         self._sql = load_queries("postgres")
@@ -102,15 +105,16 @@ class PostgresStore(SqlStore):
         read_only: bool = False,
         may_make: bool = True,
         lease_s: float = 150.0,
+        patience_s: float = 120.0,
         clock: SystemClock | None = None,
     ) -> Self:
         """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
-        go by the database's, which all workers share.
+        go by the database's, which all workers share. A database that was there is waited for, for ``patience_s``.
 
         Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
         :class:`crawler.errors.StoreError` for one that cannot be reached.
         """
-        store = cls(url, politeness or PolitenessSettings(), lease_s, read_only=read_only)
+        store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
         try:
             await bring_up_to_date(store._reader, may_make=may_make and not read_only)
             store._clock = clock
@@ -147,9 +151,12 @@ class PostgresStore(SqlStore):
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
         await self._again(lambda: super(PostgresStore, self).join_run(run_id, now))
 
+    async def end_run(self, ended_by: str, now: float) -> None:
+        await self._again(lambda: super(PostgresStore, self).end_run(ended_by, now))
+
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
-        return await super().find_content_mirrors(now)
+        return await self._again(lambda: super(PostgresStore, self).find_content_mirrors(now))
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
@@ -208,7 +215,7 @@ class PostgresStore(SqlStore):
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
 
     async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Do something that clashed again at once, and what lost its connection for as long as a lease lasts."""
+        """Do something that clashed again at once, and what lost its connection for as long as patience lasts."""
         lost_at, clashes, pause_s = 0.0, 0, 0.1
         while True:
             try:
@@ -219,7 +226,7 @@ class PostgresStore(SqlStore):
                     raise
             except ConnectionLost:
                 lost_at = lost_at or monotonic_s()
-                if not self._workers.id or monotonic_s() - lost_at > (self._workers.lease_s or 0):
+                if not self._workers.id or monotonic_s() - lost_at > self._patience_s:
                     raise
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)

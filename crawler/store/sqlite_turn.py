@@ -85,7 +85,7 @@ class TurnTaker:
         if self._workers.lease_s is None or limits.groups == 0:
             return limits.groups
         there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
-        share = max(_FEW, -(-int(there) // int(workers)))
+        share = max(_FEW, -(-int(there) // max(1, int(workers))))
         return max(0, min(limits.groups, share - limits.held))
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:

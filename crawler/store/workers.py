@@ -2,7 +2,8 @@
 
 A worker is a row; what it has claimed names it. It may ask sites until its lease ends, and renews that long before.
 Whoever finds a lease that has ended ends the worker and releases its groups, each pause counted from the lease's end:
-no request of a worker lasts beyond its lease (:mod:`crawler.loops.lease`). Nothing else passes between workers.
+no request of a worker lasts beyond its lease (:mod:`crawler.loops.lease`). A process on the same machine that is no
+more needs no waiting for. Nothing else passes between workers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
@@ -36,7 +40,7 @@ class Workers:
 
     async def join(self, run_id: int, now: float) -> None:
         """Be at work on a run from now on."""
-        row = (run_id, socket.gethostname(), os.getpid(), now, now, self.lease_s)
+        row = (run_id, socket.gethostname(), os.getpid(), _processes(), now, self.lease_s)
         (self.id,) = await one(self._db, self._sql["join"], row)
         self.turns = 0
 
@@ -54,6 +58,9 @@ class Workers:
 
     async def release_lost(self, now: float) -> set[int]:
         """Release the groups of workers that ended or whose lease did, their pauses kept; which groups these are."""
+        for worker, pid in await every(self._db, self._sql["neighbours"], (_processes(), self.id)):
+            if not _is_alive(pid):
+                await self.end(worker, "killed", now)
         await self._db.execute(self._sql["end_lost_workers"], (now,))
         rows = list(await every(self._db, self._sql["lost_groups"]))
         kept = {}
@@ -75,3 +82,21 @@ class Workers:
         pages = max(0, min(wanted, max_pages - total - others))
         await self._db.execute("UPDATE worker SET granted = ? WHERE id = ?", (pages, self.id))
         return PageGrant(pages, total >= max_pages)
+
+
+@cache
+def _processes() -> str | None:
+    """What processes have numbers beside ours: this start of this machine, and the namespace (a container's has its
+    own). ``None`` where the system does not tell."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    return None
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether there is such a process here; one that was ended and not yet waited for is none any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

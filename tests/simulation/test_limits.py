@@ -257,7 +257,7 @@ def test_options_of_a_run_cut_off_as_it_began_do_not_stay(db_path: Path, monkeyp
     seeds = [f"http://a.test/{n}" for n in range(5)]
     limited = Options(crawl=CrawlSettings(max_pages_per_site=1))
 
-    async def cut_off(*_: Any) -> int:
+    async def cut_off(*_: Any, **__: Any) -> int:
         raise StoreError("cut off")
 
     async def main(clock: VirtualClock) -> None:

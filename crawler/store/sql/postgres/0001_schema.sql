@@ -19,6 +19,7 @@ CREATE TABLE worker (
   run_id bigint NOT NULL REFERENCES run(id),
   host text NOT NULL,
   pid bigint NOT NULL,
+  processes text,
   started_at double precision NOT NULL,
   seen_at double precision NOT NULL,
   lease_until double precision,          -- by the clock of the database

@@ -251,8 +251,11 @@ UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE id IN
   SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least($1, clock()) FOR UPDATE SKIP LOCKED);
 
 -- name: join
-INSERT INTO worker (run_id, host, pid, started_at, seen_at, lease_until) VALUES ($1, $2, $3, $4, $5, clock() + $6)
-RETURNING id;
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until)
+VALUES ($1, $2, $3, $4, $5, $5, clock() + $6) RETURNING id;
+
+-- name: neighbours
+SELECT id, pid FROM worker WHERE processes = $1 AND ended_at IS NULL AND id <> $2;
 
 -- name: renew
 UPDATE worker SET seen_at = $1, lease_until = clock() + $2, turns = turns + $3, pages = pages + $4,

@@ -5,6 +5,7 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   run_id INTEGER NOT NULL REFERENCES run(id),
   host TEXT NOT NULL,
   pid INTEGER NOT NULL,
+  processes TEXT,                        -- among which processes that number is its own; NULL where nothing tells
   started_at REAL NOT NULL,
   seen_at REAL NOT NULL,                 -- when it last said that it is at work
   lease_until REAL,                      -- until when it may ask sites; NULL: without end, nobody else can be at work

@@ -204,8 +204,13 @@ UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ?;
 UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE ended_at IS NULL AND lease_until <= ?;
 
 -- name: join
--- (run, host, process, now, now, lease)
-INSERT INTO worker (run_id, host, pid, started_at, seen_at, lease_until) VALUES (?, ?, ?, ?, ?4, ?5 + ?6) RETURNING id;
+-- (run, host, process, processes, now, lease)
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5 + ?6) RETURNING id;
+
+-- name: neighbours
+-- The other workers whose processes can be looked for here: (processes, worker).
+SELECT id, pid FROM worker WHERE processes = ? AND ended_at IS NULL AND id <> ?;
 
 -- name: renew
 -- Only who has not been ended goes on: (now, lease, 1 for a turn, pages, requests, worker).
