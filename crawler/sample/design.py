@@ -14,6 +14,7 @@ import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import blake2b
 from heapq import heappush, heappushpop
 from typing import NamedTuple
@@ -21,6 +22,31 @@ from typing import NamedTuple
 from crawler.url import NotCrawlable, canonicalise
 
 _RANKS = (1_000, 10_000, 100_000, 1_000_000)  # the last of each stratum of a list of ranks
+
+
+class Method(StrEnum):
+    """How a sample is drawn; ``docs/samples.md`` has the formulas."""
+
+    UNIFORM = "uniform"  # every URL as likely as the other
+    RANDOM_WALK = "random-walk"  # as often as walks on the links, in both directions, come to it
+    STRATIFIED = "stratified"  # of a list of seeds, of each stratum as many
+
+
+class Per(StrEnum):
+    """Of what ``size`` URLs are drawn."""
+
+    CRAWL = "crawl"
+    SITE = "site"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSettings:
+    """The sample to draw; none where ``size`` is ``None``."""
+
+    size: int | None = None
+    per: Per = Per.CRAWL
+    method: Method = Method.UNIFORM
+    seed: int = 1
 
 
 class Drawn(NamedTuple):
