@@ -1,11 +1,12 @@
 """Random walks on a graph without directions, and with what probability they come to each node (pure).
 
-A walk that takes any of a node's edges alike comes to a node in proportion to its degree, whatever the graph. Here
-every node has one edge to itself besides, so that those without any can be met, and a walk begins in proportion to the
-degree as well: so each of its steps is distributed so exactly, with none to burn in, and in every part of the graph.
-Estimates weigh by one over the degree (the re-weighted random walk: M. Gjoka, M. Kurant, C. T. Butts, A. Markopoulou,
-Walking in Facebook, INFOCOM 2010, after M. J. Salganik, D. D. Heckathorn, Sociological Methodology 34, 2004). The steps
-of one walk are alike, walks are independent: these are the clusters.
+A walk that takes any of a node's edges alike comes to a node in proportion to its degree. Here it may also jump, to
+any node alike, as if each node had as many edges more as nodes have on average, that lead anywhere: so it gets out of
+every piece of the graph, and comes to a node in proportion to its degree and these (K. Avrachenkov, B. Ribeiro,
+D. Towsley, Improving random walk estimation accuracy with uniform restarts, WAW 2010). It begins in this proportion as
+well: no steps are needed to burn in. Estimates weigh by one over it (the re-weighted random walk: M. Gjoka, M. Kurant,
+C. T. Butts, A. Markopoulou, Walking in Facebook, INFOCOM 2010). The steps of one walk are alike, walks are independent:
+these are the clusters.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ class Graph:
         return cls(np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]), near)
 
     @property
-    def ends(self) -> NDArray[np.int64]:
-        """Of each node, its edges and the one to itself."""
-        return np.diff(self.start) + 1
+    def weights(self) -> NDArray[np.int64]:
+        """Of each node, its edges and its jumps."""
+        degrees = np.diff(self.start)
+        return degrees + max(1, round(float(degrees.mean())))
 
 
 def walk(graph: Graph, size: int, seed: int, stratum: str = "") -> Iterator[Visit]:
@@ -60,15 +62,17 @@ def walk(graph: Graph, size: int, seed: int, stratum: str = "") -> Iterator[Visi
 
     The same arguments give the same visits. Name the nodes in an order that depends on nothing but the web.
     """
-    ends = graph.ends
-    upto = np.cumsum(ends)
+    weights = graph.weights
+    upto = np.cumsum(weights)
     total, walks = int(upto[-1]), min(size, WALKS)
     for number in range(walks):
-        chance = (key(f"{stratum} {number} {step}", seed) for step in range(-(-(size - number) // walks)))
-        node = int(np.searchsorted(upto, next(chance) * total >> 64, side="right"))
-        yield Visit(node, number, float(ends[node]) / total)
-        for step in chance:
-            taken = step * int(ends[node]) >> 64
-            if taken < ends[node] - 1:
-                node = int(graph.near[graph.start[node] + taken])
-            yield Visit(node, number, float(ends[node]) / total)
+        for step in range(-(-(size - number) // walks)):
+            name = f"{stratum} {number} {step}"
+            chance = key(name, seed)
+            if step == 0:
+                node = int(np.searchsorted(upto, chance * total >> 64, side="right"))
+            elif (place := int(graph.start[node]) + (chance * int(weights[node]) >> 64)) < graph.start[node + 1]:
+                node = int(graph.near[place])
+            else:
+                node = key(f"{name} jump", seed) * len(weights) >> 64
+            yield Visit(node, number, float(weights[node]) / total)
