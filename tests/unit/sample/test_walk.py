@@ -75,7 +75,8 @@ def held(estimate: Estimate, truth: float) -> bool:
 def require_coverage(run: Callable[[int], dict[str, bool]]) -> None:
     runs = [run(seed) for seed in range(RUNS)]
     shares = {what: sum(each[what] for each in runs) / RUNS for what in runs[0]}
-    print(shares); assert min(shares.values()) >= AT_LEAST, shares
+    print(shares)
+    assert min(shares.values()) >= AT_LEAST, shares
 
 
 def sample_of(visits: list[Visit]) -> tuple[Sample, NDArray[np.int64]]:
