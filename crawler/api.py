@@ -17,7 +17,6 @@ from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.model import Link
 from crawler.seeds import Seeds, read_seeds, require_good
-from crawler.url import canonicalise
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -92,10 +91,9 @@ class OpenCrawl:
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
-        named = list(seeds)
-        good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in named)
+        good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
-        strata = dict(zip(map(canonicalise, named), seeds.values(), strict=True)) if isinstance(seeds, Mapping) else {}
+        strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
         pages, stop = asyncio.Queue[Page](_BUFFER), asyncio.Event()
         run = _Run(asyncio.create_task(self._crawl(settings, Seeds(good, strata), pages, stop)), pages, stop)
         self._runs.add(run)
@@ -244,6 +242,12 @@ class _Run:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
             raise
+
+
+def _strata(seeds: Mapping[str, str]) -> dict[str, str]:
+    """The stratum of each seed, by its canonical URL."""
+    urls = ((read_seeds([seed.encode(errors="surrogatepass")])[0], stratum) for seed, stratum in seeds.items())
+    return {url: stratum for found, stratum in urls for url in found}
 
 
 def _page(outcome: Outcome) -> Page:

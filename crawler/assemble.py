@@ -67,7 +67,7 @@ async def crawl_session(
     """
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
-        _require_drawable(settings, strata)
+        _require_drawable(settings, seeds, strata or {})
         if settings.sample.method is Method.STRATIFIED:
             settings, drawn = _draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
@@ -100,7 +100,7 @@ async def crawl_session(
         await store.close()
 
 
-def _require_drawable(settings: Settings, strata: Mapping[str, str] | None) -> None:
+def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
     """Raise :class:`UsageError` for a sample that could not be what it says."""
     sample = settings.sample
     load("estimate")  # before anything is asked for
@@ -115,6 +115,9 @@ def _require_drawable(settings: Settings, strata: Mapping[str, str] | None) -> N
         raise UsageError(
             "--method stratified: needs seeds with strata: --seeds FILE, CSV with columns url,stratum or rank,domain"
         )
+    unlisted = next((url for url in seeds if url not in strata), None)
+    if sample.method is Method.STRATIFIED and unlisted is not None:
+        raise UsageError(f"--method stratified: {unlisted} has no stratum; name it in the list, or leave it out")
 
 
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:

@@ -184,9 +184,7 @@ class Offers:
         for number, _, state, reason, depth, hops in await self._known(best):
             too_deep = max_depth is not None and best[number] > max_depth
             # These links may be followed: that is all that was missing to a URL known from a nofollow link.
-            stays_out = state == State.EXCLUDED and (
-                too_deep or not reason.startswith(("depth:", "nofollow:", "sample:"))
-            )
+            stays_out = state == State.EXCLUDED and (too_deep or not reason.startswith(("depth:", "nofollow:")))
             refusal = reason if stays_out else None
             if change := weigh(Known(State(state), reason, depth, hops), Offer("", best[number], refusal, hops)):
                 changes[number] = (change, None)

@@ -240,11 +240,12 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
         (("--sample", "5", "--max-pages", "9"), "--max-depth"),
         (("--sample", "5", "--method", "stratified"), "--seeds FILE"),
         (("--sample", "5", "--method", "stratified", "--per", "site"), "leave out --per site"),
+        (("--sample", "5", "--method", "stratified", "--seeds", "-"), "has no stratum"),
         (("--sample", "-1"), "whole number"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(web: LoopbackWeb, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
-    ended = run(web, tmp_path / "s.db", *options)
+    ended = here("run", *arguments(web, tmp_path / "s.db", *options), stdin=b"1,a.test\n")
     assert ended.code == 2
     assert said in ended.err
     assert web.log == []

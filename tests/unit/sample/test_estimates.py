@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from crawler.sample.design import Sampler
+from crawler.sample.design import Listed, Sampler, draw_stratified
 from crawler.sample.estimates import Estimate, Sample
 
 RUNS = 1000
@@ -86,6 +86,21 @@ def test_a_uniform_sample_of_each_site(web: Web, size: int) -> None:
         for url, site in zip(urls, web.site, strict=True):
             sampler.offer(url, str(site))
         drawn = list(sampler.drawn())
+        sample = Sample([d.probability for d in drawn], strata=[d.stratum for d in drawn])
+        return web.held(sample, np.array([place[d.url] for d in drawn]))
+
+    require_coverage(run)
+
+
+@pytest.mark.parametrize("size", [90, pytest.param(300, marks=pytest.mark.long)])
+def test_a_stratified_sample_of_a_list(web: Web, size: int) -> None:
+    """Strata of 50, 200 and the rest, of which as many are drawn: 30 of 50, and 30 of 800."""
+    urls = web.urls()
+    place = {url: n for n, url in enumerate(urls)}
+    rows = [Listed(url, "first" if n < 50 else "next" if n < 250 else "rest") for n, url in enumerate(urls)]
+
+    def run(seed: int) -> dict[str, bool]:
+        drawn = draw_stratified(rows, size, seed)
         sample = Sample([d.probability for d in drawn], strata=[d.stratum for d in drawn])
         return web.held(sample, np.array([place[d.url] for d in drawn]))
 
