@@ -17,7 +17,7 @@ that point at a page are so), or a few large sites most pages and some fifty sit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,10 +88,17 @@ class Sample:
 
     def share(self, values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
         """The share of ones among all units that have a value; ``values``: 0 or 1, else as for :meth:`total`."""
-        value, spread, units = self._ratio(np.asarray(values, np.float64))
+        y = np.asarray(values, np.float64)
+        value, spread, units = self._ratio(y)
         if not units or spread.is_unknown:
             return Estimate(value, 0.0, 1.0, np.inf, units)
-        size = self._effective_size(value, units, spread, confidence)
+        # A stratum in which none of few units was a one seems not to vary. What it adds must not be lost, least of all
+        # where one that was drawn whole, and so leaves nothing open, makes up all the variance that is seen.
+        squares = self.weight[~np.isnan(y)] ** 2
+        most = float(np.sqrt(squares).sum() ** 2 / squares.sum())  # L. Kish's effective size, Survey Sampling, 1965
+        left = 1 - float(np.sqrt(squares).sum() / squares.sum())  # of the variance, if all strata varied alike
+        spread = replace(spread, left=max(spread.left, left))
+        size = self._effective_size(value, min(units, most), spread, confidence)
         ones, tail = value * size, (1 - confidence) / 2
         low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
         high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
@@ -107,7 +114,7 @@ class Sample:
         value = float(weight @ y / size)
         return value, self._spread(weight * (y - value) / size, weight / size), units
 
-    def _effective_size(self, share: float, units: int, spread: _Spread, confidence: float) -> float:
+    def _effective_size(self, share: float, units: float, spread: _Spread, confidence: float) -> float:
         """How large a sample of single units drawn at random is as precise, ``units`` at most."""
         if not spread.variance:  # all alike: units of a cluster may be so for one reason
             return float(min(units, len(self.fraction)))
