@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,16 +15,19 @@ from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
+from crawler.loops.frame import Frame
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.progress import Progress
 from crawler.loops.rescope import adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
+from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
 from crawler.store.open import open_store_at
 from crawler.store.sqlite import SqlStore
+from crawler.survey import load
 from crawler.url import host_of, literal_address
 
 
@@ -64,15 +67,31 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
 
 @asynccontextmanager
 async def crawl_session(
-    settings: Settings, seeds: Sequence[str], *, clock: Clock | None = None, on_pages: OnPages | None = None
+    settings: Settings,
+    seeds: Sequence[str],
+    *,
+    strata: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    on_pages: OnPages | None = None,
 ) -> AsyncIterator[tuple[Crawl, Store]]:
-    """A crawl ready to run, on an opened store that knows the seeds; raises what :func:`begun` raises."""
+    """A crawl ready to run, on an opened store that knows the seeds; ``strata`` are those of a stratified list.
+
+    Raises what :func:`begun` raises, and :class:`UsageError` for a sample that could not be what it says.
+    """
+    drawn: list[Drawn] | None = None
+    if settings.sample.size is not None:
+        _require_drawable(settings, seeds, strata or {})
+        if settings.sample.method is Method.STRATIFIED:
+            settings, drawn = _draw_seeds(settings, strata or {})
+            seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
-    async with (
-        begun(settings, seeds, clock, at_work=True) as (store, scope),
-        _crawling(settings, store, scope, clock, on_pages) as crawl,
-    ):
-        yield crawl, store
+    async with begun(settings, seeds, clock, at_work=True) as (store, scope):
+        if drawn is not None:
+            limit = settings.crawl.max_pages_per_site
+            await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
+        frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
+        async with _crawling(settings, store, scope, clock, on_pages, frame) as crawl:
+            yield crawl, store
 
 
 @asynccontextmanager
@@ -85,7 +104,7 @@ async def worker_session(
         scope = _scope(settings, await store.seeds(), clock)
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
-        async with _crawling(settings, store, scope, clock, None) as crawl:
+        async with _crawling(settings, store, scope, clock) as crawl:
             yield crawl, store
     finally:
         await store.close()
@@ -120,6 +139,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
+                require_no_sample(settings)
                 require_same_crawl(theirs, kept, fresh, shown(db))
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
@@ -130,17 +150,69 @@ async def begun(
 
 @asynccontextmanager
 async def _crawling(
-    settings: Settings, store: Store, scope: Scope, clock: Clock, on_pages: OnPages | None
+    settings: Settings,
+    store: Store,
+    scope: Scope,
+    clock: Clock,
+    on_pages: OnPages | None = None,
+    frame: Frame | None = None,
 ) -> AsyncIterator[Crawl]:
     is_shared = store.lease_s is not None
     async with HttpFetcher(_fetch_settings(settings), clock, is_shared=is_shared) as fetcher:
-        crawl = Crawl(store, fetcher, clock, _manners(settings), scope, on_pages)
+        crawl = Crawl(store, fetcher, clock, _manners(settings), scope, on_pages, frame)
         fetcher.may_send = lambda: not crawl.lease.is_over()
         yield crawl
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
     return Scope(settings.scope, seeds, lambda host: _may_contact(settings, host), settings.traps, clock.now())
+
+
+def require_no_sample(settings: Settings) -> None:
+    """Raise :class:`UsageError` where several workers would draw a sample: when its frame is whole, none could tell."""
+    if settings.sample.size is not None:
+        raise UsageError("--sample: a sample is drawn by one worker; leave out --workers, and let no other one join")
+
+
+def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a sample that could not be what it says."""
+    sample = settings.sample
+    load("estimate")  # before anything is asked for
+    if settings.crawl.max_pages is not None:
+        raise UsageError(
+            "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
+            "bound it by --max-depth, which leaves the deepest pages to the sample"
+        )
+    if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
+        raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
+    if sample.method is Method.STRATIFIED and not strata:
+        raise UsageError(
+            "--method stratified: needs seeds with strata: --seeds FILE, CSV with columns url,stratum or rank,domain"
+        )
+    unlisted = next((url for url in seeds if url not in strata), None)
+    if sample.method is Method.STRATIFIED and unlisted is not None:
+        raise UsageError(f"--method stratified: {unlisted} has no stratum; name it in the list, or leave it out")
+
+
+def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
+    """A stratified sample of seeds, and the settings by which nothing but these is asked for."""
+    assert settings.sample.size is not None
+    listed = (Listed(url, stratum) for url, stratum in strata.items())
+    drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
+    return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
+
+
+async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> Frame | None:
+    """What the sample of a crawl is drawn of; closed where it has been drawn."""
+    sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
+    if sample.size is None:
+        return None
+
+    async def draw() -> None:
+        await load("draw").draw(store, sample, depth, limit, clock.now())
+
+    last = await store.sample_draw()
+    return Frame(depth, draw, is_drawn or (last is not None and last.stands))
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:

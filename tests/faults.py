@@ -2,9 +2,9 @@
 
 Each kind of fault N times, at random moments, while three ``crawler run`` are on one crawl: a worker killed with -9;
 one stopped beyond its lease and continued; the database crashed or restarted; the connections cut by a proxy that
-drops, delays, half-closes or swallows. In the end, the database must hold what an undisturbed crawl by one process into a
-SQLite file holds, each row once, and the log of the *web's* server must show no two requests to a host at a time and no
-pause cut short.
+drops, delays, half-closes or swallows. In the end, the database must hold what an undisturbed crawl by one process into
+a SQLite file holds, each row once, and the log of the *web's* server must show no two requests to a host at a time and
+no pause cut short.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crawler.assemble import begun, crawl_session, look_at_contents, run_to_end
+from crawler.assemble import begun, crawl_session, look_at_contents, require_no_sample, run_to_end
 from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
 from crawler.cli.team import Team
@@ -18,9 +18,11 @@ from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
 from crawler.errors import UsageError
 from crawler.model import Reading
-from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
+from crawler.sample.design import Method, Per
+from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
 from crawler.store.interface import Store
 from crawler.store.location import shown
+from crawler.survey import load
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
 _RUN_KEYS = {
@@ -43,6 +45,10 @@ _RUN_KEYS = {
     "resolve": "fetch.resolve",
     "allow_private": "fetch.allow_private",
     "json": "output.json",
+    "sample": "sample.size",
+    "per": "sample.per",
+    "method": "sample.method",
+    "seed": "sample.seed",
 }
 
 
@@ -62,7 +68,7 @@ def _number_or_text(value: str) -> float | str:
 @click.option(
     "--db", metavar="PATH|URL", help="The store: a file, or postgresql://user@host/name.  [default: crawl.db]"
 )
-@click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments.")
+@click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments; or CSV.")
 @click.option("--skip-bad-seeds", is_flag=True, default=None, help="Pass over bad lines instead of stopping.")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
 @click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback.")
@@ -86,6 +92,14 @@ def _number_or_text(value: str) -> float | str:
 )
 @click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
 @click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
+@click.option("--sample", type=int, metavar="N", help="Draw N URLs at random, and estimate what the rest is like.")
+@click.option(
+    "--per",
+    type=click.Choice([p.value for p in Per]),
+    help="N of what: the whole crawl, or each site.  [default: crawl]",
+)
+@click.option("--method", type=click.Choice([m.value for m in Method]), help="How they are drawn.  [default: uniform]")
+@click.option("--seed", type=int, metavar="K", help="The same K draws the same sample of the same web.  [default: 1]")
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
 @click.pass_context
@@ -100,28 +114,28 @@ def run(ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, no_p
     return run_async(_run(settings, _read_all_seeds(seeds, settings)))
 
 
-def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> list[str]:
-    """Seeds of the command line and of the seed file, canonical. Raises :class:`SeedError`."""
+def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> Seeds:
+    """Seeds of the command line and of the seed file, canonical, with the file's strata. Raises :class:`SeedError`."""
     seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in arguments)
     _require_good(bad, "command line", "seed", settings)
-    source = settings.output.seeds
+    source, strata = settings.output.seeds, dict[str, str]()
     if source:
-        more, bad = _read_seed_file(source)
+        (more, strata), bad = _read_seed_file(source)
         _require_good(bad, f"--seeds {source}", "line", settings)
         if not more:
             raise UsageError(f"--seeds {source}: holds no URL")
         seeds += more
-    return list(dict.fromkeys(seeds))
+    return Seeds(list(dict.fromkeys(seeds)), strata)
 
 
-def _read_seed_file(source: str) -> tuple[list[str], list[BadSeed]]:
+def _read_seed_file(source: str) -> tuple[Seeds, list[BadSeed]]:
     try:
         if source != "-":
             with open(source, "rb") as file:
-                return read_seeds(seed_lines(file))
+                return read_any(seed_lines(file))
         if sys.stdin is None:
             raise UsageError("--seeds -: standard input is closed")
-        return read_seeds(seed_lines(sys.stdin.buffer))
+        return read_any(seed_lines(sys.stdin.buffer))
     except OSError as error:
         raise UsageError(f"--seeds {source}: {error.strerror}") from None
 
@@ -134,18 +148,28 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
         require_good(bad, source, unit=unit)
 
 
-async def _run(settings: Settings, seeds: list[str]) -> int:
+async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
-        return await _run_team(settings, seeds)
+        require_no_sample(settings)
+        return await _run_team(settings, seeds.urls)
     raise_file_limit()
     clock, signals = SystemClock(), Signals()
-    async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
+    async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
         collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
         async with _shown(settings, crawl, store, clock, signals):
             ended_by = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
-    return _end(settings, result, signals)
+        draw = await store.sample_draw() if settings.sample.size is not None else None
+        survey = None if draw is None or not draw.stands else await load("estimate").survey(store)
+    _tell_end(settings, result if survey is None else result | {"sample": survey.as_json()})
+    if not settings.output.json:
+        if survey is not None:
+            console.print()
+            load("show").render(survey, console)
+        elif settings.sample.size is not None:
+            console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
+    return STOPPED if signals.came else 0
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
@@ -161,7 +185,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
                 await look_at_contents(team.progress, store, clock)
         await store.end_run(ended_by, clock.now())
         result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
-    return _end(settings, result, signals)
+    _tell_end(settings, result)
+    return STOPPED if signals.came else 0
 
 
 def _shown(
@@ -173,9 +198,8 @@ def _shown(
     return WaitNotes(crawl, clock, tell)
 
 
-def _end(settings: Settings, result: dict[str, Any], signals: Signals) -> int:
+def _tell_end(settings: Settings, result: dict[str, Any]) -> None:
     if settings.output.json:
         print_json(result)
     else:
         print_summary(result, console)
-    return STOPPED if signals.came else 0

@@ -9,31 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import assert_never
 
 from crawler.clock import Clock, boot_s
 from crawler.errors import LeaseLost
-from crawler.frontier.decide import (
-    Fetch,
-    Outcome,
-    Queued,
-    after_fetch,
-    before_fetch,
-    may_adopt,
-)
+from crawler.frontier.decide import Outcome, may_adopt
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
-from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.budget import Budget
+from crawler.loops.frame import Frame
+from crawler.loops.gate import Fetcher, Gate
 from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
-from crawler.loops.reader import PageReader
 from crawler.loops.robots import Busy, RobotsKeeper
-from crawler.model import Fetched, FetchResult, Kind, Purpose, Request, RobotsAction
-from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store, TurnResult
-from crawler.url import split
+from crawler.loops.visits import Visits
+from crawler.model import RobotsAction
+from crawler.store.interface import HORIZON_S, Claim, Limits, RequestRow, RobotsNews, Store, TurnResult
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
 _CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
@@ -53,7 +46,8 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed."""
+    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed; ``frame`` is
+    closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -63,6 +57,7 @@ class Crawl:
         manners: Manners,
         scope: Scope,
         on_pages: OnPages | None = None,
+        frame: Frame | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -70,11 +65,11 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
+        self._frame = frame
         crawl = manners.crawl
         self.lease = Lease(store, clock, manners.longest_request_s)
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, self.lease)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
-        self._reader = PageReader(manners.robots.token, manners.robots.settings.reading)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
@@ -82,9 +77,8 @@ class Crawl:
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
         self._is_shared = store.lease_s is not None
-        self._pages_left: int | None = None
-        self._pages_under_way = 0  # taken from what is left, and not committed yet
-        self._limit_reached = False  # of pages, by all workers together
+        self._budget = Budget(crawl.max_pages, is_shared=self._is_shared)
+        self._visits = Visits(store, manners, scope, self.gate, self._robots, self._budget, self._book, self._wake.set)
         self._stopping: str | None = None
         self._hurried = False
         self._crowded_until = 0.0
@@ -96,9 +90,7 @@ class Crawl:
         Raises :class:`crawler.errors.StoreError` where the store fails; everything committed is kept.
         """
         await self._robots.remember()
-        if self._manners.crawl.max_pages is not None:
-            taken = await self._store.fetched_count()
-            self._pages_left = 0 if self._is_shared else self._manners.crawl.max_pages - taken
+        await self._budget.begin(self._store)
         self._store.on_news(self._wake.set)
         try:
             while True:
@@ -110,7 +102,7 @@ class Crawl:
                     await self._begin_anew()
         finally:
             await self._cancel_workers()
-            self._reader.close()
+            self._visits.close()
 
     async def _lasting_as_the_lease(self) -> str:
         keeper = asyncio.create_task(self.lease.keep(self._wake.set))
@@ -135,7 +127,7 @@ class Crawl:
         await self._cancel_workers()
         self._pending = Pending()
         self._robots_waiters.clear()
-        self._pages_under_way = 0
+        self._budget.drop()
         self.gate.forget()
         self.lease.lost = None
         self.progress.lost_leases += 1
@@ -179,11 +171,11 @@ class Crawl:
 
     async def _nothing_under_way(self) -> str | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
-        if self._limit_reached if self._is_shared else self._spent():
+        if self._budget.is_reached():
             return f"--max-pages reached ({self._manners.crawl.max_pages})"
-        ready = None if self._spent() else await self._store.next_ready()
+        ready = None if self._budget.is_spent() else await self._store.next_ready()
         if ready is None:
-            if self._spent() or await self._store.others_at_work():
+            if self._budget.is_spent() or await self._store.others_at_work():
                 await self._woken(_LOOK_EVERY_S)
                 return None
             return await self._nothing_left()
@@ -193,7 +185,10 @@ class Crawl:
         self.progress.idle_for = None
         return None
 
-    async def _nothing_left(self) -> str:
+    async def _nothing_left(self) -> str | None:
+        if self._frame is not None and not self._frame.is_closed:
+            await self._frame.close()
+            return None
         queued = await self._store.queued_count()
         if queued == 0:
             return "nothing is left in the frontier"
@@ -242,15 +237,16 @@ class Crawl:
             max_depth=self._scope.settings.max_depth,
             held=len(self._workers),
             max_pages=crawl.max_pages,
-            pages_wanted=self._pages_wanted(len(pages)),
-            pages_under_way=self._pages_under_way - len(pages),
+            pages_wanted=self._budget.wanted(len(pages), 2 * crawl.concurrency if self._stopping is None else 0),
+            pages_under_way=self._budget.under_way - len(pages),
+            below_depth=None if self._frame is None else self._frame.held_from,
         )
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         asked_at = boot_s()
         result = await self._store.turn(turn)
         self.lease.begin(asked_at)
-        self._pages_under_way -= len(pages)
+        self._budget.settle(len(pages), result.grant)
         self._heed(result)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
@@ -273,9 +269,6 @@ class Crawl:
             if may_adopt(site, main_site):
                 self._scope.adopt(main_site)
         self._robots.learn(result.mirrors)
-        if result.grant is not None:
-            self._pages_left = result.grant.pages - self._pages_under_way
-            self._limit_reached = result.grant.reached
 
     def _hold_s(self) -> float:
         """For how long a claimed group may wait for its next request, in seconds.
@@ -292,22 +285,9 @@ class Crawl:
         return min(HORIZON_S, self._hold_s())
 
     def _room(self) -> int:
-        if self._stopping is not None or (self._limit_reached if self._is_shared else self._spent()):
+        if self._stopping is not None or self._budget.is_reached():
             return 0
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
-
-    def _pages_wanted(self, committed: int) -> int:
-        """How many pages to have set aside for us, of those that --max-pages leaves: enough until the next turn, and
-        no fewer than are taken meanwhile."""
-        under_way, left = self._pages_under_way - committed, self._pages_left or 0
-        if not self._workers or self._stopping is not None:
-            self._pages_left = 0 if self._is_shared and self._pages_left is not None else self._pages_left
-            left = 0
-        more = 2 * self._manners.crawl.concurrency if self._stopping is None else 0
-        return under_way + max(left, more)
-
-    def _spent(self) -> bool:
-        return self._pages_left is not None and self._pages_left <= 0
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -365,7 +345,7 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps:
+        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
@@ -399,7 +379,7 @@ class Crawl:
         for queued in claim.urls:
             if not self._uncrowded.is_set():
                 await self.gate.idle(self._uncrowded.wait())
-            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > self._hold_s():
+            if self._stopping is not None or self._budget.is_spent() or self.gate.wait_s(claim.group) > self._hold_s():
                 return
             if queued.site_id in deferred:
                 continue
@@ -416,59 +396,4 @@ class Crawl:
             if copy.action is RobotsAction.DEFER:
                 deferred.add(queued.site_id)
             elif self._stopping is None and self.gate.wait_s(claim.group) <= hold_s:
-                await self._visit(queued, site, claim.group)
-
-    async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
-        assert site.copy is not None
-        rules = self._robots.rules(site.name, site.copy)
-        main = None if rules is None or rules.main_site is None else self._robots.main_of(site.name)
-        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
-        match decision:
-            case Outcome():
-                self._book(decision)
-            case Fetch(verdict):
-                line = None if verdict is None else verdict.line
-                delay_s = None if rules is None else rules.crawl_delay_s
-                expires_at = site.copy.expires_at
-                await self._fetch(queued, Warrant(site.id, group, expires_at, site.robots_id, line, delay_s))
-            case _:
-                assert_never(decision)
-
-    async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if not self._take_budget():
-            return
-        request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
-        if queued.kind is Kind.SITEMAP:
-            request = sitemaps.request_for(queued.url)
-        outcome = None
-        try:
-            result = await self.gate.send(request, warrant)
-            if result is not None:  # else it is still queued; the next claim asks robots.txt first
-                outcome = await self._what_follows(queued, result)
-        finally:
-            if outcome is None or outcome.page is None:
-                self._give_back_budget()
-        if outcome is not None:
-            self._book(outcome)
-
-    async def _what_follows(self, queued: Queued, result: FetchResult) -> Outcome:
-        if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
-            return await sitemaps.read(queued, result, self._robots, self._scope, self._store)
-        facts = await self._reader.read(result) if isinstance(result, Fetched) else None
-        return after_fetch(queued, result, facts, self._scope, self._manners.retry)
-
-    def _take_budget(self) -> bool:
-        """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
-        if self._pages_left is None:
-            return True
-        if self._pages_left <= 0:
-            return False
-        self._pages_left -= 1
-        self._pages_under_way += 1
-        return True
-
-    def _give_back_budget(self) -> None:
-        if self._pages_left is not None:
-            self._pages_left += 1
-            self._pages_under_way -= 1
-            self._wake.set()
+                await self._visits.visit(queued, site, claim.group)

@@ -14,6 +14,8 @@ _BATCH = 5000
 
 #: What each worker of a crawl may have of its own.
 _OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
+#: Which settings decide on what a sample is drawn of.
+FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 
 #: Which settings decide on which exclusions, by the first word of their reason.
 _DECIDED_BY = {
@@ -28,6 +30,7 @@ _DECIDED_BY = {
     "redirects:": ("retry.max_redirects",),
     "robots: given up": ("robots.give_up_after_s",),
     "the body": ("crawl.max_body_bytes",),
+    "sample:": FRAME_KEYS,
 }
 
 
@@ -103,7 +106,9 @@ async def rescope(
         await _leave_out(store, scope)
     reasons = tuple(word for word, keys in _DECIDED_BY.items() if changed(*keys))
     if new_seeds:
-        reasons += ("scope:", "depth:", "mirror")
+        reasons += ("scope:", "depth:", "mirror", "sample:")
+    if new_seeds or changed(*FRAME_KEYS):
+        await store.reopen_sample()
     if not reasons:
         return 0
     lifted, after = 0, -1

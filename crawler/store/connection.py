@@ -167,7 +167,7 @@ async def reading(path: Path) -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        kind = StatementError if error.sqlite_errorname == "SQLITE_ERROR" else StoreError
+        kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error
 
 

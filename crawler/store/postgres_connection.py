@@ -78,7 +78,7 @@ class Postgres:
 
     async def connect(self) -> Any:
         """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
-        if self._connection is None or self._connection.is_closed():
+        if not self._is_open():
             with self._errors():
                 self._connection = await asyncpg.connect(
                     self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
@@ -92,8 +92,11 @@ class Postgres:
                 await prepare(self._connection)
         return self._connection
 
+    def _is_open(self) -> bool:
+        return self._connection is not None and not self._connection.is_closed()
+
     async def close(self) -> None:
-        if self._connection is not None and not self._connection.is_closed():
+        if self._is_open():
             with suppress(*_LOST):
                 await self._connection.close(timeout=2)
         self._connection = None
@@ -148,6 +151,8 @@ class Postgres:
         except _CLASHES as error:
             raise Clash(f"{self.name}: {_text(error)}") from error
         except _LOST as error:
+            if isinstance(error, asyncpg.InterfaceError) and self._is_open():
+                raise StatementError(f"{self.name}: {_text(error)}") from error  # it does not fit its parameters
             self.drop()
             raise ConnectionLost(
                 f"{self.name}: the database cannot be reached ({_text(error)}); what was committed is kept, "

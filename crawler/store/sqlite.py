@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
 
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.about import VERSION
 from crawler.errors import StoreError, StoreInUse, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
@@ -21,7 +20,6 @@ from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import (
-    Database,
     decompress,
     every,
     load_queries,
@@ -31,7 +29,8 @@ from crawler.store.connection import (
     require_usable,
     transaction,
 )
-from crawler.store.interface import Counts, PageRank, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.sql_runs import SqlRuns
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.store.workers import Workers
@@ -40,133 +39,8 @@ from crawler.url import split
 _ROWS_AT_ONCE = 500
 
 
-class SqlStore(ABC):
+class SqlStore(SqlRuns):
     """See :class:`crawler.store.interface.Store`. All but the connection, which a subclass has."""
-
-    _db: Database  # of the one transaction that may be under way
-    _sql: Mapping[str, str]
-    _offers: Offers
-    _turns: TurnTaker
-    _workers: Workers
-    _politeness: PolitenessSettings
-    _run_id = 0
-
-    @abstractmethod
-    def _writing(self) -> AbstractAsyncContextManager[None]:
-        """A transaction on ``_db``, rolled back whole where anything goes wrong in it."""
-
-    @abstractmethod
-    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
-
-    @asynccontextmanager
-    async def beginning(self) -> AsyncIterator[None]:
-        """One process at a time begins a run, or joins one: where there is a lock, nobody else can."""
-        yield
-
-    @abstractmethod
-    def on_news(self, wake: Callable[[], None]) -> None: ...
-
-    @abstractmethod
-    def _turn_taker(self) -> TurnTaker:
-        """What takes the turns of the run with the number ``_run_id``."""
-
-    @abstractmethod
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]: ...
-
-    @abstractmethod
-    def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]: ...
-
-    @abstractmethod
-    async def close(self) -> None: ...
-
-    @abstractmethod
-    async def _end_crashed(self, now: float) -> None:
-        """End the workers that are known to be dead although their leases have not ended."""
-
-    @property
-    @abstractmethod
-    def _name(self) -> str:
-        """What errors call the store."""
-
-    # --- runs ---------------------------------------------------------------------------------
-
-    @property
-    def lease_s(self) -> float | None:
-        return self._workers.lease_s
-
-    @property
-    def run_id(self) -> int:
-        return self._run_id
-
-    @property
-    def worker_id(self) -> int:
-        return self._workers.id
-
-    def lock_fds(self) -> tuple[int, ...]:
-        """Open files that a process is to inherit so that the store stays locked while it lives."""
-        return ()
-
-    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
-        await self.recover(now)
-        async with self._writing():
-            await self._db.execute("DELETE FROM unsettled")
-            if list(await every(self._db, self._sql["keep_longer_pauses"], (self._politeness.delay_s,))):
-                await self._turns.refresh(await self._groups_with_work(), None)
-            (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
-        self._run_id = int(run_id)
-        if at_work:
-            await self.join_run(self._run_id, now)
-        return self._run_id
-
-    async def join_run(self, run_id: int, now: float) -> None:
-        async with self._writing():
-            if self._workers.id:
-                await self._workers.end(None, "joined anew", now)
-                await self._turns.refresh(await self._workers.release_lost(now), None)
-            await self._workers.join(run_id, now)
-        self._run_id = run_id
-        self._turns = self._turn_taker()
-
-    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
-        """Be of a run that others have begun, as a worker or above some."""
-        self._run_id = run_id
-        if at_work:
-            await self.join_run(run_id, now)
-
-    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
-        row = await self._one(self._sql["run_under_way"], (now,))
-        return None if row is None else (row[0], json.loads(row[1]))
-
-    async def renew(self, now: float) -> None:
-        async with self._writing():
-            await self._workers.renew(None, now)
-            await self._turns.refresh(await self._workers.release_lost(now), None)
-
-    async def bury(self, worker: int, ended_by: str, now: float) -> None:
-        async with self._writing():
-            await self._workers.end(worker, ended_by, now)
-            await self._turns.refresh(await self._workers.release_lost(now), None)
-
-    async def others_at_work(self) -> bool:
-        return bool((await self._one(self._sql["others_at_work"], (self._workers.id, self._workers.id)))[0])
-
-    async def unsettle(self, now: float) -> None:
-        async with self._writing():
-            await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
-
-    async def recover(self, now: float) -> None:
-        async with self._writing():
-            await self._end_crashed(now)
-            await self._turns.refresh(await self._workers.release_lost(now), None)
-
-    async def end_run(self, ended_by: str, now: float) -> None:
-        async with self._writing():
-            await self._workers.end(None, ended_by, now)
-            await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
-
-    async def last_settings(self) -> dict[str, Any] | None:
-        row = await self._one(self._sql["last_settings"], (self._run_id,))
-        return None if row is None else dict(json.loads(row[0]))
 
     # --- seeds and scope ----------------------------------------------------------------------
 
@@ -236,9 +110,6 @@ class SqlStore(ABC):
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
             await self._turns.refresh(await self._groups_with_work(), pages_per_site)
-
-    async def _groups_with_work(self) -> set[int]:
-        return {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         row = await self._one(self._sql["robots_copy_of"], (site,))
@@ -311,6 +182,31 @@ class SqlStore(ABC):
             await self._db.executemany(self._sql["insert_rank"], pages)
             await self._db.executemany(self._sql["insert_site_rank"], sites)
 
+    async def sample_draw(self) -> SampleDraw | None:
+        row = await self._one("SELECT * FROM sample_draw")
+        if row is None:
+            return None
+        method, per, size, seed, drawn_at, frame, cut_sites, follows, stands = row
+        return SampleDraw(method, per, size, seed, drawn_at, frame, cut_sites, bool(follows), bool(stands))
+
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+    ) -> None:
+        async with self._writing():
+            await self._db.execute("DELETE FROM sample_draw")
+            await self._db.execute("DELETE FROM sample")
+            await self._db.execute("INSERT INTO sample_draw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(draw))
+            await self._db.executemany(self._sql["insert_sample"], rows)
+            if held_from is not None:
+                await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
+                await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
+                self._offers.forget()
+            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+
+    async def reopen_sample(self) -> None:
+        async with self._writing():
+            await self._db.execute("UPDATE sample_draw SET stands = 0")
+
     async def find(self, url: str) -> int | None:
         """The number of a known URL."""
         site, path = split(url)
@@ -333,14 +229,6 @@ class SqlStore(ABC):
             return None if row is None else decompress(row[0])
         except BROKEN as error:
             raise StoreError(f"{self._name}: the body of {url} cannot be decoded: {error}") from None
-
-    # --- helpers ------------------------------------------------------------------------------
-
-    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
-        return next(iter(await self._every(sql, parameters)), None)
-
-    async def _scalar(self, sql: str) -> int:
-        return int((await self._one(sql))[0])
 
 
 class SqliteStore(SqlStore):

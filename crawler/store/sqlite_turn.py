@@ -62,7 +62,7 @@ class TurnTaker:
         if turn.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = turn.worst_lag_s
             await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
-        await self.refresh(touched, turn.limits.pages_per_site)
+        await self.refresh(touched, turn.limits.pages_per_site, turn.limits.below_depth)
         grant = None
         if turn.limits.max_pages is not None and self._workers.lease_s is not None:
             grant = await self._workers.grant(turn.limits.max_pages, turn.limits.pages_wanted)
@@ -91,11 +91,12 @@ class TurnTaker:
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         """Where others write at the same time: nobody else changes these groups until the turn is committed."""
 
-    async def refresh(self, groups: set[int], pages_per_site: int | None) -> None:
+    async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
         """Recompute when each of these groups is ready."""
         if groups:
             allowed = _UNLIMITED if pages_per_site is None else pages_per_site
-            await self._db.execute(self._sql["refresh_ready"], (allowed, json.dumps(list(groups))))
+            below = _UNLIMITED if below_depth is None else below_depth
+            await self._db.execute(self._sql["refresh_ready"], (allowed, json.dumps(list(groups)), below))
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, tuple[Offer, int | None]] = {}
@@ -255,7 +256,8 @@ class TurnTaker:
         ids = json.dumps(list(claims))
         await self._db.execute(self._sql["claim_groups"], (me, ids))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
-        for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
+        below = _UNLIMITED if limits.below_depth is None else limits.below_depth
+        for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids, below)):
             site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row
             allowed = limits.urls_per_group
             if limits.pages_per_site is not None:

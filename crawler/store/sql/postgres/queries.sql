@@ -187,7 +187,8 @@ UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers($1));
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
   SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
-  FROM site s CROSS JOIN LATERAL (SELECT due_at FROM frontier WHERE site_id = s.id ORDER BY due_at LIMIT 1) f
+  FROM site s CROSS JOIN LATERAL (
+    SELECT due_at FROM frontier WHERE site_id = s.id AND depth < $3 ORDER BY due_at LIMIT 1) f
   WHERE s.group_id = g.id AND s.fetched < $1)
 WHERE id = ANY(numbers($2));
 
@@ -217,7 +218,8 @@ SELECT crawl_delay_s FROM site WHERE name = $1;
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT coalesce(json_agg(json_build_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind)
      ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM
-    (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= $1 ORDER BY due_at, depth, url_id LIMIT $2) q
+    (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= $1 AND depth < $4
+       ORDER BY due_at, depth, url_id LIMIT $2) q
     JOIN url u ON u.id = q.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
@@ -360,3 +362,16 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
 
 -- name: last_settings
 SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> $1 ORDER BY id DESC LIMIT 1;
+
+-- name: insert_sample
+INSERT INTO sample (url_id, stratum, walk, probability)
+SELECT url_id, stratum, walk, probability FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[])
+  WITH ORDINALITY AS t (url_id, stratum, walk, probability, n) ORDER BY n;
+
+-- name: exclude_not_drawn
+UPDATE url SET state = 'excluded', reason = 'sample: not drawn'
+WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= $1)
+  AND id NOT IN (SELECT url_id FROM sample);
+
+-- name: dequeue_not_drawn
+DELETE FROM frontier WHERE depth >= $1 AND (SELECT state FROM url WHERE id = url_id) <> 'queued';

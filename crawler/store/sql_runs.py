@@ -1,0 +1,156 @@
+"""What every store in SQL stands on, and its runs: who is at work on them, how they begin and end."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from crawler.about import VERSION
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.connection import Database, every, one
+from crawler.store.sqlite_offers import Offers
+from crawler.store.sqlite_turn import TurnTaker
+from crawler.store.workers import Workers
+
+
+class SqlRuns(ABC):
+    """The first part of a store in SQL; a subclass has the connection."""
+
+    _db: Database  # of the one transaction that may be under way
+    _sql: Mapping[str, str]
+    _offers: Offers
+    _turns: TurnTaker
+    _workers: Workers
+    _politeness: PolitenessSettings
+    _run_id = 0
+
+    @abstractmethod
+    def _writing(self) -> AbstractAsyncContextManager[None]:
+        """A transaction on ``_db``, rolled back whole where anything goes wrong in it."""
+
+    @abstractmethod
+    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+    @asynccontextmanager
+    async def beginning(self) -> AsyncIterator[None]:
+        """One process at a time begins a run, or joins one: where there is a lock, nobody else can."""
+        yield
+
+    @abstractmethod
+    def on_news(self, wake: Callable[[], None]) -> None: ...
+
+    @abstractmethod
+    def _turn_taker(self) -> TurnTaker:
+        """What takes the turns of the run with the number ``_run_id``."""
+
+    @abstractmethod
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]: ...
+
+    @abstractmethod
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]: ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    async def _end_crashed(self, now: float) -> None:
+        """End the workers that are known to be dead although their leases have not ended."""
+
+    @property
+    @abstractmethod
+    def _name(self) -> str:
+        """What errors call the store."""
+
+    # --- runs ---------------------------------------------------------------------------------
+
+    @property
+    def lease_s(self) -> float | None:
+        return self._workers.lease_s
+
+    @property
+    def run_id(self) -> int:
+        return self._run_id
+
+    @property
+    def worker_id(self) -> int:
+        return self._workers.id
+
+    def lock_fds(self) -> tuple[int, ...]:
+        """Open files that a process is to inherit so that the store stays locked while it lives."""
+        return ()
+
+    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
+        await self.recover(now)
+        async with self._writing():
+            await self._db.execute("DELETE FROM unsettled")
+            if list(await every(self._db, self._sql["keep_longer_pauses"], (self._politeness.delay_s,))):
+                await self._turns.refresh(await self._groups_with_work(), None)
+            (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
+        self._run_id = int(run_id)
+        if at_work:
+            await self.join_run(self._run_id, now)
+        return self._run_id
+
+    async def join_run(self, run_id: int, now: float) -> None:
+        async with self._writing():
+            if self._workers.id:
+                await self._workers.end(None, "joined anew", now)
+                await self._turns.refresh(await self._workers.release_lost(now), None)
+            await self._workers.join(run_id, now)
+        self._run_id = run_id
+        self._turns = self._turn_taker()
+
+    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
+        """Be of a run that others have begun, as a worker or above some."""
+        self._run_id = run_id
+        if at_work:
+            await self.join_run(run_id, now)
+
+    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        row = await self._one(self._sql["run_under_way"], (now,))
+        return None if row is None else (row[0], json.loads(row[1]))
+
+    async def renew(self, now: float) -> None:
+        async with self._writing():
+            await self._workers.renew(None, now)
+            await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+        async with self._writing():
+            await self._workers.end(worker, ended_by, now)
+            await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def others_at_work(self) -> bool:
+        return bool((await self._one(self._sql["others_at_work"], (self._workers.id, self._workers.id)))[0])
+
+    async def unsettle(self, now: float) -> None:
+        async with self._writing():
+            await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
+
+    async def recover(self, now: float) -> None:
+        async with self._writing():
+            await self._end_crashed(now)
+            await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def end_run(self, ended_by: str, now: float) -> None:
+        async with self._writing():
+            await self._workers.end(None, ended_by, now)
+            await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
+
+    async def last_settings(self) -> dict[str, Any] | None:
+        row = await self._one(self._sql["last_settings"], (self._run_id,))
+        return None if row is None else dict(json.loads(row[0]))
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        return next(iter(await self._every(sql, parameters)), None)
+
+    async def _scalar(self, sql: str) -> int:
+        return int((await self._one(sql))[0])
+
+    async def _groups_with_work(self) -> set[int]:
+        return {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
