@@ -126,6 +126,7 @@ async def begun(
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
+            await store.require_whole()
             known = await store.seeds()
             _require_contact(settings, known)
             if not seeds and not known:

@@ -218,9 +218,6 @@ def _one_of(
 
 #: TOML key -> (how its value is read, the section of Settings, the field).
 KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
-    "workers.count": (_whole(1), "team", "workers"),
-    "workers.lease_margin": (_some_seconds, "team", "lease_margin_s"),
-    "workers.patience": (_seconds, "team", "patience_s"),
     "identity.agent": (_token, "identity", "agent"),
     "identity.contact": (_contact, "identity", "contact"),
     "store.db": (_name, "output", "db"),
@@ -270,6 +267,9 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "fetch.total_timeout": (_some_seconds, "fetch", "total_timeout_s"),
     "fetch.resolve": (_resolve, "fetch", "resolve"),
     "fetch.allow_private": (_flag, "fetch", "allow_private"),
+    "workers.count": (_whole(1), "team", "workers"),
+    "workers.lease_margin": (_some_seconds, "team", "lease_margin_s"),
+    "workers.patience": (_seconds, "team", "patience_s"),
     "sample.size": (_count_or_none, "sample", "size"),
     "sample.per": (_one_of(Per), "sample", "per"),
     "sample.method": (_one_of(Method), "sample", "method"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from crawler.errors import UsageError
 
@@ -17,10 +16,12 @@ def shown(db: str) -> str:
     """``db`` as it may be printed, logged and kept: without a password."""
     if not is_url(db):
         return db
-    parts = urlsplit(db)
-    user, at, host = parts.netloc.rpartition("@")
-    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "password"], safe="/")
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
+    scheme, _, rest = db.partition("://")
+    place, mark, query = rest.partition("?")
+    authority, slash, path = place.partition("/")
+    user, at, host = authority.rpartition("@")
+    kept = "&".join(item for item in query.split("&") if not item.startswith("password="))
+    return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path}{mark if kept else ''}{kept}"
 
 
 def require_postgres(url: str) -> None:

@@ -32,6 +32,10 @@ _CHANNEL = "polite_crawler"
 _TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
 _CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
+#: Tables whose rows the database numbers.
+_NUMBERED = dict.fromkeys(("run", "worker", "politeness_group", "site", "robots_text", "robots_copy", "body"), "id") | {
+    "sample": "draw"
+}
 
 
 class _Offers(Offers):
@@ -191,6 +195,29 @@ class PostgresStore(SqlStore):
                 with suppress(StoreError):
                     await self._reader.execute("ROLLBACK")
 
+    async def columns_of(self, table: str) -> list[str]:
+        rows = await self._every(
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position",
+            (table,),
+        )
+        return [row[0] for row in rows]
+
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        async with self._writing():
+            await self._db.copy_in(table, columns, rows)
+
+    async def finish_copy(self, now: float) -> None:
+        """Besides, numbers go on after those that were copied."""
+        async with self._writing():
+            for table, column in _NUMBERED.items():
+                await self._db.execute(
+                    f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}"
+                )
+            await self._db.execute("UPDATE request_number SET last = (SELECT coalesce(max(id), 0) FROM request)")
+            await self._db.execute("ANALYZE")
+        await super().finish_copy(now)
+
     # --- what SqlStore stands on --------------------------------------------------------------
 
     @asynccontextmanager
@@ -238,7 +265,7 @@ class PostgresStore(SqlStore):
         """Who is dead is known by its lease alone: it may be on another machine."""
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         return self._db.name
 
 

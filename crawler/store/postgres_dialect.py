@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     r"|\?(?P<number>\d*)"
     r"|\bCAST\((?P<cast>[^()]*) AS INTEGER\)"
     r"|\bgroup_concat\((?P<concat>[^()]*)\)"
-    r"|(?<![\w)] )(?P<one>\b1)(?= << 39)",
+    r"|(?P<one>\b1)(?= << 39)",
     re.DOTALL | re.IGNORECASE,
 )
 

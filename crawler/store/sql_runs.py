@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from crawler.about import VERSION
+from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.connection import Database, every, one
 from crawler.store.sqlite_offers import Offers
@@ -59,9 +60,34 @@ class SqlRuns(ABC):
     async def _end_crashed(self, now: float) -> None:
         """End the workers that are known to be dead although their leases have not ended."""
 
+    @abstractmethod
+    async def columns_of(self, table: str) -> list[str]:
+        """The columns of a table, in order."""
+
+    @abstractmethod
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Put rows of another store into a table, in one transaction."""
+
+    async def begin_copy(self, source: str, now: float) -> None:
+        """Note that this store becomes a copy of another one."""
+        async with self._writing():
+            await self._db.execute("INSERT INTO store_copy (source, begun_at) VALUES (?, ?)", (source, now))
+
+    async def finish_copy(self, now: float) -> None:
+        """Note that this store is a whole copy."""
+        async with self._writing():
+            await self._db.execute("UPDATE store_copy SET done_at = ?", (now,))
+
+    async def require_whole(self) -> None:
+        """Raise :class:`UsageError` for a copy that was not finished."""
+        if row := await self._one("SELECT source FROM store_copy WHERE done_at IS NULL"):
+            raise UsageError(
+                f"{self.name}: a copy that is not finished; `crawler store copy {row[0]} {self.name}` goes on with it"
+            )
+
     @property
     @abstractmethod
-    def _name(self) -> str:
+    def name(self) -> str:
         """What errors call the store."""
 
     # --- runs ---------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ class SqlStore(SqlRuns):
         try:
             return None if row is None else decompress(row[0])
         except BROKEN as error:
-            raise StoreError(f"{self._name}: the body of {url} cannot be decoded: {error}") from None
+            raise StoreError(f"{self.name}: the body of {url} cannot be decoded: {error}") from None
 
 
 class SqliteStore(SqlStore):
@@ -302,6 +302,14 @@ class SqliteStore(SqlStore):
     def on_news(self, wake: Callable[[], None]) -> None:
         """SQLite sends no news: workers on one file look now and then."""
 
+    async def columns_of(self, table: str) -> list[str]:
+        return [row[0] for row in await self._every("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
+
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        places = ", ".join("?" * len(columns))
+        async with self._writing():
+            await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
     def lock_fds(self) -> tuple[int, ...]:
         fd = None if self._lock is None else self._lock._context.lock_file_fd
         return () if fd is None else (fd,)
@@ -313,7 +321,7 @@ class SqliteStore(SqlStore):
         await self._db.execute(self._sql["end_all_workers"], (now,))  # we have the lock: nobody else is alive
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         return str(self._path)
 
     @asynccontextmanager

@@ -186,6 +186,12 @@ CREATE TABLE agent_server (
 
 CREATE TABLE unsettled (since double precision NOT NULL);
 
+CREATE TABLE store_copy (
+  source text NOT NULL,
+  begun_at double precision NOT NULL,
+  done_at double precision
+);
+
 CREATE TABLE rank (
   url_id bigint PRIMARY KEY,
   site_id bigint NOT NULL,

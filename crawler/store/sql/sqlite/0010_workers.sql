@@ -26,6 +26,12 @@ CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR 
 
 CREATE INDEX mirror_seen ON mirror(seen_at);                           -- others' news
 
+CREATE TABLE store_copy (                -- a row where this store is a copy of another one
+  source TEXT NOT NULL,
+  begun_at REAL NOT NULL,
+  done_at REAL                           -- NULL until all of it was copied, and compared
+);
+
 CREATE VIEW workers AS
   SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at, w.ended_by,
          w.pages, w.requests,

@@ -1,0 +1,187 @@
+"""What only the PostgreSQL store has: a database that may be foreign or newer, others that write, and passwords."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from crawler.clock import SystemClock
+from crawler.errors import LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.store.interface import Limits, Turn
+from crawler.store.location import require_postgres, shown
+from crawler.store.postgres import PostgresStore
+from crawler.store.postgres_dialect import translate
+from tests.contract.visits import NOW, fetched
+from tests.postgres import Cluster
+
+A, B = "http://a.test/", "http://b.test/"
+
+
+async def open_and_close(url: str, *, may_make: bool = True) -> None:
+    await (await PostgresStore.open(url, may_make=may_make)).close()
+
+
+async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Cluster) -> None:
+    url = postgres.make_database()
+    with pytest.raises(UsageError, match="no crawl store"):
+        await open_and_close(url, may_make=False)
+    postgres.psql("CREATE TABLE accounts (money int)", postgres.name_in(url))
+    with pytest.raises(UsageError, match="other tables"):
+        await open_and_close(url)
+    with pytest.raises(UsageError, match="does not exist"):
+        await open_and_close(postgres.url("nowhere"))
+    newer = postgres.make_database()
+    await open_and_close(newer)
+    postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
+    with pytest.raises(StoreVersionError, match="newer crawler"):
+        await open_and_close(newer)
+
+
+async def test_who_cannot_be_reached_is_a_store_error_and_no_password_is_told() -> None:
+    with pytest.raises(StoreError, match="cannot be reached") as raised:
+        await open_and_close("postgresql://me:hush@127.0.0.1:1/x?password=hush")
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("db", "said"),
+    [
+        ("crawl.db", "crawl.db"),
+        ("postgresql://me:hush@host/x", "postgresql://me@host/x"),
+        ("postgresql://me:h@ush@host:5/x?password=hush&host=/tmp", "postgresql://me@host:5/x?host=/tmp"),
+        ("postgresql:///x", "postgresql:///x"),
+    ],
+)
+def test_passwords_are_not_shown(db: str, said: str) -> None:
+    assert shown(db) == said
+
+
+def test_a_url_of_another_database_is_refused_without_its_password() -> None:
+    with pytest.raises(UsageError, match="postgresql://") as raised:
+        require_postgres("mysql://me:hush@host/x")
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sqlite", "postgres"),
+    [
+        ("SELECT ?, '?', \"?\" -- ?\n, ?", "SELECT $1, '?', \"?\" -- ?\n, $2"),
+        ("x > ?1 AND x < ?1 + ?2", "x > $1 AND x < $1 + $2"),
+        ("CAST(a / ? AS INTEGER)", "trunc(a / $1)::bigint"),
+        ("group_concat(target)", "string_agg((target)::text, ',')"),
+        ("(f.main << 39) + (u.id & (1 << 39) - 1)", "(f.main << 39) + (u.id & (1::bigint << 39) - 1)"),
+        ("(s.id + 1 << 39) - 1", "(s.id + 1::bigint << 39) - 1"),
+    ],
+)
+def test_sql_is_translated(sqlite: str, postgres: str) -> None:
+    assert translate(sqlite) == postgres
+
+
+async def test_what_the_database_does_not_understand_is_told_as_such(postgres: Cluster) -> None:
+    store = await PostgresStore.open(postgres.make_database())
+    try:
+        for sql, parameters in (("SELECT nonsense", ()), ("SELECT 1 WHERE 1 = ?", ()), ("SELECT 1", (1,))):
+            with pytest.raises(StatementError):
+                await store.query(sql, parameters)
+        assert await store.query("SELECT 1 AS one") == [{"one": 1}]
+    finally:
+        await store.close()
+
+
+async def two_workers(url: str, lease_s: float = 60.0) -> tuple[PostgresStore, PostgresStore, float]:
+    """Two workers of a run that knows two sites, and the time."""
+    clock = SystemClock()
+    first = await PostgresStore.open(url, lease_s=lease_s, clock=clock)
+    second = await PostgresStore.open(url, lease_s=lease_s)
+    await first.add_seeds([(A, None), (B, None)])
+    await first.prepare(None)
+    run_id = await first.start_run({}, clock.now())
+    await second.join_run(run_id, clock.now())
+    return first, second, clock.now()
+
+
+async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        turns = [store.turn(Turn(now, Limits(groups=1))) for store in (first, second) for _ in range(3)]
+        claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
+        assert sorted(claims) == ["a.test", "b.test"]
+        assert True in (await first.others_at_work(), await second.others_at_work())
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgres: Cluster) -> None:
+    url = postgres.make_database()
+    first, second, now = await two_workers(url, lease_s=0.3)
+    try:
+        claims = (await first.turn(Turn(now, Limits(groups=10)))).claims
+        ends_at = (await first.query("SELECT lease_until FROM workers WHERE worker = ?", (first.worker_id,)))[0]
+        await asyncio.sleep(0.5)
+        await second.renew(now + 10)
+        assert await second.next_ready() is not None
+        rows = await second.query("SELECT name, next_at, pause_s, claimed_by FROM politeness_group ORDER BY name")
+        assert {row["name"] for row in rows} == {"a.test", "b.test"}
+        assert all(row["claimed_by"] is None for row in rows)
+        assert all(row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0) for row in rows)
+        with pytest.raises(LeaseLost):
+            await first.turn(Turn(now, Limits(0), [fetched(claims[0].urls[0])]))
+        assert await second.fetched_count() == 0
+        await first.join_run(first.run_id, now)
+        assert (await first.turn(Turn(NOW * 2, Limits(groups=10)))).claims, "it is a worker again"
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = [(await store.turn(Turn(now, Limits(groups=1)))).claims[0] for store in (first, second)]
+        for number in range(20):
+            links = [f"http://c.test/{number}/{n}" for n in range(30)]
+            deep = fetched(claims[0].urls[0], links)
+            near = fetched(claims[1].urls[0], reversed(links))
+            object.__setattr__(deep, "offers", tuple(offer._replace(depth=7) for offer in deep.offers))
+            await asyncio.gather(
+                first.turn(Turn(now, Limits(0), [deep])),
+                second.turn(Turn(now, Limits(0), [near])),
+            )
+        rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
+        assert rows == [{"depth": 1, "n": 600}]
+        assert await first.query("SELECT count(*) AS n FROM frontier WHERE depth = 1") == [{"n": 600}]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        limits = Limits(0, max_pages=10, pages_wanted=8)
+        ours, theirs = [(await store.turn(Turn(now, limits))).grant for store in (first, second)]
+        assert ours is not None
+        assert theirs is not None
+        assert (ours.pages, theirs.pages) == (8, 2)
+        assert not theirs.reached
+        less = Limits(0, max_pages=10, pages_wanted=1)
+        await first.turn(Turn(now, less))
+        again = (await second.turn(Turn(now, limits))).grant
+        assert again is not None
+        assert again.pages == 8
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claim = (await first.turn(Turn(now, Limits(groups=1)))).claims[0]
+        await first.turn(Turn(now, Limits(0), [fetched(claim.urls[0], title="a\0b")]))
+        assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
+    finally:
+        await first.close()
+        await second.close()
