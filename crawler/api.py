@@ -17,6 +17,7 @@ from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.model import Link
 from crawler.seeds import Seeds, read_seeds, require_good
+from crawler.store.location import store_name
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -152,8 +153,9 @@ class OpenCrawl:
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
-        from crawler.search.index import build_index
+        from crawler.search.index import build_index, require_file
 
+        require_file(self._settings.output.db)
         path = Path(self._settings.output.db)
         async with existing_store(self._settings, read_only=False):
             return await build_index(path)
@@ -172,8 +174,10 @@ class OpenCrawl:
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
+        from crawler.search.index import require_file
         from crawler.search.results import search
 
+        require_file(self._settings.output.db)
         async with existing_store(self._settings) as store:
             return await search(store, words, limit=limit, site=site)
 
@@ -184,7 +188,7 @@ class OpenCrawl:
 
         path = require_html(Path(out))
         async with existing_store(self._settings) as store:
-            facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
+            facts = await gather(store, store_name(self._settings.output.db), SystemClock().now())
         write(path, facts)
 
     async def _crawl(self, settings: Settings, seeds: Seeds, pages: asyncio.Queue[Page], stop: asyncio.Event) -> str:

@@ -15,7 +15,7 @@ from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at, tell
 from crawler.display import print_json
 from crawler.search.excerpt import Marked
-from crawler.search.index import build_index
+from crawler.search.index import build_index, require_file
 from crawler.search.results import Found, search
 
 
@@ -24,6 +24,8 @@ from crawler.search.results import Found, search
 @json_option
 def index_command(db: str, as_json: bool) -> int:
     """Build the search index, or bring it up to date with the crawl: only what changed is read."""
+
+    require_file(db)
 
     async def build() -> int:
         async with existing_store(store_at(db), read_only=False):
@@ -53,6 +55,8 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
     inner quotes are for the crawler, the outer for the shell), -word leaves pages with it out. Pages with all of them
     come first; where these are few, pages with some of the words follow.
     """
+
+    require_file(db)
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:

@@ -18,9 +18,11 @@ from typing import Any
 
 import xxhash
 
+from crawler.errors import UsageError
 from crawler.search.fold import plan
 from crawler.search.text import clean, page_text, parted
 from crawler.store.connection import decompress, reading
+from crawler.store.location import is_url, shown
 
 #: Another number wherever the same page would be indexed otherwise: the index is then built anew.
 VERSION = 1
@@ -49,6 +51,15 @@ class Built:
     pages: int
     changed: int
     removed: int
+
+
+def require_file(db: str) -> None:
+    """Raise :class:`UsageError` where there can be no index: it is SQLite's own, FTS5."""
+    if is_url(db):
+        raise UsageError(
+            f"--db {shown(db)}: the search index is one of SQLite files; "
+            f"`crawler store copy {shown(db)} crawl.db` makes one of this store"
+        )
 
 
 async def build_index(path: Path, on_progress: OnProgress = lambda done, total: None) -> Built:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from crawler.errors import UsageError
 
@@ -22,6 +23,11 @@ def shown(db: str) -> str:
     user, at, host = authority.rpartition("@")
     kept = "&".join(item for item in query.split("&") if not item.startswith("password="))
     return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path}{mark if kept else ''}{kept}"
+
+
+def store_name(db: str) -> str:
+    """What a report calls a store: a file without its folders."""
+    return shown(db) if is_url(db) else Path(db).name
 
 
 def require_postgres(url: str) -> None:

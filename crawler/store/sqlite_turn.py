@@ -19,7 +19,7 @@ from crawler.store.sqlite_offers import HASH_BITS, Offers
 from crawler.store.workers import Workers
 
 _UNLIMITED = 1 << 62
-_FEW, _MANY = 4, 4000  # groups that any worker may have; so many that shares do not matter
+_MANY = 4000  # groups, of which it does not matter who has more
 _LONGEST_TURN_S = 60.0  # what another worker noted so long ago may have been committed just now
 
 
@@ -85,7 +85,7 @@ class TurnTaker:
         if self._workers.lease_s is None or limits.groups == 0:
             return limits.groups
         there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
-        share = max(_FEW, -(-int(there) // max(1, int(workers))))
+        share = -(-int(there) // max(1, int(workers)))
         return max(0, min(limits.groups, share - limits.held))
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
