@@ -232,7 +232,7 @@ class Store(Protocol):
         ...
 
     async def others_at_work(self) -> bool:
-        """Whether other workers hold groups, whose pages may still lead to new URLs."""
+        """Whether other workers hold groups, whose pages may still lead to new URLs, or have just given one back."""
         ...
 
     def on_news(self, wake: Callable[[], None]) -> None:

@@ -185,3 +185,24 @@ async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
     finally:
         await first.close()
         await second.close()
+
+
+async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = (await first.turn(Turn(now, Limits(groups=10)))).claims
+        claims += (await first.turn(Turn(now, Limits(groups=10)))).claims
+        assert await second.others_at_work()
+        await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
+        assert await second.others_at_work()
+        visits = [fetched(queued) for claim in claims for queued in claim.urls]
+        await first.turn(Turn(now, Limits(0), visits))
+        if len(claims) < 2:
+            (other,) = (await second.turn(Turn(now, Limits(groups=10)))).claims
+            await second.turn(Turn(now, Limits(0), [fetched(other.urls[0])], released=[other.group_id]))
+        await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
+        assert not await second.others_at_work()
+        assert not await first.others_at_work()
+    finally:
+        await first.close()
+        await second.close()

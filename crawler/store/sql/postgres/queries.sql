@@ -279,7 +279,8 @@ WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock()) ORDER BY r.id
 
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
-  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> $1 OR visited_by <> $2));
+  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> $1 OR visited_by <> $2))
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL);
 
 -- name: insert_run
 INSERT INTO run (started_at, crawler_version, settings, pages_before)

@@ -237,9 +237,11 @@ SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
 WHERE w.ended_at IS NULL AND w.lease_until > ? ORDER BY r.id DESC LIMIT 1;
 
 -- name: others_at_work
--- Whether any group is with another worker: (worker, worker).
+-- Whether any group is with another worker, or was given back just now; in one look, for they come and go: (worker,
+-- worker).
 SELECT EXISTS (SELECT 1 FROM politeness_group
-  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> ? OR visited_by <> ?));
+  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> ? OR visited_by <> ?))
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL);
 
 -- name: insert_run
 INSERT INTO run (started_at, crawler_version, settings, pages_before)
