@@ -122,10 +122,10 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
         await asyncio.sleep(0.5)
         await second.renew(now + 10)
         assert await second.next_ready() is not None
-        rows = await second.query("SELECT name, next_at, pause_s, claimed_by FROM politeness_group ORDER BY name")
-        assert {row["name"] for row in rows} == {"a.test", "b.test"}
-        assert all(row["claimed_by"] is None for row in rows)
-        assert all(row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0) for row in rows)
+        sql = "SELECT next_at, claimed_by FROM politeness_group WHERE name = ?"
+        (row,) = await second.query(sql, (claims[0].group,))
+        assert row["claimed_by"] is None
+        assert row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0, abs=0.001)
         with pytest.raises(LeaseLost):
             await first.turn(Turn(now, Limits(0), [fetched(claims[0].urls[0])]))
         assert await second.fetched_count() == 0
