@@ -29,6 +29,7 @@ class Purpose(StrEnum):
     ROBOTS = "robots"
     PAGE = "page"
     SITEMAP = "sitemap"
+    RUP = "rup"  # what a site offers by the Remote Update Protocol, and talking to it
 
 
 class Kind(StrEnum):
@@ -36,6 +37,7 @@ class Kind(StrEnum):
 
     PAGE = "page"
     SITEMAP = "sitemap"
+    RUP = "rup"  # a /rupinfo.txt
 
 
 class Reading(StrEnum):
@@ -64,7 +66,10 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One GET to send. ``max_bytes`` bounds the decoded body."""
+    """One GET to send, or a POST of ``form``. ``max_bytes`` bounds the decoded body.
+
+    ``shown_url`` stands in the log in place of a ``url`` that holds a secret.
+    """
 
     url: str
     purpose: Purpose
@@ -73,6 +78,8 @@ class Request:
     any_type: bool = False  # robots.txt is read whatever its Content-Type says
     etag: str | None = None
     last_modified: str | None = None
+    form: tuple[tuple[str, str], ...] | None = None
+    shown_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Self
+from urllib.parse import urlencode
 from weakref import WeakSet
 
 import aiohttp
@@ -123,13 +124,17 @@ class HttpFetcher:
         await self._resolver.close()
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Send one GET and read its answer. Never raises for what a server or the network does."""
+        """Send one request and read its answer. Never raises for what a server or the network does."""
         started_at = self._clock.now()
         attempts = Attempts()
         _attempts.set(attempts)
         try:
-            response = await self._session.get(
-                URL(request.url, encoded=True), headers=self._extra_headers(request) or None, allow_redirects=False
+            response = await self._session.request(
+                "GET" if request.form is None else "POST",
+                URL(request.url, encoded=True),
+                headers=self._extra_headers(request) or None,
+                data=None if request.form is None else urlencode(request.form).encode("ascii"),
+                allow_redirects=False,
             )
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, attempts)
@@ -211,6 +216,8 @@ class HttpFetcher:
             extra["If-Modified-Since"] = request.last_modified
         if len(self._sockets) > self._max_sockets:
             extra["Connection"] = "close"
+        if request.form is not None:
+            extra["Content-Type"] = "application/x-www-form-urlencoded"
         return extra
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Fetcher(Protocol):
-    """Sends one GET. Whatever a server does is in the result; it raises nothing but cancellation."""
+    """Sends one request. Whatever a server does is in the result; it raises nothing but cancellation."""
 
     async def fetch(self, request: Request) -> FetchResult: ...
 
@@ -189,7 +189,7 @@ class Gate:
 def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
     return RequestRow(
         site_id=warrant.site_id,
-        path=split(request.url).path,
+        path=split(request.shown_url or request.url).path,
         purpose=request.purpose,
         started_at=answer.started_at,
         finished_at=answer.finished_at,

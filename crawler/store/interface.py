@@ -16,6 +16,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Headers, Purpose, RobotsCopy, State
+from crawler.store.rup import RupStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,11 @@ SiteRank = tuple[int, float, int, int, int]
 
 class Store(Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
+
+    @property
+    def rup(self) -> RupStore:
+        """The part that is about the Remote Update Protocol."""
+        ...
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
         """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on."""
