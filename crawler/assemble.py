@@ -138,6 +138,7 @@ def _manners(settings: Settings) -> Manners:
             group_by=settings.politeness.group,
             knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
         ),
+        revisit=settings.revisit,
     )
 
 

@@ -18,6 +18,7 @@ from crawler.errors import ConfigError, UsageError
 from crawler.fetch.resolver import parse_resolve
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
 from crawler.loops.manners import CrawlSettings
@@ -69,6 +70,7 @@ class Settings:
     retry: RetrySettings = field(default_factory=RetrySettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    revisit: RevisitSettings = field(default_factory=RevisitSettings)
 
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -214,6 +216,12 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "limits.max_time": (_seconds_or_none, "crawl", "max_time_s"),
     "limits.concurrency": (_whole(1), "crawl", "concurrency"),
     "discovery.sitemaps": (_flag, "crawl", "sitemaps"),
+    "revisit.enabled": (_flag, "revisit", "enabled"),
+    "revisit.first": (_some_seconds, "revisit", "first_s"),
+    "revisit.min_interval": (_some_seconds, "revisit", "min_interval_s"),
+    "revisit.max_interval": (_some_seconds, "revisit", "max_interval_s"),
+    "revisit.per_day": (_count_or_none, "revisit", "per_day"),
+    "revisit.per_site": (_count_or_none, "revisit", "per_site"),
     "traps.enabled": (_flag, "traps", "enabled"),
     "traps.max_url_chars": (_whole(1), "traps", "max_url_chars"),
     "traps.max_path_segments": (_whole(1), "traps", "max_path_segments"),

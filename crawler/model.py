@@ -223,3 +223,5 @@ class PageFacts:
     other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
     directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
     note: str = ""  # e.g. that the page was too deeply nested to be parsed
+    text_sha256: bytes | None = None  # of the text without mark-up and blanks, where that was asked for
+    feeds: tuple[str, ...] = ()  # RSS and Atom that the page names

@@ -34,6 +34,7 @@ _RUN_KEYS = {
     "include": "scope.include",
     "exclude": "scope.exclude",
     "concurrency": "limits.concurrency",
+    "revisit": "revisit.enabled",
     "reading": "robots.reading",
     "resolve": "fetch.resolve",
     "allow_private": "fetch.allow_private",
@@ -74,6 +75,7 @@ def _number_or_text(value: str) -> float | str:
 @click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out URLs that match one of these.")
 @click.option("--concurrency", type=int, metavar="N", help="Requests in flight in all.  [default: 64]")
 @click.option("--workers", type=int, default=1, metavar="N", help="Processes; this version has one.")
+@click.option("--revisit", is_flag=True, default=None, help="Visit again what is due; ends when nothing is.")
 @click.option(
     "--reading", type=click.Choice([r.value for r in Reading]), help="How robots.txt is read.  [default: strict]"
 )

@@ -8,6 +8,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     queued --robots.txt, mirror, type, scope--> excluded
     queued --permanent failure, or retries spent--> failed
     queued --temporary failure--> queued (later)
+    fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import assert_never
 
+from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
+from crawler.frontier.revisit import Again, Seen
 from crawler.frontier.scope import Scope
 from crawler.model import (
     Body,
@@ -70,6 +73,7 @@ class Queued:
     seed: bool = False
     due_at: float = 0.0
     kind: Kind = Kind.PAGE
+    seen: Seen | None = None  # of a revisit: what it is compared with
 
     @property
     def wanted_itself(self) -> bool:
@@ -110,6 +114,8 @@ class Outcome:
     offers: tuple[Offer, ...] = ()
     target: str | None = None  # where a redirect, or a mirror's main host, leads
     retry_at: float | None = None  # with state queued
+    again: Again | None = None  # of a revisit
+    hints: tuple[Hint, ...] = ()
 
 
 def before_fetch(
@@ -288,7 +294,7 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
         return Outcome(queued, State.EXCLUDED, f"address: {result.detail}")
     if queued.kind is Kind.SITEMAP and result.status in (404, 410):
         return Outcome(queued, State.EXCLUDED, f"sitemap: there is none ({result.status})")
-    if not _is_temporary(result):
+    if not is_temporary(result):
         return Outcome(queued, State.FAILED, result.detail)
     attempts = queued.attempts + 1
     if attempts > settings.retries:
@@ -299,7 +305,8 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
     return Outcome(queued, State.QUEUED, reason, retry_at=result.finished_at + pause_s)
 
 
-def _is_temporary(result: Failed) -> bool:
+def is_temporary(result: Failed) -> bool:
+    """Whether a failure may pass by itself."""
     if result.kind is FailureKind.HTTP:
         return result.status in (408, 425, 429) or (result.status or 0) >= 500
     return result.kind in (FailureKind.DNS, FailureKind.CONNECT, FailureKind.TIMEOUT, FailureKind.TRUNCATED)

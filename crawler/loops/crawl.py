@@ -12,24 +12,18 @@ from dataclasses import replace
 from typing import assert_never
 
 from crawler.clock import Clock
-from crawler.frontier.decide import (
-    Fetch,
-    Outcome,
-    Queued,
-    after_fetch,
-    before_fetch,
-    may_adopt,
-)
+from crawler.frontier.again import after_refusal
+from crawler.frontier.decide import Fetch, Outcome, Queued, before_fetch, may_adopt
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
+from crawler.loops.answers import Answers
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
-from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.model import Fetched, Kind, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
@@ -70,7 +64,7 @@ class Crawl:
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
-        self._reader = PageReader(manners.robots.token, manners.robots.settings.reading)
+        self._answers = Answers(manners, scope, self._robots, store)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
@@ -78,6 +72,7 @@ class Crawl:
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
         self._pages_left: int | None = None
+        self._only_revisits = False
         self._stopping: str | None = None
         self._hurried = False
         self._crowded_until = 0.0
@@ -92,13 +87,14 @@ class Crawl:
         if self._manners.crawl.max_pages is not None:
             self._pages_left = self._manners.crawl.max_pages - await self._store.fetched_count()
         try:
+            await self._queue_due()
             ended_by = await self._turns()
             await self._drain()
             if self._failure is not None:
                 raise self._failure
         finally:
             await self._cancel_workers()
-            self._reader.close()
+            self._answers.close()
         return ended_by
 
     @property
@@ -134,19 +130,35 @@ class Crawl:
     async def _nothing_under_way(self) -> str | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
         if self._spent():
-            return f"--max-pages reached ({self._manners.crawl.max_pages})"
+            if not self._manners.revisit.enabled:
+                return f"--max-pages reached ({self._manners.crawl.max_pages})"
+            self._only_revisits = True
+            await self._store.prepare(0)
         ready = await self._store.next_ready()
         if ready is None:
-            return await self._nothing_left()
+            return None if await self._queue_due() else await self._nothing_left()
         self.progress.idle_for = ready
         await self._woken(max(0.0, ready.until - self._clock.now() - self._horizon_s()))
         self.progress.idle_for = None
         return None
 
+    async def _queue_due(self) -> bool:
+        """With --revisit: queue what is due, if this run has not visited it, so that runs end; whether there was any."""
+        revisit, now = self._manners.revisit, self._clock.now()
+        return revisit.enabled and bool(
+            await self._store.queue_due(revisit, now, self.progress.started_at, self._pages_per_site())
+        )
+
+    def _pages_per_site(self) -> int | None:
+        return 0 if self._only_revisits else self._manners.crawl.max_pages_per_site
+
     async def _nothing_left(self) -> str:
+        no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
+        if self._only_revisits:
+            return f"--max-pages reached ({self._manners.crawl.max_pages}){no_revisit}"
         queued = await self._store.queued_count()
         if queued == 0:
-            return "nothing is left in the frontier"
+            return f"nothing is left in the frontier{no_revisit}"
         limit = self._manners.crawl.max_pages_per_site
         assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
         return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
@@ -181,13 +193,12 @@ class Crawl:
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
         now = self._clock.now()
-        crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
         limits = Limits(
             groups=min(self._room(), _CLAIMED_AT_ONCE),
             urls_per_group=_CROWDED_URLS if self._is_crowded() else 50 if delay_s < 0.5 else 10,
             horizon_s=self._horizon_s(),
-            pages_per_site=crawl.max_pages_per_site,
+            pages_per_site=self._pages_per_site(),
             max_depth=self._scope.settings.max_depth,
         )
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
@@ -228,7 +239,7 @@ class Crawl:
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
     def _spent(self) -> bool:
-        return self._pages_left is not None and self._pages_left <= 0
+        return self._pages_left is not None and self._pages_left <= 0 and not self._only_revisits
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -340,7 +351,7 @@ class Crawl:
         decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
         match decision:
             case Outcome():
-                self._book(decision)
+                self._book(after_refusal(decision, self._manners.revisit, self._clock.now()))
             case Fetch(verdict):
                 line = None if verdict is None else verdict.line
                 delay_s = None if rules is None else rules.crawl_delay_s
@@ -350,25 +361,18 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if not self._take_budget():
+        new = queued.seen is None
+        if new and not self._take_budget():
             return
-        request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
-        if queued.kind is Kind.SITEMAP:
-            request = sitemaps.request_for(queued.url)
         fetched = False
         try:
-            result = await self.gate.send(request, warrant)
+            result = await self.gate.send(self._answers.request(queued), warrant)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
-            if not fetched:
+            if new and not fetched:
                 self._give_back_budget()
-        if result is None:
-            return  # still queued; the next claim asks robots.txt first
-        if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
-            self._book(await sitemaps.read(queued, result, self._robots, self._scope, self._store))
-            return
-        facts = await self._reader.read(result) if isinstance(result, Fetched) else None
-        self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
+        if result is not None:  # else it is still queued; the next claim asks robots.txt first
+            self._book(await self._answers.outcome(queued, result))
 
     def _take_budget(self) -> bool:
         """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""

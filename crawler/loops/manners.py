@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.revisit import RevisitSettings
 from crawler.loops.robots import RobotsNeeds
 
 
@@ -30,3 +31,4 @@ class Manners:
     politeness: PolitenessSettings
     retry: RetrySettings
     robots: RobotsNeeds
+    revisit: RevisitSettings = field(default_factory=RevisitSettings)

@@ -6,19 +6,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from crawler.frontier.decide import Outcome
+from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
 from crawler.store.interface import RequestRow, Waiting
 
 
 @dataclass(slots=True)
 class Progress:
-    """Counts of this run; ``ends`` by state, ``troubles`` by kind of failure."""
+    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by kind of failure."""
 
     started_at: float
     requests: int = 0
     wire_bytes: int = 0
     active: int = 0  # politeness groups being worked on
     ends: Counter[State] = field(default_factory=Counter)
+    revisits: Counter[Found] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group everything waits for
     worst_lag_s: float = 0.0  # see crawler.loops.lag
@@ -32,7 +34,10 @@ class Progress:
             ] += 1
 
     def ended(self, outcome: Outcome) -> None:
-        self.ends[outcome.state] += 1
+        if outcome.again is not None:
+            self.revisits[outcome.again.found] += 1
+        else:
+            self.ends[outcome.state] += 1
 
 
 def _is_nothing(row: RequestRow) -> bool:

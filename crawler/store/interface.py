@@ -8,13 +8,15 @@ group until it is released, and a crash releases it with its pause still to be k
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.hints import Heeded, Hint
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
+from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.store.rup import RupStore
 
@@ -218,6 +220,30 @@ class Store(Protocol):
 
     async def turn(self, turn: Turn) -> TurnResult: ...
 
+    async def queue_due(
+        self,
+        settings: RevisitSettings,
+        now: float,
+        visited_before: float,
+        pages_per_site: int | None,
+        *,
+        hinted_only: bool = False,
+    ) -> int:
+        """Put into the frontier, as far as the budget goes, what is due for a revisit and was not visited since
+        ``visited_before``; how many. ``hinted_only``: no more than what hints name."""
+        ...
+
+    async def take_hints(
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Callable[[str, int], str | None],
+    ) -> Heeded:
+        """Bring forward the visits of URLs that are known, take up those that are not: ``refusal(url, depth)`` is the
+        scope's. Nothing is queued for a revisit yet: :meth:`queue_due` does that, within the budget."""
+        ...
+
     async def find_content_mirrors(self, now: float) -> int:
         """Look for sites with the same pages at the same paths, and note them as ``evidence = content``; how many."""
         ...
@@ -264,8 +290,8 @@ class Store(Protocol):
         """How a URL was first found: the URLs from a seed to it, thirty of them at most."""
         ...
 
-    async def body(self, url: str) -> bytes | None:
-        """The decoded body of a fetched URL, as stored; ``None`` where there is none."""
+    async def body(self, url: str, version: int | None = None) -> bytes | None:
+        """The decoded body of a fetched URL, as stored, the newest unless told; ``None`` where there is none."""
         ...
 
     async def close(self) -> None: ...

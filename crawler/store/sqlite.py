@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -14,8 +14,10 @@ from filelock import FileLock, Timeout
 
 from crawler.about import VERSION
 from crawler.errors import StoreError, StoreInUse, UsageError
+from crawler.frontier.hints import Heeded, Hint
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
+from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
@@ -31,6 +33,7 @@ from crawler.store.connection import (
 )
 from crawler.store.interface import Counts, PageRank, SiteRank, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
+from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.url import split
@@ -50,6 +53,7 @@ class SqliteStore:
         self._politeness = politeness
         self._sql = load_queries()
         self._offers = Offers(db, self._sql, politeness.group)
+        self._revisits = Revisits(db, self._sql, self._offers)
         self._turns = TurnTaker(db, self._sql, self._offers, 0)
         self._run_id = 0
         self._file = (path.stat().st_dev, path.stat().st_ino)
@@ -82,6 +86,7 @@ class SqliteStore:
         await self.recover(now)
         async with self._writing():
             await self._db.execute("DELETE FROM unsettled")
+            await self._revisits.sweep()
             longer = await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
             if longer.rowcount > 0:
                 await self._turns.refresh(await self._groups_with_work(), None)
@@ -108,6 +113,7 @@ class SqliteStore:
 
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
+            await self._revisits.sweep()
             await self._db.execute(
                 "UPDATE run SET finished_at = ?, ended_by = ? WHERE id = ?", (now, ended_by, self._run_id)
             )
@@ -205,6 +211,36 @@ class SqliteStore:
             await self._db.executemany(self._sql["insert_content_mirror"], rows)
         return len(rows)
 
+    # --- revisits -----------------------------------------------------------------------------
+
+    async def queue_due(
+        self,
+        settings: RevisitSettings,
+        now: float,
+        visited_before: float,
+        pages_per_site: int | None,
+        *,
+        hinted_only: bool = False,
+    ) -> int:
+        async with self._writing():
+            await self._revisits.take_up(settings, now)
+            numbers = await self._revisits.queue_due(settings, now, visited_before, hinted_only=hinted_only)
+            await self._turns.refresh(await self._offers.groups(numbers), pages_per_site)
+        return len(numbers)
+
+    async def take_hints(
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Callable[[str, int], str | None],
+    ) -> Heeded:
+        async with self._writing():
+            await self._revisits.take_up(settings, now)
+            heeded, touched = await self._revisits.take_hints(hints, now, refusal)
+            await self._turns.refresh(touched, None)
+        return heeded
+
     # --- the crawl ----------------------------------------------------------------------------
 
     async def turn(self, turn: Turn) -> TurnResult:
@@ -286,9 +322,9 @@ class SqliteStore:
     async def way_to(self, number: int) -> list[str]:
         return list(dict.fromkeys(row[0] for row in await self._every(self._sql["way_to"], (number,))))
 
-    async def body(self, url: str) -> bytes | None:
+    async def body(self, url: str, version: int | None = None) -> bytes | None:
         number = await self.find(url)
-        row = await self._one("SELECT b.data FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?", (number,))
+        row = await self._one(self._sql["body_of"], (number, version))
         try:
             return None if row is None else decompress(row[0])
         except BROKEN as error:

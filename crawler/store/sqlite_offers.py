@@ -82,6 +82,19 @@ class Offers:
                 self._sites[name] = (number, group)
         return self._sites
 
+    async def numbers(self, urls: Iterable[str]) -> dict[str, int]:
+        """The number of each URL that the store knows; nothing is added."""
+        places = {url: split(url) for url in urls}
+        names = json.dumps(list({place.site for place in places.values()}))
+        sites = {name: number for number, name, _ in await every(self._db, self._sql["sites_named"], (names,))}
+        wanted = {url: url_number(sites[p.site], p.path) for url, p in places.items() if p.site in sites}
+        found: dict[str, int] = {}
+        while wanted:  # once, but for collisions
+            paths = {row[0]: row[1] for row in await self._known(wanted.values())}
+            found |= {url: number for url, number in wanted.items() if paths.get(number) == places[url].path}
+            wanted = {url: number + 1 for url, number in wanted.items() if number in paths and url not in found}
+        return found
+
     async def take(
         self, offers: Mapping[str, tuple[Offer, int | None]], max_depth: int | None
     ) -> tuple[dict[str, int], set[int]]:
