@@ -21,9 +21,10 @@ _NUMBER = re.compile(r"\bSequenceNumber[ \t]*+[:=][ \t]*+(\d{1,15})(?!\d)", re.I
 
 def page(title: str, content: str) -> str:
     """An HTML document whose lines are those of ``content``, a plain text."""
+    text = html.escape(content.rstrip("\n"), quote=False)
     return (
         f"<!DOCTYPE html>\n<html>\n<head><title>{html.escape(title)}</title></head>\n<body>\n<pre>\n"
-        f"{html.escape(content, quote=False)}\n</pre>\n</body>\n</html>\n"
+        f"{text}\n</pre>\n</body>\n</html>\n"
     )
 
 

@@ -119,8 +119,8 @@ def read_form(fields: Iterable[tuple[str, str]]) -> Asked | BadForm:
     """What the fields ask, whatever the letter case of names and actions; unknown fields are ignored. Never raises."""
     try:
         form = _form(fields)
-        action = form.get("action", "").strip().lower()
-        match action:
+        action = form.get("action", "").strip()
+        match action.lower():
             case "register":
                 return Register(_address(form, "RobotEmail"), _wishes(form))
             case "unregister":

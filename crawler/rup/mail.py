@@ -30,6 +30,9 @@ _MAX_DEPTH = 4
 _MAX_PARTS = 20
 _MAX_7BIT_CHARS = 990
 
+#: Header lines are not folded: a URL in pieces is no URL to those who read it by its letters.
+_LONG_LINES = SMTP.clone(max_line_length=_MAX_7BIT_CHARS)
+
 _HEAD_END = re.compile(rb"\r?\n\r?\n|\A\r?\n")
 _PARAMETER = re.compile(r';\s*(charset|boundary)\s*=\s*(?:"([^"]{1,200})"|([^\s;"]{1,200}))', re.IGNORECASE)
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
@@ -73,7 +76,7 @@ def write_mail(mail: Mail) -> bytes:
     longest = max(map(len, text.split("\n")))
     encoding = "7bit" if longest <= _MAX_7BIT_CHARS else "quoted-printable"
     message.set_content(text, subtype="plain", charset="us-ascii", cte=encoding)
-    return message.as_bytes()
+    return message.as_bytes(policy=_LONG_LINES)
 
 
 def read_mail(octets: bytes) -> Arrived | Unreadable:

@@ -42,7 +42,7 @@ class Limits:
     patterns: int = 20  # of one registration
     pattern_chars: int = 200
     registrations: int = 10_000  # in all
-    registrations_per_client: int = 20  # by the network address that a registration came from
+    registrations_per_client: int = 100  # by the network address that a registration came from
     unconfirmed_s: float = 30 * 86_400  # after so long a registration that was never answered for is dropped
     index_bytes: int = 4 * 2**20  # of an answer to GetIndex
 
@@ -120,6 +120,7 @@ class Known:
     registrations: int = 0
     registrations_of_client: int = 0
     log_end: int = 0  # the newest entry of the modification log
+    unsent: int = 0  # reports made for the robot that the mail server has not taken yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +167,8 @@ def decide(
         case Unregister():
             return _page("Unregistered", "Unregistered"), Remove(found.email)
         case GetSequenceNumber():
-            line = answers.sequence_number_line(found.sequence_number)
-            return _page("Sequence number", line), Put(confirmed, found.email)
+            line = answers.sequence_number_line(max(0, found.sequence_number - known.unsent))
+            return _page("Sequence number", line), None if found.confirmed else Put(confirmed, found.email)
         case ModifyPreferences():
             return _modify(asked, confirmed, known, offer, check_pattern)
 
