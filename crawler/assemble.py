@@ -57,28 +57,28 @@ async def crawl_session(
     Raises :class:`UsageError` where there is nothing to crawl, or where the crawl would leave loopback
     and nobody is named whom a site's owner could turn to.
     """
-    _require_contact(settings, seeds)
+    require_contact(settings, seeds)
     clock = clock or SystemClock()
     if not seeds and not Path(settings.output.db).exists():
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings)
     try:
         known = await store.seeds()
-        _require_contact(settings, known)
+        require_contact(settings, known)
         if not seeds and not known:
             raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
-        async with HttpFetcher(_fetch_settings(settings), clock) as fetcher:
+        async with HttpFetcher(fetch_settings(settings), clock) as fetcher:
             scope = Scope(
                 settings.scope,
                 [*known, *seeds],
-                lambda host: _may_contact(settings, host),
+                lambda host: may_contact(settings, host),
                 settings.traps,
                 clock.now(),
             )
             fresh = sorted(set(seeds) - set(known))
             limit = settings.crawl.max_pages_per_site
             await begin(store, scope, asdict(settings), fresh, clock.now(), pages_per_site=limit)
-            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
+            yield Crawl(store, fetcher, clock, manners(settings), scope, on_pages), store
     finally:
         await store.close()
 
@@ -111,7 +111,8 @@ def _is_email(contact: str) -> bool:
     return "@" in contact and "://" not in contact
 
 
-def _fetch_settings(settings: Settings) -> FetchSettings:
+def fetch_settings(settings: Settings) -> FetchSettings:
+    """How to fetch."""
     fetch, contact = settings.fetch, settings.identity.contact
     return FetchSettings(
         user_agent=user_agent(settings),
@@ -127,7 +128,8 @@ def _fetch_settings(settings: Settings) -> FetchSettings:
     )
 
 
-def _manners(settings: Settings) -> Manners:
+def manners(settings: Settings) -> Manners:
+    """How to behave."""
     return Manners(
         crawl=settings.crawl,
         politeness=settings.politeness,
@@ -139,10 +141,11 @@ def _manners(settings: Settings) -> Manners:
             knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
         ),
         revisit=settings.revisit,
+        updates=settings.updates,
     )
 
 
-def _may_contact(settings: Settings, host: str) -> bool:
+def may_contact(settings: Settings, host: str) -> bool:
     """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
     if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
         return True
@@ -150,10 +153,11 @@ def _may_contact(settings: Settings, host: str) -> bool:
     return address is not None and address.is_loopback
 
 
-def _require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+    """Raise :class:`UsageError` where a seed is not on loopback, and nobody is named whom its owner could turn to."""
     if settings.identity.contact:
         return
-    outside = next((url for url in seeds if not _may_contact(settings, host_of(url))), None)
+    outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(
             f"{outside} is not on loopback: say who crawls with --contact URL-or-e-mail, "

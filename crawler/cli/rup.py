@@ -9,7 +9,9 @@ import click
 from crawler.cli.base import cli
 
 #: The modules of the commands, each loaded when one of its own is asked for.
-_MODULES = {"serve": "rup_serve"}
+_MODULES = {"serve": "rup_serve"} | dict.fromkeys(
+    ("info", "register", "unregister", "modify", "status", "sync"), "rup_robot"
+)
 
 
 class _Commands(click.Group):

@@ -41,6 +41,7 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
+from crawler.rup.subscription import Offered
 from crawler.sitemaps import Kind as SitemapKind
 from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
@@ -78,7 +79,7 @@ class Queued:
     @property
     def wanted_itself(self) -> bool:
         """Asked for by the user or by the crawl, not for a link to it: ``--include`` and traps are not about it."""
-        return self.seed or self.kind is Kind.SITEMAP
+        return self.seed or self.kind is not Kind.PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Outcome:
     retry_at: float | None = None  # with state queued
     again: Again | None = None  # of a revisit
     hints: tuple[Hint, ...] = ()
+    offered: Offered | None = None  # a /rupinfo.txt
 
 
 def before_fetch(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from crawler.frontier.again import after_revisit, feeds_of, same_sitemap
 from crawler.frontier.decide import Outcome, Queued, after_fetch
 from crawler.frontier.scope import Scope
+from crawler.frontier.updates import RUPINFO_BYTES, after_rupinfo
 from crawler.loops import sitemaps
 from crawler.loops.manners import Manners
 from crawler.loops.reader import PageReader
@@ -34,6 +35,8 @@ class Answers:
         request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
+        elif queued.kind is Kind.RUP:
+            request = Request(queued.url, Purpose.RUP, max_bytes=RUPINFO_BYTES, truncate=True, any_type=True)
         if queued.seen is None:
             return request
         etag, last_modified = queued.seen.validators
@@ -42,6 +45,8 @@ class Answers:
     async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
         """How the visit ends."""
         facts: PageFacts | None = None
+        if queued.kind is Kind.RUP:
+            return after_rupinfo(queued, result, self._scope, self._manners.retry)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
             outcome = await self._sitemap(queued, result)
         else:

@@ -296,6 +296,8 @@ class Crawl:
         pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps:
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
+        if self._manners.updates.rup:
+            news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:

@@ -24,6 +24,14 @@ class CrawlSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateSettings:
+    """How updates by the Remote Update Protocol are had."""
+
+    rup: bool = False  # ask each site crawled for its /rupinfo.txt
+    cgi_elsewhere: bool = False  # talk to a RUP-CGI on another site than the /rupinfo.txt that names it
+
+
+@dataclass(frozen=True, slots=True)
 class Manners:
     """Everything the rules need to know of this crawl."""
 
@@ -32,3 +40,4 @@ class Manners:
     retry: RetrySettings
     robots: RobotsNeeds
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
+    updates: UpdateSettings = field(default_factory=UpdateSettings)

@@ -74,7 +74,7 @@ class Inquiry:
             case AskNumber(why):
                 self._tell(f"asked for its sequence number: {why}")
                 return await self._ask_number()
-            case AskIndex(span, why):
+            case AskIndex(_, why):
                 return await self._ask_index(following, why)
             case Reindex(why):
                 pages = await self._means.reindex(self._server.site)

@@ -10,6 +10,7 @@ from crawler.frontier.decide import Outcome, Queued, after_sitemap
 from crawler.frontier.hints import hints_in
 from crawler.frontier.offers import Offer
 from crawler.frontier.scope import Scope
+from crawler.frontier.updates import rupinfo_of
 from crawler.loops.robots import RobotsKeeper
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.sitemaps import Kind as SitemapKind
@@ -28,6 +29,12 @@ def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Of
     rules = robots.rules(news.site, news.copy)
     urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
     return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MOST_NAMED])
+
+
+def rupinfo_to_ask_for(news: RobotsNews, scope: Scope) -> tuple[Offer, ...]:
+    """The /rupinfo.txt of a site whose robots.txt was just read; none while robots.txt is unsettled."""
+    settled = news.copy.action in (RobotsAction.PARSE, RobotsAction.FREE)
+    return (rupinfo_of(news.site, scope),) if settled else ()
 
 
 def request_for(url: str) -> Request:

@@ -31,7 +31,7 @@ from crawler.rup.subscription import (
     usual_latency,
 )
 from crawler.rup.units import Span
-from crawler.store.rup import RupStore
+from crawler.store.rup import SubscriptionStore
 from crawler.url import split
 
 
@@ -72,7 +72,7 @@ class Subscriber:
 
     def __init__(
         self,
-        store: RupStore,
+        store: SubscriptionStore,
         hints: Hints,
         envoy: Envoy,
         clock: Clock,
@@ -104,7 +104,9 @@ class Subscriber:
                 f"the site's operator. `crawler rup unregister {site}` forgets it here, and then you can register again"
             )
         if before is not None and not before.given_up:
-            raise UsageError(f"registered with {site} already, for {before.server.email}; `crawler rup modify` changes that")
+            raise UsageError(
+                f"registered with {site} already, for {before.server.email}; `crawler rup modify` changes that"
+            )
         offered = await self.info(site)
         info, latency = offered.info, wishes.latency or usual_latency(offered.info)
         refusal = may_register(
@@ -118,7 +120,14 @@ class Subscriber:
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
         server = Server(
-            site, info.cgi, "", email, latency, self._clock.now(), units=info.latencies, max_query_span=info.max_query_span
+            site,
+            info.cgi,
+            "",
+            email,
+            latency,
+            self._clock.now(),
+            units=info.latencies,
+            max_query_span=info.max_query_span,
         )
         wanted = Subscription(server, replace(wishes, latency=latency))
         try:
@@ -129,7 +138,7 @@ class Subscriber:
             raise
 
     async def _register(self, wanted: Subscription) -> Subscription:
-        """Send Register, once. Noted before, with an empty key, so that an answer which never comes is not forgotten."""
+        """Send Register, once. Noted before, with an empty key: one that is never answered must not be forgotten."""
         await self._keep(wanted)
         server, asked_at = wanted.server, self._clock.now()
         try:
@@ -181,7 +190,9 @@ class Subscriber:
         known = await self._store.offered(site)
         offered = known if known is not None else await self.info(site)
         asked = GetIndex(span)
-        refusal = may_register(offered.info, offered.url, elsewhere=self._cgi_elsewhere) or span_fits(asked, offered.info)
+        refusal = may_register(offered.info, offered.url, elsewhere=self._cgi_elsewhere) or span_fits(
+            asked, offered.info
+        )
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
         report = index_of(read_report(await ask(self._envoy, offered.info.cgi, asked), base=f"{site}/"), site)
@@ -222,9 +233,7 @@ class Subscriber:
 
     async def catch_up(self, site: str | None = None) -> None:
         """Ask the servers that have to be asked, of one site or all: for a gap, for silence, for what was lost."""
-        means = Means(
-            self._envoy, self._clock, self._tell, self._register, self._keep, self._heed, self._whole_site
-        )
+        means = Means(self._envoy, self._clock, self._tell, self._register, self._keep, self._heed, self._whole_site)
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
                 await Inquiry(subscription, means).run()

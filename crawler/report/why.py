@@ -75,7 +75,7 @@ async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[s
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
-    wanted_itself = known.get("seed", False) or known.get("kind") == Kind.SITEMAP
+    wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
     return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 
@@ -188,6 +188,8 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     ]
     if known["kind"] == Kind.SITEMAP:
         rows.append(("kind", "a sitemap: what it lists is taken up like links"))
+    elif known["kind"] == Kind.RUP:
+        rows.append(("kind", "asked for to learn whether the site offers updates"))
     if known["lastmod"] is not None:
         rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
     if known.get("target"):

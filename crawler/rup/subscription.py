@@ -1,7 +1,7 @@
 """What a robot keeps of its dealings with servers beside :class:`crawler.rup.robot.Server`, and of the mails it reads.
 
-Pure, as all here. A registration is noted before it is asked for, with an empty key: a Register that is not answered may
-have registered us all the same, and asking twice could make two registrations.
+Pure, as all here. A registration is noted before it is asked for, with an empty key: a Register that is not answered
+may have registered us all the same, and asking twice could make two registrations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Subscription:
     """A registration: the server, what we asked to be told, and what is still to be done about it."""
 
     server: Server
-    wishes: Wishes = Wishes()
+    wishes: Wishes = field(default_factory=Wishes)
     question: str = ""  # why the server is to be asked at once
     lost: str = ""  # why what changed is to be recovered, whatever the server's number says
     given_up: str = ""

@@ -18,7 +18,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
-from crawler.store.rup import RupStore
+from crawler.store.rup import SubscriptionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +153,15 @@ class Store(Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
 
     @property
-    def rup(self) -> RupStore:
+    def rup(self) -> SubscriptionStore:
         """The part that is about the Remote Update Protocol."""
         ...
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
-        """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on."""
+        """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on.
+
+        One whose settings name an ``errand`` is no crawl: :meth:`last_settings` passes it over.
+        """
         ...
 
     async def recover(self, now: float) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from crawler.rup.subscription import MailRow, Offered, Subscription
 
 
-class RupStore(Protocol):
+class SubscriptionStore(Protocol):
     """Raises :class:`crawler.errors.StoreError` where the store fails. Each method that writes is one transaction."""
 
     async def offered(self, site: str) -> Offered | None: ...

@@ -85,7 +85,8 @@ class SqliteStore:
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
         await self.recover(now)
         async with self._writing():
-            await self._db.execute("DELETE FROM unsettled")
+            if "errand" not in settings:
+                await self._db.execute("DELETE FROM unsettled")
             await self._revisits.sweep()
             longer = await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
             if longer.rowcount > 0:

@@ -86,7 +86,7 @@ class Revisits:
             return None if per_day is None else allowance(paid.get(site, 0.0), per_day, now)
 
         choice = Choice(left(_ALL_SITES, settings.per_day), lambda site: left(site, settings.per_site))
-        terms = (now, visited_before + settings.min_interval_s, hinted_only)
+        terms = (now, visited_before + settings.min_interval_s, hinted_only, now - settings.max_interval_s)
         async with self._db.execute(self._sql["due_revisits"], terms) as cursor:
             while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
                 for number, changes, watched_s, tempo, checked_at, hinted, tried, right in rows:
@@ -170,6 +170,12 @@ class Revisits:
             offers = {url: (Offer(url, _HINTED_DEPTH, refusal(url, _HINTED_DEPTH)), None) for url in fresh}
             admitted = {url: offer for url, offer in offers.items() if offer[0].refusal is None}
             new, touched = len(admitted), (await self._offers.take(admitted, None))[1]
+        told = [known[hint.url] for hint in latest if hint.url in known and hint.kind is not HintKind.GONE]
+        failed = [row[0] for row in await every(self._db, self._sql["failed_for_good"], (json.dumps(told),))]
+        await self._db.executemany(self._sql["requeue"], [(n,) for n in failed])
+        await self._db.executemany(self._sql["enqueue"], [(n,) for n in failed])
+        touched |= await self._offers.groups(failed)
+        new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)
         return Heeded(moved, new, len(latest) - moved - new), touched
 

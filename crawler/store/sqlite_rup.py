@@ -1,4 +1,4 @@
-"""The Remote Update Protocol's part of the SQLite store; see :class:`crawler.store.rup.RupStore`."""
+"""The Remote Update Protocol's part of the SQLite store; see :class:`crawler.store.rup.SubscriptionStore`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from crawler.store.connection import every, one, reading
 _MAILS_KEPT = 100_000
 _OFFER = "url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span"
 _SERVER = (
-    "site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest, good_until, heard_at,"
-    " quiet, refused, exclude, include_only, question, lost, given_up, silent_at"
+    "site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest, good_until,"
+    " heard_at, quiet, refused, exclude, include_only, question, lost, given_up, silent_at"
 )
 
 
@@ -40,8 +40,9 @@ class SqliteRup:
             row = await one(self._db, f"SELECT {_OFFER} FROM rup_offer WHERE site = ?", (site,))
         if row is None:
             return None
-        url, found_at, cgi, authentifier, *lists, span = row
-        return Offered(url, found_at, RupInfo(cgi, authentifier, *map(_tuple, lists), _span(span)))
+        url, found_at, cgi, authentifier, units, exclude, include_only, span = row
+        info = RupInfo(cgi, authentifier, _tuple(units), _tuple(exclude), _tuple(include_only), _span(span))
+        return Offered(url, found_at, info)
 
     async def put_offered(self, offered: Offered) -> None:
         async with self._writing():

@@ -19,6 +19,7 @@ from crawler.store.connection import every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 from crawler.store.sqlite_revisits import Revisits, seen_from
+from crawler.store.sqlite_rup import write_offer
 
 _UNLIMITED = 1 << 62
 
@@ -86,6 +87,9 @@ class TurnTaker:
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
             await self._write_pages(pages, numbers)
+        for outcome in outcomes:
+            if outcome.offered is not None:
+                await write_offer(self._db, outcome.offered)
         touched |= await self._catch_up(outcomes, max_depth)
         return touched
 

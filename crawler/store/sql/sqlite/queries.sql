@@ -241,7 +241,7 @@ UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = ?) WHER
 
 -- name: queued_from
 -- Queued URLs after a number: (last number, how many).
-SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind = 'sitemap' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.id > ? AND u.state = 'queued' ORDER BY u.id LIMIT ?;
 
 -- name: visit_group
@@ -259,7 +259,8 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
   (SELECT count(*) FROM page), (SELECT count(*) FROM link), (SELECT count(*) FROM request), (SELECT count(*) FROM site);
 
 -- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1;
+SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run
+WHERE id <> ? AND json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: take_up_pages
 -- Pages that are not up for revisits yet: (first, tempo of STATIC, tempo of DYNAMIC, least pause). The usual tempo is 1.
@@ -279,11 +280,17 @@ SELECT id, ?5 + ?1 * tempo, ?5 + ?4, ?5, tempo, 'its first revisit' FROM (
 WHERE id NOT IN (SELECT url_id FROM revisit);
 
 -- name: due_revisits
--- What is due, and may be visited by a run that visits nothing twice: (now, not_before at most, only what hints name).
+-- What is due, and may be visited by a run that visits nothing twice: (now, not_before at most, only what hints name,
+-- checked at before which all is due). A site that reports its changes is not polled meanwhile, but for what was visited
+-- before it began to, or could not be reached since.
 SELECT r.url_id, r.changes, r.watched_s, r.tempo, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
 FROM revisit r JOIN url u ON u.id = r.url_id
 LEFT JOIN hint_record h ON h.site_id = r.url_id >> 39 AND h.source = r.hint
-WHERE r.due_at <= ?1 AND r.not_before < ?2 AND u.state <> 'queued' AND (r.hint IS NOT NULL OR NOT ?3);
+LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
+  WHERE t.silent_at > ?1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = r.url_id >> 39
+WHERE r.due_at <= ?1 AND r.not_before < ?2 AND u.state <> 'queued' AND (r.hint IS NOT NULL OR NOT ?3)
+  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < max(told.registered_at, ?4)
+    OR (r.failures AND u.state <> 'failed'));
 
 -- name: note_states
 -- What these URLs were before they are queued again: (JSON list of URL numbers).
@@ -323,6 +330,11 @@ UPDATE revisit SET hint = ?1, hinted_at = ?2,
   due_at = CASE WHEN ?3 THEN min(due_at, max(?4, not_before)) ELSE due_at END,
   why = CASE WHEN ?3 AND due_at > max(?4, not_before) THEN 'told of by ' || ?1 ELSE why END
 WHERE url_id = ?5 AND checked_at < ?2 AND (hinted_at IS NULL OR hinted_at < ?2);
+
+-- name: failed_for_good
+-- Of these URLs, those that never were a page: a hint may know better by now.
+SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'failed'
+  AND id NOT IN (SELECT url_id FROM revisit);
 
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(?));
