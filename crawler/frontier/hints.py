@@ -24,6 +24,11 @@ class HintKind(StrEnum):
     GONE = "gone"
 
 
+#: Sources that were asked to tell: every word of theirs is looked into, however often it was idle. Else whoever forges
+#: their mail could talk us out of heeding them.
+ASKED_FOR = frozenset({"rup", "rup, all of the site"})
+
+
 class Hint(NamedTuple):
     """The canonical ``url`` is so since ``at`` (epoch seconds), says ``source``: ``sitemap``, ``feed``, ``rup`` …"""
 

@@ -16,7 +16,7 @@ from crawler.rup.wire import shown
 
 _ANSWER_BYTES = 64 * 1024
 _NO_POST = (405, 501)
-_NEVER_SENT = (FailureKind.DNS, FailureKind.CONNECT, FailureKind.TLS, FailureKind.ADDRESS)
+_NEVER_SENT = (FailureKind.DNS, FailureKind.TLS, FailureKind.ADDRESS)  # a connection may break after it, too
 
 
 class NotOffered(CrawlerError):

@@ -57,9 +57,10 @@ class Maildir:
             if isinstance(error, PermissionError):
                 raise
             return None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return None
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None
             octets = file.read(MAX_MAIL_BYTES + 1)
         return Letter(name, octets if len(octets) <= MAX_MAIL_BYTES else None)
 

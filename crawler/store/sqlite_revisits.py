@@ -9,7 +9,7 @@ from typing import Any
 import aiosqlite
 
 from crawler.frontier.decide import Outcome
-from crawler.frontier.hints import Heeded, Hint, HintKind, usable
+from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, usable
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
     BACK,
@@ -187,7 +187,9 @@ class Revisits:
         }
         moved = 0
         for number, hint in hints:
-            counts = records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0)) >= 0.5
+            counts = (
+                hint.source in ASKED_FOR or records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0)) >= 0.5
+            )
             cursor = await self._db.execute(self._sql["take_hint"], (hint.source, hint.at, counts, now, number))
             moved += counts and cursor.rowcount > 0
         return moved
