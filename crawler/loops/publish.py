@@ -69,7 +69,8 @@ class Publisher:
         self._p = parts
         self._asked = asyncio.Event()
         self._posted = asyncio.Event()
-        self._trouble = ""
+        self._trouble = ""  # what the mail server last said, so that it is told once
+        self._away = False  # the mail server could not be reached when last tried
 
     async def run(self) -> None:
         """Scan, report and send for ever. Raises :class:`StoreError` where the store fails."""
@@ -204,29 +205,33 @@ class Publisher:
         """Send what is due in the outbox; when something will be due again."""
         p = self._p
         while mails := await p.store.due_mails(p.clock.now(), _MAILS_AT_ONCE):
-            for at, mail in enumerate(mails):
+            late: set[str] = set()  # addresses whose next mail has to wait for this one
+            for mail in mails:
+                if mail.email in late:
+                    continue
                 outcome = await p.mailer.send(p.sender, mail.email, mail.mail)
-                if isinstance(outcome, Later) and not outcome.reached:
-                    await self._postpone(mails[at:], outcome)
-                    break
                 await self._settle(mail, outcome)
-            else:
-                continue
-            break
+                if self._away:
+                    break
+                if isinstance(outcome, Later):
+                    late.add(mail.email)
         await p.mailer.close()
         next_at = await p.store.next_try_at()
         return inf if next_at is None else next_at
 
     async def _settle(self, mail: Waiting, outcome: Outcome) -> None:
-        store, note = self._p.store, self._p.note
+        store, note, was_away = self._p.store, self._p.note, self._away
+        self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:
             case Sent():
                 async with store.turn():
                     await store.sent(mail)
+                    if was_away:
+                        await store.hasten(self._p.clock.now())
                 note(f"report {mail.sequence_number} sent to {mail.email}")
                 self._trouble = ""
             case Later():
-                await self._postpone([mail], outcome)
+                await self._postpone(mail, outcome)
             case Refused(why):
                 note(f"report {mail.sequence_number} to {mail.email} was refused: {why}")
                 await self._give_up(mail)
@@ -242,21 +247,22 @@ class Publisher:
                 await store.remove(mail.email)
                 self._p.note(f"{mail.email} takes no mail: forgotten")
 
-    async def _postpone(self, mails: Sequence[Waiting], outcome: Later) -> None:
+    async def _postpone(self, mail: Waiting, outcome: Later) -> None:
         """Try again after a pause that grows; give up what has been tried for too long."""
-        now = self._p.clock.now()
-        pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mails[0].tries, 30), MAX_PAUSE_S)
+        store, now = self._p.store, self._p.clock.now()
+        if now - mail.made_at >= GIVE_UP_S:
+            self._p.note(f"report {mail.sequence_number} to {mail.email} is given up: {outcome.why}")
+            await self._give_up(mail)
+            return
+        pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
+        async with store.turn():
+            await store.postpone(mail, now + pause_s)
+            if not outcome.reached:
+                await store.postpone_due(now, now + pause_s)
         if outcome.why != self._trouble:
             self._trouble = outcome.why
-            waiting = await self._p.store.waiting()
+            waiting = await store.waiting()
             self._p.note(f"mail server: {outcome.why}; {waiting:,} reports wait, tried again in {pause_s:g} s")
-        old = [mail for mail in mails if now - mail.made_at >= GIVE_UP_S]
-        async with self._p.store.turn():
-            await self._p.store.postpone(mails, now + pause_s)
-            if not outcome.reached:
-                await self._p.store.postpone_due(now, now + pause_s)
-        for mail in old:
-            await self._give_up(mail)
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:

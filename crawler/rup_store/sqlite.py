@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -203,14 +203,26 @@ class RupStore:
         )
 
     async def due_mails(self, now: float, most: int) -> list[Waiting]:
-        """In the order in which they were made."""
-        columns = "id, email, sequence_number, mail, made_at, tries"
-        rows = await self._rows(f"SELECT {columns} FROM outbox WHERE next_try_at <= ? ORDER BY id LIMIT ?", now, most)
+        """In the order in which they were made; none to an address for which an earlier one has to wait."""
+        rows = await self._rows(
+            "SELECT id, email, sequence_number, mail, made_at, tries FROM outbox WHERE next_try_at <= ? AND NOT EXISTS"
+            " (SELECT 1 FROM outbox e WHERE e.email = outbox.email AND e.id < outbox.id AND e.next_try_at > ?)"
+            " ORDER BY id LIMIT ?",
+            now, now, most,
+        )  # fmt: skip
         return [Waiting(*row) for row in rows]
 
     async def next_try_at(self) -> float | None:
-        [[at]] = await self._rows("SELECT min(next_try_at) FROM outbox")
+        """When a mail is due that need not wait for an earlier one to its address."""
+        [[at]] = await self._rows(
+            "SELECT min(next_try_at) FROM outbox WHERE NOT EXISTS"
+            " (SELECT 1 FROM outbox e WHERE e.email = outbox.email AND e.id < outbox.id)"
+        )
         return None if at is None else float(at)
+
+    async def hasten(self, now: float) -> None:
+        """Let all that waits be tried at once: the mail server is back."""
+        await self._db.execute("UPDATE outbox SET next_try_at = ? WHERE next_try_at > ?", (now, now))
 
     async def waiting(self) -> int:
         [[count]] = await self._rows("SELECT count(*) FROM outbox")
@@ -227,10 +239,8 @@ class RupStore:
         rows = await self._rows("SELECT refusals FROM registration WHERE email = ?", mail.email)
         return rows[0][0] if rows else 0
 
-    async def postpone(self, mails: Iterable[Waiting], until: float) -> None:
-        await self._db.executemany(
-            "UPDATE outbox SET tries = tries + 1, next_try_at = ? WHERE id = ?", ((until, mail.id) for mail in mails)
-        )
+    async def postpone(self, mail: Waiting, until: float) -> None:
+        await self._db.execute("UPDATE outbox SET tries = tries + 1, next_try_at = ? WHERE id = ?", (until, mail.id))
 
     async def postpone_due(self, now: float, until: float) -> None:
         """Leave alone until a time all that is due: the mail server is not there."""

@@ -84,51 +84,49 @@ def scan(tree: Tree, known: Mapping[str, FileState], *, now: float, previous_at:
     return found
 
 
-def _files(tree: Tree, unread: list[str]) -> Iterator[tuple[str, Path]]:
-    """The files of the tree with the paths of their URLs. Paths of folders that cannot be read go to ``unread``."""
-    folders = [(tree.root, tree.prefix)]
+def _files(tree: Tree, unread: list[str]) -> Iterator[tuple[str, str]]:
+    """The files of the tree after the paths of their URLs. Paths of folders that cannot be read go to ``unread``."""
+    root, skip = str(tree.root), frozenset(map(str, tree.skip))
+    folders = [(root, tree.prefix)]
     while folders:
         folder, prefix = folders.pop()
         try:
             with os.scandir(folder) as entries:
                 listed = list(entries)
-        except FileNotFoundError:
-            if folder == tree.root:
+        except OSError as error:
+            if folder == root:
                 raise
-            continue
-        except OSError:
-            if folder == tree.root:
-                raise
-            unread.append(prefix)
+            if not isinstance(error, FileNotFoundError):
+                unread.append(prefix)
             continue
         for entry in listed:
             if entry.name.startswith("."):
                 continue
             path = prefix + quote_from_bytes(os.fsencode(entry.name), safe=_SAFE)
             if entry.is_dir(follow_symlinks=False):
-                folders.append((folder / entry.name, path + "/"))
-            elif len(path) < MAX_URL_CHARS // 2 and _belongs(tree, folder / entry.name, entry):
-                yield path, folder / entry.name
+                folders.append((entry.path, path + "/"))
+            elif len(path) < MAX_URL_CHARS // 2 and entry.path not in skip and _belongs(tree, entry):
+                yield path, entry.path
 
 
-def _belongs(tree: Tree, file: Path, entry: os.DirEntry[str]) -> bool:
-    if entry.is_symlink():
-        try:
-            target = file.resolve(strict=True)
-        except (OSError, RuntimeError):
-            return False
-        return target.is_file() and target.is_relative_to(tree.root)
-    return entry.is_file(follow_symlinks=False) and file not in tree.skip
+def _belongs(tree: Tree, entry: os.DirEntry[str]) -> bool:
+    if not entry.is_symlink():
+        return entry.is_file(follow_symlinks=False)
+    try:
+        target = Path(entry.path).resolve(strict=True)
+    except (OSError, RuntimeError):
+        return False
+    return target.is_file() and target.is_relative_to(tree.root)
 
 
-def _state(file: Path, old: FileState | None, now: float) -> FileState | None:
+def _state(file: str, old: FileState | None, now: float) -> FileState | None:
     """The state of a file, whose content is read only where its times or size differ; ``None`` for what is no file."""
-    status = file.stat()
+    status = os.stat(file)
     if not stat.S_ISREG(status.st_mode):
         return None
     if old is not None and old[:3] == (status.st_mtime_ns, status.st_ctime_ns, status.st_size):
         return old
-    with file.open("rb") as opened:
+    with open(file, "rb") as opened:
         status = os.fstat(opened.fileno())
         digest = hashlib.sha256()
         while chunk := opened.read(_CHUNK):
@@ -137,10 +135,10 @@ def _state(file: Path, old: FileState | None, now: float) -> FileState | None:
     return FileState(status.st_mtime_ns if settled else 0, status.st_ctime_ns, status.st_size, digest.digest())
 
 
-def _when(file: Path, previous_at: float, now: float) -> float:
+def _when(file: str, previous_at: float, now: float) -> float:
     """When a file was changed: its own time where that can be true, else now."""
     try:
-        modified = file.stat().st_mtime
+        modified = os.stat(file).st_mtime
     except OSError:
         return now
     return modified if previous_at < modified <= now else now
