@@ -27,6 +27,7 @@ from crawler.rup.robot import (
     on_unreachable,
     recover,
     recovered,
+    silent_at,
 )
 from crawler.rup.subscription import Subscription, index_of
 
@@ -106,10 +107,13 @@ class Inquiry:
             return self._unreached(NoAnswer(f"{server.cgi}: the answer has no SequenceNumber"))
         self._number = number
         if self._subscription.lost:
-            return recover(server, self._subscription.lost, now=self._asked_at)
+            return Reindex(self._subscription.lost)
         after, following = on_number(server, number, now=self._asked_at)
         if isinstance(following, Wait):
             self._tell(f"nothing was lost: {number} reports, as known")
+            if self._subscription.question:  # it was not for its silence that it was asked
+                after = replace(after, quiet=server.quiet)
+                following = Wait(silent_at(after))
             return self._follow(after, following)
         return following  # the state stays as it is until what was lost is recovered
 
@@ -136,7 +140,7 @@ class Inquiry:
         return Wait(0.0)
 
     async def _register_again(self, why: str) -> Next:
-        """With the same wishes. Its numbers begin anew, and what it did not tell us meanwhile is to be recovered."""
+        """With the same wishes. Its numbers begin anew, and what it did not tell us it may not know itself."""
         self._tell(f"{why}: registering again")
         known = self._subscription
         fresh = replace(self._server, key="", sequence_number=0, digest="", refused=0)
@@ -153,7 +157,7 @@ class Inquiry:
                 return self._unreached(failure)
             return self._follow(*on_refused(known.server, now=self._means.clock.now()))
         self._number, self._asked_at = 0, self._server.heard_at
-        return recover(self._server, why, now=self._asked_at)
+        return Reindex(f"{why}, so it may have lost its log as well")
 
     def _unreached(self, failure: NoAnswer) -> Next:
         self._tell(f"{failure}; it is asked again later")

@@ -42,7 +42,7 @@ class Subscription:
     server: Server
     wishes: Wishes = field(default_factory=Wishes)
     question: str = ""  # why the server is to be asked at once
-    lost: str = ""  # why what changed is to be recovered, whatever the server's number says
+    lost: str = ""  # why the whole site is to be looked at again, whatever the server's number says
     given_up: str = ""
 
     @property
@@ -106,6 +106,8 @@ class _Reader:
             why = heard.why if isinstance(heard, Ignored) else ""
             return MailRow(digest, None if before is None else site, number, why[:200], refused=len(report.changes))
         question = heard.next.why if isinstance(heard.next, AskNumber) else before.question
+        if before.server.sequence_number == 0 < heard.server.sequence_number:
+            question = question or "its first report came, and some servers wait to hear that their mail arrives"
         self.known[site] = replace(before, server=heard.server, question=question)
         self.changed.add(site)
         self.hints += heard.hints

@@ -30,7 +30,7 @@ CREATE TABLE rup_server (                -- a server that we are registered with
   exclude TEXT NOT NULL,                 -- JSON: the patterns registered
   include_only TEXT NOT NULL,
   question TEXT NOT NULL,                -- why the server is to be asked at once, '' if it is not
-  lost TEXT NOT NULL,                    -- why what changed is to be recovered whatever the server's number says
+  lost TEXT NOT NULL,                    -- why the whole site is to be looked at again
   given_up TEXT NOT NULL,                -- why no reports are expected any more
   silent_at REAL NOT NULL                -- until then no news is that nothing changed
 ) WITHOUT ROWID;
