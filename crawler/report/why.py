@@ -65,6 +65,13 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
 
 async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
     """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
+    scope = await scope_of(store, settings, known["at"])
+    wanted_itself = known.get("seed", False) or known.get("kind") == Kind.SITEMAP
+    return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
+
+
+async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
+    """The scope of a run by its ``settings``, over the seeds of the store."""
     said = settings.get("scope", {})
     last = ScopeSettings(
         ScopeMode(said.get("mode", ScopeMode.DOMAIN)),
@@ -73,12 +80,11 @@ async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[s
         said.get("max_depth"),
     )
     traps = TrapSettings(**settings.get("traps", {"enabled": False}))
-    scope = Scope(last, await store.seeds(), traps=traps, now=known["at"])
+    scope = Scope(last, await store.seeds(), traps=traps, now=now)
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
-    wanted_itself = known.get("seed", False) or known.get("kind") == Kind.SITEMAP
-    return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
+    return scope
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
