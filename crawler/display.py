@@ -79,9 +79,11 @@ class Watch:
         if seen.rate > 0.05 and seen.queued:
             longest_s = max((wait.until - now for wait in seen.waiting), default=0.0)
             rest = f", at least {duration(max(seen.queued / seen.rate, longest_s))} to go"
+        again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
-                (f"{ends[State.FETCHED]:,} pages", "bold green"), f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}"
+                (f"{ends[State.FETCHED]:,} pages", "bold green"),
+                f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
             ),
             Text.assemble(
                 f"{ends[State.REDIRECTED]:,} redirected, {ends[State.EXCLUDED]:,} excluded, ",
@@ -153,6 +155,7 @@ def summary(crawl: Crawl, counts: Counts, ended_by: str, db: str, now: float) ->
             "pages": progress.ends[State.FETCHED],
             "requests": progress.requests,
             "bytes": progress.wire_bytes,
+            "revisits": {found.value: n for found, n in progress.revisits.items()},
             "troubles": dict(progress.troubles),
         },
     }
@@ -170,6 +173,8 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
             f"in {duration(result['seconds'])} ({rate:,.1f} pages/s)",
         ),
     ]
+    if run["revisits"]:
+        rows.append(("Revisits", ", ".join(f"{n:,} {found}" for found, n in run["revisits"].items())))
     if run["troubles"]:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""

@@ -41,7 +41,7 @@ def same_sitemap(queued_seen: Seen | None, result: Fetched) -> bool:
 
 
 def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None, settings: RevisitSettings) -> Outcome:
-    """How a revisit ends, from its ``outcome`` as if it were a first visit. These, and retries to come, stay as they are.
+    """How a revisit ends, from its ``outcome`` as if it were a first one. These, and retries to come, stay as they are.
 
     ``facts`` are the page's, or of a 304 those of its headers.
     """

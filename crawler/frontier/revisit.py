@@ -6,11 +6,12 @@ times and a last change whose date is known: X visits found a change; T is the t
 visit that found a change the time since that change. Where ``Last-Modified`` does not date it, it was half-way between
 the two visits. Their estimate, X/T less its bias, says nothing of a page never seen to change. So X and T are taken
 together with a Gamma prior, which is conjugate to that likelihood: λ is distributed as Γ(X + a, T + b), and on average
-(X + a)/(T + b). With a = ½ most pages hardly ever change and some all the time; b is such that a page of which nothing
-is known is due after ``first_s``. Older visits fade, for a page's habits change.
+(X + a)/(T + b). With a = ½ most pages hardly ever change and some all the time; b, with which T begins, is such that a
+page of which nothing is known is due after ``first_s``. Older visits fade, and b with them, for a page's habits change.
 
-**When it is due.** When it is as likely as not to have changed. The chance that a page has changed within t is
-1 − ((T + b)/(T + b + t))^(X + a).
+**When it is due.** When one in three such pages has changed: the chance that it has within t is
+1 − (T/(T + t))^(X + a). At one in two, changes are missed that a budget could have found; at one
+in four, a fifth more requests find a fiftieth more changes.
 
 **What a budget is spent on.** The page most likely to have changed goes first. With known rates that visits pages in
 proportion to their rates, which finds the most changes: of n visits in a unit of time, n(1 − e^(−λ/n)) find one, and
@@ -31,13 +32,15 @@ from typing import NamedTuple
 from crawler.model import State
 
 DAY_S = 86_400.0
+DUE_CHANCE = 1 / 3  # of having changed, at which a page is due
 
 #: How long a page that says STATIC, DYNAMIC (``docs/protocols.md``, section 3) or nothing is given at first, in
 #: ``first_s``; sitemaps and feeds, which bring the news of others, count as DYNAMIC, redirects as STATIC.
 TEMPO = {"STATIC": 4.0, None: 1.0, "DYNAMIC": 1 / 7}
 
 _SHAPE = 0.5  # a
-_KEPT = 0.95  # of X and T at each visit: the last twenty count
+_KEPT = 0.9  # of X and T at each visit: the last ten count
+_LEAST_S = 1.0  # that T may come to
 _STAMPED_S = 60.0  # a Last-Modified this near to the answer is that of a page made for it
 
 
@@ -54,28 +57,33 @@ class RevisitSettings:
 
 
 class Habits(NamedTuple):
-    """What visits have told of a page's changes: X, T, and how long one of its kind is given at first."""
+    """What visits have told of a page's changes: X and T, in T what is expected of a page like it."""
 
-    changes: float = 0.0
-    watched_s: float = 0.0
-    tempo: float = 1.0
+    changes: float
+    watched_s: float
 
-    def rate_per_s(self, first_s: float) -> float:
+    @property
+    def rate_per_s(self) -> float:
         """How often it changes, as far as is known."""
-        return (self.changes + _SHAPE) / (self.watched_s + self._prior_s(first_s))
+        return (self.changes + _SHAPE) / self.watched_s
 
-    def chance(self, since_s: float, first_s: float) -> float:
+    def chance(self, since_s: float) -> float:
         """How likely it is to have changed ``since_s`` seconds after it was seen, from 0 to 1."""
-        known_s = self.watched_s + self._prior_s(first_s)
-        return 1.0 - math.pow(known_s / (known_s + max(0.0, since_s)), self.changes + _SHAPE)
+        return 1.0 - math.pow(self.watched_s / (self.watched_s + max(0.0, since_s)), self.changes + _SHAPE)
 
-    def even_chance_s(self, first_s: float) -> float:
-        """After how long it is as likely as not to have changed."""
-        known_s = self.watched_s + self._prior_s(first_s)
-        return known_s * (math.exp2(1.0 / (self.changes + _SHAPE)) - 1.0)
+    def due_s(self) -> float:
+        """After how long the chance that it has changed is :data:`DUE_CHANCE`."""
+        return self.watched_s * _odds(self.changes + _SHAPE)
 
-    def _prior_s(self, first_s: float) -> float:
-        return self.tempo * first_s / (math.exp2(1.0 / _SHAPE) - 1.0)
+
+def expected(first_s: float, tempo: float = 1.0) -> Habits:
+    """The habits of a page that was seen once: it is due after ``tempo`` times ``first_s``."""
+    return Habits(0.0, tempo * first_s / _odds(_SHAPE))
+
+
+def _odds(shape: float) -> float:
+    """How much longer than it has been watched a page is left alone, if it changed so often meanwhile."""
+    return math.pow(1.0 - DUE_CHANCE, -1.0 / shape) - 1.0
 
 
 def learn(habits: Habits, interval_s: float, *, changed: bool, unchanged_s: float | None = None) -> Habits:
@@ -84,7 +92,7 @@ def learn(habits: Habits, interval_s: float, *, changed: bool, unchanged_s: floa
     if changed:
         dated = unchanged_s is not None and _STAMPED_S <= unchanged_s <= interval_s
         watched_s = unchanged_s if dated and unchanged_s is not None else interval_s / 2
-    return Habits(habits.changes * _KEPT + changed, habits.watched_s * _KEPT + watched_s, habits.tempo)
+    return Habits(habits.changes * _KEPT + changed, max(_LEAST_S, habits.watched_s * _KEPT + watched_s))
 
 
 class NextVisit(NamedTuple):
@@ -104,7 +112,7 @@ def next_visit(
     use in an earlier visit. The pause doubles with each of ``failures`` visits in a row that found no page.
     """
     least_s, most_s = settings.min_interval_s, max(settings.min_interval_s, settings.max_interval_s)
-    pause_s, why = habits.even_chance_s(settings.first_s), "as likely as not to have changed by then"
+    pause_s, why = habits.due_s(), "one in three such pages has changed by then"
     if failures:
         pause_s, why = pause_s * 2.0 ** min(failures, 30), f"visits in a row that found no page: {failures}"
     if fresh_s is not None and fresh_s > pause_s:
@@ -178,7 +186,7 @@ class Again:
 def hint_trust(tried: int, changed: int) -> float:
     """How likely a hint is right, by the record of its source at its site: two of three, before there is one.
 
-    Hints of a source below one half, which no longer beat a coin, bring nothing forward.
+    Hints of a source below :data:`DUE_CHANCE` bring nothing forward.
     """
     return (changed + 2) / (tried + 3)
 

@@ -143,7 +143,7 @@ class Crawl:
         return None
 
     async def _queue_due(self) -> bool:
-        """With --revisit: queue what is due, if this run has not visited it, so that runs end; whether there was any."""
+        """With --revisit: queue what is due and this run has not visited, so that it ends; whether there was any."""
         revisit, now = self._manners.revisit, self._clock.now()
         return revisit.enabled and bool(
             await self._store.queue_due(revisit, now, self.progress.started_at, self._pages_per_site())

@@ -13,6 +13,7 @@ from rich.text import Text
 from crawler.clock import iso, local_hhmm
 from crawler.model import State
 from crawler.report.layout import Fact, counted, duration, facts
+from crawler.report.revisits import count_revisits, told
 from crawler.store.interface import Counts, Store, Waiting
 
 _SITES_SHOWN = 20
@@ -31,6 +32,7 @@ class Status:
     excluded_for: list[tuple[str, int]]
     failed_for: list[tuple[str, int]]
     waiting: list[Waiting]
+    revisits: Mapping[str, Any]
 
 
 async def look(store: Store, now: float) -> Status:
@@ -52,6 +54,7 @@ async def look(store: Store, now: float) -> Status:
         excluded_for=await _reasons(store, State.EXCLUDED),
         failed_for=await _reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
+        revisits=await count_revisits(store, now),
     )
 
 
@@ -84,6 +87,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
         "waiting": [asdict(wait) for wait in status.waiting],
+        "revisits": dict(status.revisits),
         "last_run": run,
     }
 
@@ -96,6 +100,7 @@ def render(status: Status, console: Console) -> None:
         ("URLs", states),
         ("Store", f"{counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests"),
     ]
+    rows += told(status.revisits, status.at)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run)))
         if status.last_run["worst_lag_s"] is not None:

@@ -13,6 +13,7 @@ from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, usable
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
     BACK,
+    DUE_CHANCE,
     TEMPO,
     Again,
     Choice,
@@ -21,6 +22,7 @@ from crawler.frontier.revisit import (
     RevisitSettings,
     Seen,
     allowance,
+    expected,
     hint_trust,
     pay,
 )
@@ -37,15 +39,13 @@ def seen_from(row: list[Any] | None) -> Seen | None:
     """What ``claimed_sites`` tells of a URL that was visited before."""
     if row is None:
         return None
-    state, reason, checked_at, changes, watched_s, tempo, failures, hint, version, status, etag, last_modified = row[
-        :12
-    ]
-    content, text, noindex, nofollow, asks_whole = row[12:]
+    state, reason, checked_at, changes, watched_s, failures, hint, version, status, etag, last_modified = row[:11]
+    content, text, noindex, nofollow, asks_whole = row[11:]
     return Seen(
         state=State(state or State.FETCHED),
         reason=reason or "",
         checked_at=checked_at,
-        habits=Habits(changes, watched_s, tempo),
+        habits=Habits(changes, watched_s),
         failures=failures,
         hint=hint,
         version=version,
@@ -72,7 +72,8 @@ class Revisits:
 
     async def take_up(self, settings: RevisitSettings, now: float) -> None:
         """Put what was visited without ``--revisit`` on the list."""
-        terms = (settings.first_s, TEMPO["STATIC"], TEMPO["DYNAMIC"], settings.min_interval_s)
+        first = (settings.first_s, expected(settings.first_s).watched_s)
+        terms = (*first, TEMPO["STATIC"], TEMPO["DYNAMIC"], settings.min_interval_s)
         await self._db.execute(self._sql["take_up_pages"], terms)
         await self._db.execute(self._sql["take_up_others"], (*terms, now))
 
@@ -89,8 +90,8 @@ class Revisits:
         terms = (now, visited_before + settings.min_interval_s, hinted_only, now - settings.max_interval_s)
         async with self._db.execute(self._sql["due_revisits"], terms) as cursor:
             while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for number, changes, watched_s, tempo, checked_at, hinted, tried, right in rows:
-                    chance = Habits(changes, watched_s, tempo).chance(now - checked_at, settings.first_s)
+                for number, changes, watched_s, checked_at, hinted, tried, right in rows:
+                    chance = Habits(changes, watched_s).chance(now - checked_at)
                     if hinted:
                         chance = max(chance, hint_trust(tried or 0, right or 0))
                     choice.offer(number >> HASH_BITS, number, chance)
@@ -144,8 +145,6 @@ class Revisits:
         closed = [(o.queued.id,) for o in changed if o.page is not None and not o.page.facts.index]
         await self._db.executemany(self._sql["bodies_of"], closed)
         await self._db.executemany(self._sql["blank_versions"], closed)
-        tempo = [(TEMPO.get(o.page.facts.document_state, 1.0), o.queued.id) for o in changed if o.page is not None]
-        await self._db.executemany(self._sql["tempo_of_page"], tempo)
 
     async def sweep(self) -> None:
         """Delete the bodies that nothing names any more since their page said NOINDEX."""
@@ -187,9 +186,8 @@ class Revisits:
         }
         moved = 0
         for number, hint in hints:
-            counts = (
-                hint.source in ASKED_FOR or records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0)) >= 0.5
-            )
+            trust = records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0))
+            counts = hint.source in ASKED_FOR or trust >= DUE_CHANCE
             cursor = await self._db.execute(self._sql["take_hint"], (hint.source, hint.at, counts, now, number))
             moved += counts and cursor.rowcount > 0
         return moved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,16 +55,19 @@ def statuses(web: SimulatedWeb, path: str = "/p") -> list[int]:
 
 
 def revisited(
-    db_path: Path, shelf: Shelf, *changes: Page | None, options: Options = AGAIN, days: float = 2
+    db_path: Path, shelf: Shelf, *changes: Page | None, options: Options = AGAIN, days: float = 2, growing: float = 1
 ) -> list[int]:
-    """Crawl the shelf; then, for each change, make it, let days pass and crawl again. The statuses of /p in order."""
+    """Crawl the shelf; then, for each change, make it, let days pass and crawl again. The statuses of /p in order.
+
+    ``growing`` is how many times as many days pass each time as before.
+    """
 
     async def main(clock: VirtualClock) -> list[int]:
         web = SimulatedWeb(clock, {"a.test": shelf.site()})
         await crawl(clock, db_path, web, [SEED], options)
-        for change in changes:
+        for number, change in enumerate(changes):
             shelf.put(change)
-            await clock.sleep(days * DAY_S)
+            await clock.sleep(days * growing**number * DAY_S)
             await crawl(clock, db_path, web, (), options)
         return statuses(web)
 
@@ -105,7 +107,7 @@ def test_without_revisit_nothing_is_asked_for_twice(db_path: Path) -> None:
 
 def test_what_holds_gets_a_304_and_no_new_body(db_path: Path) -> None:
     page = tagged("<title>T</title><p>one")
-    assert revisited(db_path, Shelf(p=page), page, page, days=6) == [200, 304, 304]
+    assert revisited(db_path, Shelf(p=page), page, page, growing=5) == [200, 304, 304]
     assert state(db_path) == ("fetched", "200, unchanged (304)")
     ((version, title, seen_for),) = look(
         db_path, f"SELECT version, title, last_seen_at - fetched_at FROM pages WHERE url = '{PAGE}'"
@@ -127,8 +129,8 @@ def test_a_changed_page_makes_a_version_and_both_are_kept(db_path: Path) -> None
     assert revisited(db_path, shelf, changed, changed) == [200, 200, 304]
     versions = look(
         db_path,
-        f"SELECT version, title, text_sha256 NOTNULL, last_seen_at > fetched_at FROM page_versions WHERE url = '{PAGE}' "
-        "ORDER BY version",
+        "SELECT version, title, text_sha256 NOTNULL, last_seen_at > fetched_at FROM page_versions"
+        f" WHERE url = '{PAGE}' ORDER BY version",
     )
     assert versions == [(1, "A", 1, 0), (2, "B", 1, 1)]
     assert look(db_path, f"SELECT title, version FROM pages WHERE url = '{PAGE}'") == [("B", 2)]
@@ -202,7 +204,7 @@ def test_a_page_that_turns_noindex_loses_every_text_that_was_kept_of_it(db_path:
 
 def test_a_header_of_a_304_is_heard(db_path: Path) -> None:
     open_, closed = tagged("<title>A</title>one"), tagged("<title>A</title>one", '"1"', ("X-Robots-Tag", "noindex"))
-    assert revisited(db_path, Shelf(p=open_), closed, closed, days=6) == [200, 304, 200, 304]
+    assert revisited(db_path, Shelf(p=open_), closed, closed, growing=5) == [200, 304, 200, 304]
     assert look(db_path, f"SELECT title, noindex FROM pages WHERE url = '{PAGE}'") == [(None, 1)]
     assert body(db_path) is None
 
@@ -299,8 +301,8 @@ def test_a_crash_at_any_time_loses_no_revisit(db_path: Path) -> None:
         left = await rows(db_path, "SELECT * FROM urls WHERE state <> 'fetched'")
         pauses = await rows(
             db_path,
-            "SELECT min(started_at - before) FROM (SELECT started_at, lag(finished_at) OVER (ORDER BY started_at) AS before"
-            " FROM requests)",
+            "SELECT min(started_at - before) FROM"
+            " (SELECT started_at, lag(finished_at) OVER (ORDER BY started_at) AS before FROM requests)",
         )
         return versions, left, pauses
 

@@ -26,12 +26,11 @@ CREATE TABLE body_to_drop (body_id INTEGER PRIMARY KEY);  -- of pages that turne
 
 CREATE TABLE revisit (                   -- a URL that has been visited, once a run with --revisit has taken it up
   url_id INTEGER PRIMARY KEY,
-  due_at REAL NOT NULL,                  -- when it is as likely as not to have changed, or a hint says that it has
+  due_at REAL NOT NULL,                  -- when one in three such pages has changed, or a hint says that it has
   not_before REAL NOT NULL,              -- no hint brings it forward of this
   checked_at REAL NOT NULL,              -- the last visit that could tell what it is like
   changes REAL NOT NULL DEFAULT 0,       -- X and T of frontier/revisit.py, faded
-  watched_s REAL NOT NULL DEFAULT 0,
-  tempo REAL NOT NULL DEFAULT 1,         -- how long a page of its kind is given at first, in revisit.first
+  watched_s REAL NOT NULL,
   failures INTEGER NOT NULL DEFAULT 0,   -- visits in a row that found no page
   hint TEXT,                             -- who says that it changed since, at hinted_at
   hinted_at REAL,

@@ -155,7 +155,7 @@ SELECT crawl_delay_s FROM site WHERE name = ?;
 -- site that has its pages, only those to be visited again: (now, URLs per site, JSON list of groups, pages per site)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
-      CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s, v.tempo,
+      CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
         v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
         coalesce(v.last_modified, p.last_modified),
         lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))), lower(hex(p.text_sha256)),
@@ -263,27 +263,28 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FR
 WHERE id <> ? AND json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: take_up_pages
--- Pages that are not up for revisits yet: (first, tempo of STATIC, tempo of DYNAMIC, least pause). The usual tempo is 1.
-INSERT INTO revisit (url_id, due_at, not_before, checked_at, tempo, why)
-SELECT url_id, fetched_at + ?1 * tempo, fetched_at + ?4, fetched_at, tempo, 'its first revisit' FROM (
+-- Pages that are not up for revisits yet: (revisit.first, T of a page that is due after it, tempo of STATIC, tempo of
+-- DYNAMIC, least pause). The usual tempo is 1.
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT url_id, fetched_at + ?1 * tempo, fetched_at + ?5, fetched_at, ?2 * tempo, 'its first revisit' FROM (
   SELECT p.url_id, p.fetched_at,
-    CASE p.document_state WHEN 'STATIC' THEN ?2 WHEN 'DYNAMIC' THEN ?3 ELSE 1.0 END AS tempo
+    CASE p.document_state WHEN 'STATIC' THEN ?3 WHEN 'DYNAMIC' THEN ?4 ELSE 1.0 END AS tempo
   FROM page p LEFT JOIN revisit r ON r.url_id = p.url_id JOIN url u ON u.id = p.url_id
   WHERE r.url_id IS NULL AND u.state <> 'queued');
 
 -- name: take_up_others
 -- Redirects, and sitemaps that were there: as take_up_pages, with the time now in place of when they were visited.
-INSERT INTO revisit (url_id, due_at, not_before, checked_at, tempo, why)
-SELECT id, ?5 + ?1 * tempo, ?5 + ?4, ?5, tempo, 'its first revisit' FROM (
-  SELECT id, ?2 AS tempo FROM url WHERE state = 'redirected' AND kind = 'page'
-  UNION ALL SELECT id, ?3 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected'))
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT id, ?6 + ?1 * tempo, ?6 + ?5, ?6, ?2 * tempo, 'its first revisit' FROM (
+  SELECT id, ?3 AS tempo FROM url WHERE state = 'redirected' AND kind = 'page'
+  UNION ALL SELECT id, ?4 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected'))
 WHERE id NOT IN (SELECT url_id FROM revisit);
 
 -- name: due_revisits
 -- What is due, and may be visited by a run that visits nothing twice: (now, not_before at most, only what hints name,
 -- checked at before which all is due). A site that reports its changes is not polled meanwhile, but for what was visited
 -- before it began to, or could not be reached since.
-SELECT r.url_id, r.changes, r.watched_s, r.tempo, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
+SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
 FROM revisit r JOIN url u ON u.id = r.url_id
 LEFT JOIN hint_record h ON h.site_id = r.url_id >> 39 AND h.source = r.hint
 LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
@@ -339,9 +340,6 @@ SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'fai
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(?));
 
--- name: tempo_of_page
-UPDATE revisit SET tempo = ? WHERE url_id = ?;
-
 -- name: back_to
 -- A revisit changed nothing: (state, reason, id). What it leads to stays.
 UPDATE url SET state = ?, reason = ?, attempts = 0, due_at = 0 WHERE id = ?;
@@ -385,7 +383,3 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
 SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = ?1
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = ?1 AND ?2 IS NOT NULL) v
 JOIN body b ON b.id = v.body_id WHERE ?2 IS NULL OR v.version = ?2;
-
--- name: revisit_counts
--- How many URLs are up for revisits, are due, and when the next is: (now).
-SELECT count(*), count(*) FILTER (WHERE due_at <= ?1), min(due_at) FROM revisit;
