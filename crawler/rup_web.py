@@ -84,10 +84,10 @@ async def serve(server: RupServer, host: str, port: int, note: Callable[[str], N
     async with _service(server, SystemClock(), note) as service:
         app = web.Application()
         _add_routes(app, lambda: service)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, host, port, shutdown_timeout=5)
+            site = web.TCPSite(runner, host, port)
             try:
                 await site.start()
             except OSError as error:

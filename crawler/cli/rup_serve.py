@@ -64,10 +64,11 @@ def serve(
         from crawler.rup_web import RupServer
         from crawler.rup_web import serve as serve_rup
     except ModuleNotFoundError as error:
-        if error.name not in ("re2", "aiosmtplib"):
+        package = {"re2": "google-re2", "aiosmtplib": "aiosmtplib"}.get(error.name or "")
+        if package is None:
             raise
         raise UsageError(
-            f"`crawler rup serve` needs {error.name}, which is not installed: pip install 'polite-crawler[updates]'"
+            f"`crawler rup serve` needs {package}, which is not installed: pip install 'polite-crawler[updates]'"
         ) from None
     server = RupServer(
         root=root,

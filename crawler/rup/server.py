@@ -170,7 +170,7 @@ def decide(
             line = answers.sequence_number_line(max(0, found.sequence_number - known.unsent))
             return _page("Sequence number", line), None if found.confirmed else Put(confirmed, found.email)
         case ModifyPreferences():
-            return _modify(asked, confirmed, known, offer, check_pattern)
+            return _modify(asked, confirmed, known, offer, now, check_pattern)
 
 
 def _register(
@@ -213,6 +213,7 @@ def _modify(
     found: Registration,
     known: Known,
     offer: Offer,
+    now: float,
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
     """What is not named stays; of the two lists, naming one takes the place of the other."""
@@ -232,7 +233,8 @@ def _modify(
     if asked.new_email is not None and asked.new_email != found.email:
         if known.other is not None:
             return refuse(400, "the new RobotEmail is registered already"), None
-        changed = replace(changed, email=asked.new_email, confirmed=False, reported_at=None)  # nobody answered there
+        # Nobody has answered there: it is as if registered now, so that moving about makes no more mail than staying.
+        changed = replace(changed, email=asked.new_email, registered_at=now, confirmed=False, reported_at=None)
     return _page("Preferences modified", "Modified"), Put(changed, found.email)
 
 

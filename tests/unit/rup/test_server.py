@@ -164,7 +164,8 @@ def test_modified_preferences_keep_what_is_not_named() -> None:
 def test_a_robot_moves_to_another_address_where_it_must_answer_anew() -> None:
     robot = replace(ROBOT, confirmed=True, reported_at=3000.0)
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), Known(robot))
-    assert effect == Put(replace(robot, email="new@b.example", confirmed=False, reported_at=None), "r@b.example")
+    moved = replace(robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None)
+    assert effect == Put(moved, "r@b.example")
     answer, effect = ask(ModifyPreferences("KEY", "r@b.example", "x@b.example"), Known(robot, other=ROBOT))
     assert (answer.status, effect) == (400, None)
 
