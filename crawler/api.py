@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from crawler.seeds import read_seeds, require_good
 
 if TYPE_CHECKING:
     from crawler.export import Tally
+    from crawler.loops.subscribe import Subscriber
     from crawler.rank.ranking import Ranked
     from crawler.search.index import Built
     from crawler.search.results import Found
@@ -146,6 +148,16 @@ class OpenCrawl:
         async with existing_store(self._settings, read_only=False) as store:
             ranked: Ranked = await ranking.rank(store)
             return ranked
+
+    def rup(
+        self, site: str | None = None, tell: Callable[[str], None] = lambda note: None
+    ) -> AbstractAsyncContextManager[Subscriber]:
+        """Updates by the Remote Update Protocol: enter it for the :class:`~crawler.loops.subscribe.Subscriber`, whose
+        methods are those of ``crawler rup``. ``site`` (scheme, host, port) is whom it is about; ``tell`` gets a
+        sentence on everything of note. Not while :meth:`run` is under way."""
+        from crawler.rup_robot import robot
+
+        return robot(self._settings, site, tell, make=True)
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""

@@ -66,7 +66,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
 async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
     """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
     scope = await scope_of(store, settings, known["at"])
-    wanted_itself = known.get("seed", False) or known.get("kind") == Kind.SITEMAP
+    wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
     return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawler.config import KEYS, Settings, apply, read_file, settings_from
+from crawler.config import KEYS, Settings, apply, read_file, recorded, settings_from
 from crawler.errors import ConfigError
 from crawler.frontier.scope import ScopeMode
 

@@ -45,6 +45,7 @@ def test_the_password_comes_from_the_environment_or_from_a_file(tmp_path: Path) 
     assert read_password({"CRAWLER_IMAP_PASSWORD": "s e"}) == "s e"
     (tmp_path / "secret").write_text("from file\n")
     assert read_password({"CRAWLER_IMAP_PASSWORD_FILE": str(tmp_path / "secret")}) == "from file"
-    for environment in ({}, {"CRAWLER_IMAP_PASSWORD": "a\r\nb"}, {"CRAWLER_IMAP_PASSWORD_FILE": str(tmp_path / "none")}):
+    missing = {"CRAWLER_IMAP_PASSWORD_FILE": str(tmp_path / "none")}
+    for environment in ({}, {"CRAWLER_IMAP_PASSWORD": "a\r\nb"}, missing):
         with pytest.raises(UsageError, match="PASSWORD"):
             read_password(environment)
