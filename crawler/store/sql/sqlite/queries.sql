@@ -131,7 +131,8 @@ UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM jso
 UPDATE politeness_group SET ready_at = (
   SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?
     THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
-    ELSE (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.again ORDER BY f.due_at LIMIT 1) END)))
+    ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_again WHERE f.site_id = s.id AND f.again
+      ORDER BY f.due_at LIMIT 1) END)))
   FROM site s WHERE s.group_id = politeness_group.id)
 WHERE id IN (SELECT value FROM json_each(?));
 
@@ -162,7 +163,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)) FROM
     (SELECT url_id FROM (SELECT url_id FROM frontier
        WHERE site_id = s.id AND due_at <= ?1 AND s.fetched < ?4 ORDER BY due_at, depth, url_id LIMIT ?2)
-     UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier
+     UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier INDEXED BY frontier_again
        WHERE site_id = s.id AND due_at <= ?1 AND again AND s.fetched >= ?4 ORDER BY due_at LIMIT ?2)) q
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
@@ -268,14 +269,14 @@ INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT url_id, fetched_at + ?1 * tempo, fetched_at + ?5, fetched_at, ?2 * tempo, 'its first revisit' FROM (
   SELECT p.url_id, p.fetched_at,
     CASE p.document_state WHEN 'STATIC' THEN ?3 WHEN 'DYNAMIC' THEN ?4 ELSE 1.0 END AS tempo
-  FROM page p LEFT JOIN revisit r ON r.url_id = p.url_id JOIN url u ON u.id = p.url_id
-  WHERE r.url_id IS NULL AND u.state <> 'queued');
+  FROM page p WHERE p.url_id NOT IN (SELECT url_id FROM revisit));
 
 -- name: take_up_others
 -- Redirects, and sitemaps that were there: as take_up_pages, with the time now in place of when they were visited.
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT id, ?6 + ?1 * tempo, ?6 + ?5, ?6, ?2 * tempo, 'its first revisit' FROM (
-  SELECT id, ?3 AS tempo FROM url WHERE state = 'redirected' AND kind = 'page'
+  SELECT id, ?3 AS tempo FROM url  -- by the index url_out
+  WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
   UNION ALL SELECT id, ?4 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected'))
 WHERE id NOT IN (SELECT url_id FROM revisit);
 
