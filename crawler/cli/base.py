@@ -36,6 +36,7 @@ _MODULES = {
     "rank": "rank",
     "report": "report",
     "hint": "hint",
+    "sample": "sample",
 }
 
 
