@@ -37,6 +37,7 @@ _MODULES = {
     "report": "report",
     "rup": "rup",
     "hint": "hint",
+    "sample": "sample",
 }
 
 

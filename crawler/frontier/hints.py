@@ -6,7 +6,7 @@ through scope, robots.txt and pace like any other. Nothing is removed on its wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -14,6 +14,10 @@ from crawler.frontier.offers import Offer
 from crawler.model import Kind
 
 _FUTURE_S = 86_400.0  # a date further ahead than clocks and time zones go wrong says nothing
+
+
+#: Why the scope leaves a URL of that depth out, or ``None``.
+Refusal = Callable[[str, int], str | None]
 
 
 class HintKind(StrEnum):

@@ -8,12 +8,12 @@ group until it is released, and a crash releases it with its pause still to be k
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from crawler.frontier.decide import Outcome, Queued
-from crawler.frontier.hints import Heeded, Hint
+from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
@@ -77,6 +77,7 @@ class Limits:
     pages_per_site: int | None = None
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
+    below_depth: int | None = None  # URLs as deep as this or deeper are held back
 
 
 @dataclass(slots=True)
@@ -147,6 +148,25 @@ class Counts:
 PageRank = tuple[int, int, float, int, int]
 #: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
 SiteRank = tuple[int, float, int, int, int]
+
+
+#: A row of ``sample``: URL number, stratum, walk, probability.
+SampleRow = tuple[int, str, int | None, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDraw:
+    """How a sample was drawn; see the table ``sample_draw``. ``drawn_at`` in seconds since the epoch."""
+
+    method: str
+    per: str
+    size: int
+    seed: int
+    drawn_at: float
+    frame: int
+    cut_sites: int
+    follows: bool
+    stands: bool = True
 
 
 class Store(Protocol):
@@ -227,21 +247,17 @@ class Store(Protocol):
         self,
         settings: RevisitSettings,
         now: float,
-        visited_before: float,
+        since: float,
         pages_per_site: int | None,
         *,
         hinted_only: bool = False,
     ) -> int:
-        """Put into the frontier, as far as the budget goes, what is due for a revisit and was not visited since
-        ``visited_before``; how many. ``hinted_only``: no more than what hints name."""
+        """Put into the frontier, as far as the budget goes, what is due for a revisit and was not visited ``since``
+        then; how many. ``hinted_only``: no more than what hints name."""
         ...
 
     async def take_hints(
-        self,
-        hints: Iterable[Hint],
-        settings: RevisitSettings,
-        now: float,
-        refusal: Callable[[str, int], str | None],
+        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
     ) -> Heeded:
         """Bring forward the visits of URLs that are known, take up those that are not: ``refusal(url, depth)`` is the
         scope's. Nothing is queued for a revisit yet: :meth:`queue_due` does that, within the budget."""
@@ -283,6 +299,24 @@ class Store(Protocol):
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
         """Put new ranks in the place of the old, whole or not at all."""
+        ...
+
+    async def sample_draw(self) -> SampleDraw | None:
+        """How the sample in the store was drawn."""
+        ...
+
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+    ) -> None:
+        """Put a sample in the place of the old, whole or not at all.
+
+        Of the URLs queued as deep as ``held_from`` or deeper, those not drawn are excluded; the others are held back
+        no longer.
+        """
+        ...
+
+    async def reopen_sample(self) -> None:
+        """The sample in the store does not stand any more: it is to be drawn anew."""
         ...
 
     async def find(self, url: str) -> int | None:

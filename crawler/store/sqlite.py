@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from crawler.about import VERSION
 from crawler.errors import StoreError, StoreInUse, UsageError
-from crawler.frontier.hints import Heeded, Hint
+from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
 from crawler.frontier.revisit import RevisitSettings
@@ -31,7 +32,7 @@ from crawler.store.connection import (
     require_usable,
     transaction,
 )
-from crawler.store.interface import Counts, PageRank, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
@@ -218,23 +219,19 @@ class SqliteStore:
         self,
         settings: RevisitSettings,
         now: float,
-        visited_before: float,
+        since: float,
         pages_per_site: int | None,
         *,
         hinted_only: bool = False,
     ) -> int:
         async with self._writing():
             await self._revisits.take_up(settings, now)
-            numbers = await self._revisits.queue_due(settings, now, visited_before, hinted_only=hinted_only)
+            numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
             await self._turns.refresh(await self._offers.groups(numbers), pages_per_site)
         return len(numbers)
 
     async def take_hints(
-        self,
-        hints: Iterable[Hint],
-        settings: RevisitSettings,
-        now: float,
-        refusal: Callable[[str, int], str | None],
+        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
     ) -> Heeded:
         async with self._writing():
             await self._revisits.take_up(settings, now)
@@ -307,6 +304,31 @@ class SqliteStore:
             await self._db.execute("DELETE FROM site_rank")
             await self._db.executemany("INSERT INTO rank VALUES (?, ?, ?, ?, ?)", pages)
             await self._db.executemany("INSERT INTO site_rank VALUES (?, ?, ?, ?, ?)", sites)
+
+    async def sample_draw(self) -> SampleDraw | None:
+        row = await self._one("SELECT * FROM sample_draw")
+        if row is None:
+            return None
+        method, per, size, seed, drawn_at, frame, cut_sites, follows, stands = row
+        return SampleDraw(method, per, size, seed, drawn_at, frame, cut_sites, bool(follows), bool(stands))
+
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+    ) -> None:
+        async with self._writing():
+            await self._db.execute("DELETE FROM sample_draw")
+            await self._db.execute("DELETE FROM sample")
+            await self._db.execute("INSERT INTO sample_draw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(draw))
+            await self._db.executemany(self._sql["insert_sample"], rows)
+            if held_from is not None:
+                await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
+                await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
+                self._offers.forget()
+            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+
+    async def reopen_sample(self) -> None:
+        async with self._writing():
+            await self._db.execute("UPDATE sample_draw SET stands = 0")
 
     async def find(self, url: str) -> int | None:
         """The number of a known URL."""

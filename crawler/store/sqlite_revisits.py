@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import aiosqlite
 
 from crawler.frontier.decide import Outcome
-from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, usable
+from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, usable
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
     BACK,
@@ -77,17 +77,15 @@ class Revisits:
         await self._db.execute(self._sql["take_up_pages"], terms)
         await self._db.execute(self._sql["take_up_others"], (*terms, now))
 
-    async def queue_due(
-        self, settings: RevisitSettings, now: float, visited_before: float, *, hinted_only: bool
-    ) -> list[int]:
-        """Queue what is due and was not visited since ``visited_before``, as far as the budget goes; the numbers."""
+    async def queue_due(self, settings: RevisitSettings, now: float, since: float, *, hinted_only: bool) -> list[int]:
+        """Queue what is due and was not visited ``since`` then, as far as the budget goes; the numbers."""
         paid = dict(await every(self._db, self._sql["budgets"]))
 
         def left(site: int, per_day: int | None) -> int | None:
             return None if per_day is None else allowance(paid.get(site, 0.0), per_day, now)
 
         choice = Choice(left(_ALL_SITES, settings.per_day), lambda site: left(site, settings.per_site))
-        terms = (now, visited_before + settings.min_interval_s, hinted_only, now - settings.max_interval_s)
+        terms = (now, since + settings.min_interval_s, hinted_only, now - settings.max_interval_s)
         async with self._db.execute(self._sql["due_revisits"], terms) as cursor:
             while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
                 for number, changes, watched_s, checked_at, hinted, tried, right in rows:
@@ -155,7 +153,7 @@ class Revisits:
     # --- hints --------------------------------------------------------------------------------
 
     async def take_hints(
-        self, hints: Iterable[Hint], now: float, refusal: Callable[[str, int], str | None] | None = None
+        self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None
     ) -> tuple[Heeded, set[int]]:
         """Bring visits forward, and, where ``refusal`` says what the scope leaves out, take up URLs that are new.
 
@@ -169,7 +167,8 @@ class Revisits:
             offers = {url: (Offer(url, _HINTED_DEPTH, refusal(url, _HINTED_DEPTH)), None) for url in fresh}
             admitted = {url: offer for url, offer in offers.items() if offer[0].refusal is None}
             new, touched = len(admitted), (await self._offers.take(admitted, None))[1]
-        told = [known[hint.url] for hint in latest if hint.url in known and hint.kind is not HintKind.GONE]
+        asked = [hint for hint in latest if hint.source in ASKED_FOR and hint.kind is not HintKind.GONE]
+        told = [known[hint.url] for hint in asked if hint.url in known]
         failed = [row[0] for row in await every(self._db, self._sql["failed_for_good"], (json.dumps(told),))]
         await self._db.executemany(self._sql["requeue"], [(n,) for n in failed])
         await self._db.executemany(self._sql["enqueue"], [(n,) for n in failed])

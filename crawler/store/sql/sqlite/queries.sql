@@ -126,14 +126,15 @@ UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for =
 UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: refresh_ready
--- When the earliest URL of each named group may be fetched: (pages allowed per site, JSON list of groups). A site that
--- has its pages is only visited again.
+-- When the earliest URL of each named group may be fetched that is not held back: (pages allowed per site, JSON list of
+-- groups, depth from which URLs are held back). A site that has its pages is only visited again.
 UPDATE politeness_group SET ready_at = (
-  SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?
-    THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
-    ELSE (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.again ORDER BY f.due_at LIMIT 1) END)))
+  SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?1
+    THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.depth < ?3 ORDER BY f.due_at LIMIT 1)
+    ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_again WHERE f.site_id = s.id AND f.again
+      ORDER BY f.due_at LIMIT 1) END)))
   FROM site s WHERE s.group_id = politeness_group.id)
-WHERE id IN (SELECT value FROM json_each(?));
+WHERE id IN (SELECT value FROM json_each(?2));
 
 -- name: groups_with_work
 SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
@@ -152,7 +153,8 @@ SELECT crawl_delay_s FROM site WHERE name = ?;
 
 -- name: claimed_sites
 -- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first; of a
--- site that has its pages, only those to be visited again: (now, URLs per site, JSON list of groups, pages per site)
+-- site that has its pages, only those to be visited again: (now, URLs per site, JSON list of groups, pages per site,
+-- depth from which URLs are held back)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
       CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
@@ -161,8 +163,9 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))), lower(hex(p.text_sha256)),
         p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)) FROM
     (SELECT url_id FROM (SELECT url_id FROM frontier
-       WHERE site_id = s.id AND due_at <= ?1 AND s.fetched < ?4 ORDER BY due_at, depth, url_id LIMIT ?2)
-     UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier
+       WHERE site_id = s.id AND due_at <= ?1 AND s.fetched < ?4 AND depth < ?5
+       ORDER BY due_at, depth, url_id LIMIT ?2)
+     UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier INDEXED BY frontier_again
        WHERE site_id = s.id AND due_at <= ?1 AND again AND s.fetched >= ?4 ORDER BY due_at LIMIT ?2)) q
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
@@ -269,14 +272,14 @@ INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT url_id, fetched_at + ?1 * tempo, fetched_at + ?5, fetched_at, ?2 * tempo, 'its first revisit' FROM (
   SELECT p.url_id, p.fetched_at,
     CASE p.document_state WHEN 'STATIC' THEN ?3 WHEN 'DYNAMIC' THEN ?4 ELSE 1.0 END AS tempo
-  FROM page p LEFT JOIN revisit r ON r.url_id = p.url_id JOIN url u ON u.id = p.url_id
-  WHERE r.url_id IS NULL AND u.state <> 'queued');
+  FROM page p WHERE p.url_id NOT IN (SELECT url_id FROM revisit));
 
 -- name: take_up_others
 -- Redirects, and sitemaps that were there: as take_up_pages, with the time now in place of when they were visited.
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT id, ?6 + ?1 * tempo, ?6 + ?5, ?6, ?2 * tempo, 'its first revisit' FROM (
-  SELECT id, ?3 AS tempo FROM url WHERE state = 'redirected' AND kind = 'page'
+  SELECT id, ?3 AS tempo FROM url  -- by the index url_out
+  WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
   UNION ALL SELECT id, ?4 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected'))
 WHERE id NOT IN (SELECT url_id FROM revisit);
 
@@ -383,3 +386,15 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
 SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = ?1
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = ?1 AND ?2 IS NOT NULL) v
 JOIN body b ON b.id = v.body_id WHERE ?2 IS NULL OR v.version = ?2;
+
+-- name: insert_sample
+INSERT INTO sample (url_id, stratum, walk, probability) VALUES (?, ?, ?, ?);
+
+-- name: exclude_not_drawn
+-- Of the pages that were held back, those that are not in the sample: (depth from which they were).
+UPDATE url SET state = 'excluded', reason = 'sample: not drawn'
+WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= ?)
+  AND id NOT IN (SELECT url_id FROM sample);
+
+-- name: dequeue_not_drawn
+DELETE FROM frontier WHERE depth >= ? AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
