@@ -36,6 +36,7 @@ _MODULES = {
     "rank": "rank",
     "report": "report",
     "rup": "rup",
+    "sample": "sample",
 }
 
 

@@ -23,6 +23,7 @@ from crawler.frontier.decide import (
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
+from crawler.loops.frame import Frame
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
@@ -50,7 +51,8 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed."""
+    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed; ``frame`` is
+    closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class Crawl:
         manners: Manners,
         scope: Scope,
         on_pages: OnPages | None = None,
+        frame: Frame | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -67,6 +70,7 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
+        self._frame = frame
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
@@ -143,7 +147,10 @@ class Crawl:
         self.progress.idle_for = None
         return None
 
-    async def _nothing_left(self) -> str:
+    async def _nothing_left(self) -> str | None:
+        if self._frame is not None and not self._frame.is_closed:
+            await self._frame.close()
+            return None
         queued = await self._store.queued_count()
         if queued == 0:
             return "nothing is left in the frontier"
@@ -189,6 +196,7 @@ class Crawl:
             horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
+            below_depth=None if self._frame is None else self._frame.held_from,
         )
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         result = await self._store.turn(turn)
@@ -283,7 +291,7 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps:
+        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
