@@ -102,6 +102,7 @@ class Inquiry:
                 self._number = server.sequence_number
                 return recover(server, str(failure), now=self._asked_at)
             return self._unreached(failure)
+        self._subscription = replace(self._subscription, unreached="")
         number = answers.read_sequence_number(answer)
         if number is None:
             return self._unreached(NoAnswer(f"{server.cgi}: the answer has no SequenceNumber"))
@@ -161,6 +162,7 @@ class Inquiry:
 
     def _unreached(self, failure: NoAnswer) -> Next:
         self._tell(f"{failure}; it is asked again later")
+        self._subscription = replace(self._subscription, unreached=str(failure)[:200])
         return self._follow(*on_unreachable(self._server, now=self._means.clock.now()))
 
     def _follow(self, server: Server, following: Next) -> Next:

@@ -44,6 +44,7 @@ class Subscription:
     question: str = ""  # why the server is to be asked at once
     lost: str = ""  # why the whole site is to be looked at again, whatever the server's number says
     given_up: str = ""
+    unreached: str = ""  # why the server's last answer did not come
 
     @property
     def is_unclear(self) -> bool:
@@ -52,8 +53,9 @@ class Subscription:
 
     @property
     def silent_at(self) -> float:
-        """Until when no news is that nothing changed, in seconds since the epoch; 0 where no reports are expected."""
-        return 0.0 if self.is_unclear or self.given_up else silent_at(self.server)
+        """Until when no news is that nothing changed, in seconds since the epoch; 0 where that cannot be relied on."""
+        in_doubt = self.is_unclear or self.given_up or self.unreached or self.question or self.lost
+        return 0.0 if in_doubt else silent_at(self.server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class _Reader:
         question = heard.next.why if isinstance(heard.next, AskNumber) else before.question
         if before.server.sequence_number == 0 < heard.server.sequence_number:
             question = question or "its first report came, and some servers wait to hear that their mail arrives"
-        self.known[site] = replace(before, server=heard.server, question=question)
+        unreached = before.unreached if heard.server == before.server else ""
+        self.known[site] = replace(before, server=heard.server, question=question, unreached=unreached)
         self.changed.add(site)
         self.hints += heard.hints
         return MailRow(digest, site, number, TAKEN, len(heard.hints), heard.refused + report.skipped)

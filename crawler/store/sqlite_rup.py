@@ -21,7 +21,7 @@ _MAILS_KEPT = 100_000
 _OFFER = "url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span"
 _SERVER = (
     "site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest, good_until,"
-    " heard_at, quiet, refused, exclude, include_only, question, lost, given_up, silent_at"
+    " heard_at, quiet, refused, exclude, include_only, question, lost, given_up, unreached, silent_at"
 )
 
 
@@ -55,7 +55,7 @@ class SqliteRup:
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
         async with self._writing():
             await self._db.executemany(
-                f"INSERT OR REPLACE INTO rup_server ({_SERVER}) VALUES ({', '.join('?' * 20)})", map(_row, changed)
+                f"INSERT OR REPLACE INTO rup_server ({_SERVER}) VALUES ({', '.join('?' * 21)})", map(_row, changed)
             )
             await self._db.executemany(
                 "INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict, changes, refused)"
@@ -91,12 +91,12 @@ async def write_offer(db: aiosqlite.Connection, offered: Offered) -> None:
 
 def _subscription(row: Sequence[Any]) -> Subscription:
     site, cgi, key, email, latency, registered_at, units, most, *numbers = row[:14]
-    exclude, include_only, question, lost, given_up, _ = row[14:]
+    exclude, include_only, question, lost, given_up, unreached, _ = row[14:]
     latency = _span(latency)
     assert latency is not None, "we wrote it"
     server = Server(site, cgi, key, email, latency, registered_at, _tuple(units), _span(most), *numbers)
     wishes = Wishes(latency, _tuple(exclude) or None, _tuple(include_only) or None)
-    return Subscription(server, wishes, question, lost, given_up)
+    return Subscription(server, wishes, question, lost, given_up, unreached)
 
 
 def _row(subscription: Subscription) -> tuple[object, ...]:
@@ -106,7 +106,8 @@ def _row(subscription: Subscription) -> tuple[object, ...]:
         json.dumps(server.units), None if server.max_query_span is None else str(server.max_query_span),
         server.sequence_number, server.digest, server.good_until, server.heard_at, server.quiet, server.refused,
         json.dumps(wishes.exclude or ()), json.dumps(wishes.include_only or ()),
-        subscription.question, subscription.lost, subscription.given_up, subscription.silent_at,
+        subscription.question, subscription.lost, subscription.given_up, subscription.unreached,
+        subscription.silent_at,
     )  # fmt: skip
 
 

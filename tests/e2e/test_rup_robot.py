@@ -76,6 +76,13 @@ class Robot:
                 connection.execute(f"UPDATE rup_server SET {column} = {column} - ? WHERE {column} > 0", (seconds,))
         connection.close()
 
+    def all_due(self) -> None:
+        """Every page would be due for a revisit."""
+        connection = sqlite3.connect(self.db)
+        with connection:
+            connection.execute("UPDATE revisit SET due_at = 0")
+        connection.close()
+
     def forms(self) -> list[str]:
         """The Actions that the server was asked for."""
         return [line.partition("Action=")[2].partition("&")[0] for line in self.server.asked if "Action=" in line]
@@ -128,6 +135,11 @@ def test_only_what_a_report_names_is_fetched_and_the_store_equals_the_tree(robot
     assert "1 reports of 3 changes" in robot.sync().out
     assert robot.revisit() == changed
     assert robot.pages() == robot.tree()
+    assert robot.revisit() == []
+    robot.all_due()
+    unseen = {"/", *(f"/p{n}.html" for n in range(3, 9))}
+    assert set(robot.revisit()) == unseen, "they may have changed between the crawl and the registration"
+    robot.all_due()
     assert robot.revisit() == [], "between reports nothing is polled"
     ((gone, title),) = robot.query("SELECT gone_at NOTNULL, title FROM pages WHERE url LIKE '%/p2.html'")
     assert (gone, title) == (1, "old /p2.html"), "the last version is kept"
@@ -361,9 +373,7 @@ def test_a_server_that_neither_knows_the_key_nor_registers_is_given_up_and_polle
     robot.later(420)
     original, robot.server.answer = (
         robot.server.answer,
-        lambda *asked: (  # type: ignore[method-assign]
-            (400, "text/html", "no") if "Action=" in asked[2] else original(*asked)
-        ),
+        lambda *asked: (400, "text/html", "no") if "Action=" in asked[2] else original(*asked),
     )
     assert "given up: the server does not know our key, nor takes a new registration" in robot.sync().err
     assert robot.forms()[1:] == ["GetSequenceNumber", "Register"]
@@ -381,16 +391,18 @@ def test_a_server_that_is_gone_is_asked_less_and_less(server: OldServer, tmp_pat
     changed = change(robot)
     original, server.answer = (
         server.answer,
-        lambda *asked: (  # type: ignore[method-assign]
-            (404, "text/html", "gone") if "Action=" in asked[2] else original(*asked)
-        ),
+        lambda *asked: (404, "text/html", "gone") if "Action=" in asked[2] else original(*asked),
     )
     for seconds, asked in ((420, 1), (420, 1), (420, 2), (900, 2), (900, 3)):
         robot.later(seconds)
         robot.sync()
         assert len(robot.forms()) == 1 + asked
-    assert robot.query("SELECT state FROM rup_servers") == [("quiet",)]
-    server.answer = original  # type: ignore[method-assign]
+    ((state,),) = robot.query("SELECT state FROM rup_servers")
+    assert state.startswith("not reached: ")
+    assert robot.revisit() == []
+    robot.all_due()
+    assert robot.revisit() == ["/", *(f"/p{n}.html" for n in range(1, 9))], "polled like any other site"
+    server.answer = original
     robot.report()
     robot.later(90000)
     robot.sync()

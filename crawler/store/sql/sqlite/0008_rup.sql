@@ -32,7 +32,8 @@ CREATE TABLE rup_server (                -- a server that we are registered with
   question TEXT NOT NULL,                -- why the server is to be asked at once, '' if it is not
   lost TEXT NOT NULL,                    -- why the whole site is to be looked at again
   given_up TEXT NOT NULL,                -- why no reports are expected any more
-  silent_at REAL NOT NULL                -- until then no news is that nothing changed
+  unreached TEXT NOT NULL,               -- why its last answer did not come
+  silent_at REAL NOT NULL                -- until then no news is that nothing changed; 0 where that is in doubt
 ) WITHOUT ROWID;
 
 CREATE TABLE rup_mail (                  -- mails read, the latest; a mail that is among them changes nothing
@@ -52,9 +53,11 @@ CREATE VIEW rup_offers AS
 
 CREATE VIEW rup_servers AS
   SELECT s.site, s.cgi, s.email, s.latency, s.exclude, s.include_only, s.registered_at, s.sequence_number,
-         nullif(s.heard_at, 0) AS heard_at, max(s.good_until, s.registered_at) AS known_until, s.silent_at,
+         nullif(s.heard_at, 0) AS heard_at, max(s.good_until, s.registered_at) AS known_until,
+         nullif(s.silent_at, 0) AS silent_at,
          CASE WHEN s.given_up <> '' THEN 'given up: ' || s.given_up
               WHEN s.key = '' THEN 'unclear: no answer to Register'
+              WHEN s.unreached <> '' THEN 'not reached: ' || s.unreached
               WHEN s.question <> '' THEN 'to be asked: ' || s.question
               WHEN s.quiet > 0 THEN 'quiet' ELSE 'reports' END AS state,
          (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict = 'taken') AS reports,
