@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import aiosqlite
+from filelock import FileLock, Timeout
 
-from crawler.errors import StoreError, StoreVersionError, UsageError
+from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.gunzip import gunzip
 
 if sys.version_info >= (3, 14):
@@ -170,3 +171,19 @@ async def one(db: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()
 async def every(db: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
     """All rows."""
     return await db.execute_fetchall(sql, parameters)
+
+
+def lock_store(path: Path) -> FileLock:
+    """The lock of the one process that may write; the system drops it when that process dies."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    lock = FileLock(f"{path}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StoreInUse(
+            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return lock

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiosqlite
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from crawler.about import VERSION
-from crawler.errors import StoreError, StoreInUse, UsageError
+from crawler.errors import StoreError
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
@@ -26,6 +26,7 @@ from crawler.store.connection import (
     decompress,
     every,
     load_queries,
+    lock_store,
     one,
     open_database,
     reading,
@@ -67,7 +68,7 @@ class SqliteStore:
         :class:`StoreInUse` where another process crawls into it."""
         require_usable(path, read_only)
         path = path.resolve()  # one store is one store, whatever links lead to it
-        lock = None if read_only else _lock(path)
+        lock = None if read_only else lock_store(path)
         try:
             db = await open_database(path, read_only=read_only)
         except BaseException:
@@ -385,19 +386,3 @@ class SqliteStore:
 
     async def _scalar(self, sql: str) -> int:
         return int((await self._one(sql))[0])
-
-
-def _lock(path: Path) -> FileLock:
-    """The lock of the one process that may write; the system drops it when that process dies."""
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise StoreInUse(
-            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
-        ) from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    return lock
