@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import crawler
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.rup.old_server import OldServer, deliver, maildir, serving
 
@@ -509,3 +511,23 @@ def test_wrong_options_are_told_in_a_sentence(
     assert complaint in ended.err
     assert ended.err.count("\n") == 1
     assert "secret" not in ended.err
+
+
+def test_imap_without_its_library_says_what_to_install(
+    server: OldServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot = Robot(server, tmp_path)
+    robot.run()
+    monkeypatch.setitem(sys.modules, "aioimaplib", None)
+    monkeypatch.delitem(sys.modules, "crawler.mail.imap", raising=False)
+    ended = robot.rup("sync", "--imap", "imaps://me@mail.example.org")
+    assert ended.code == 2
+    assert "pip install 'polite-crawler[updates]'" in ended.err
+    assert robot.rup("sync", "--maildir", robot.mail).code == 0
+
+
+async def test_updates_from_python(server: OldServer, tmp_path: Path) -> None:
+    crawl = crawler.open(tmp_path / "c.db", {"fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True})
+    async with crawl, crawl.rup(server.base) as rup:
+        offered = await rup.info(server.base)
+    assert offered.info.cgi == server.base + server.cgi
