@@ -28,8 +28,9 @@ from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
+from crawler.loops.recording import Listening, Recorder, of_document
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.model import Fetched, Kind, PageFacts, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
@@ -50,7 +51,8 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed."""
+    """One run of a crawl over a store. ``recorder`` gets every request before it is committed, ``on_pages`` every page
+    after."""
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class Crawl:
         manners: Manners,
         scope: Scope,
         on_pages: OnPages | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -67,6 +70,9 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
+        self._recorder = recorder
+        if recorder is not None:
+            fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
@@ -180,6 +186,8 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        if self._recorder is not None and pending.recorded:
+            await self._recorder.record(pending.recorded)
         now = self._clock.now()
         crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
@@ -278,6 +286,10 @@ class Crawl:
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
+    def _record(self, queued: Queued, result: Fetched, facts: PageFacts | None = None) -> None:
+        if self._recorder is not None:
+            self._news().record(of_document(queued, result, facts or self._reader.header_facts(result)))
+
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         if news.main_site is not None and may_adopt(news.site, news.main_site):
@@ -365,9 +377,13 @@ class Crawl:
         if result is None:
             return  # still queued; the next claim asks robots.txt first
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
+            self._record(queued, result)
             self._book(await sitemaps.read(queued, result, self._robots, self._scope, self._store))
             return
-        facts = await self._reader.read(result) if isinstance(result, Fetched) else None
+        facts = None
+        if isinstance(result, Fetched):
+            facts = await self._reader.read(result)
+            self._record(queued, result, facts)
         self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
 
     def _take_budget(self) -> bool:
