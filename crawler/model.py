@@ -95,7 +95,7 @@ class Answer:
     finished_at: float
     headers: Headers = ()
     wire_bytes: int = 0
-    exchange: Exchange | None = None  # where a fetcher was told to keep it
+    exchange: Exchange | None = field(default=None, kw_only=True)  # where a fetcher was told to keep it
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,7 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``recorder`` gets every request before it is committed, ``on_pages`` every page
-    after."""
+    """One run of a crawl over a store. ``recorder`` gets requests before a commit, ``on_pages`` pages after it."""
 
     def __init__(
         self,
