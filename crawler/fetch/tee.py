@@ -70,15 +70,26 @@ class TeeConnector(aiohttp.TCPConnector):
 class _Connection(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self.tape: Tape | None = None
+        self._tape: Tape | None = None
+        self._early: list[bytes] = []  # what a server sends before it is asked; the library bounds it
         self._fed_again = False  # by the library, with octets that came before
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, _Transport(transport, self)))
 
+    def sends(self, tape: Tape) -> None:
+        """The request of this tape goes out here."""
+        if self._tape is None:
+            tape.received += self._early
+        self._tape = tape
+
     def data_received(self, data: bytes) -> None:
-        if self.tape is not None and not self.tape.stopped and not self._fed_again:
-            self.tape.received.append(data)
+        if self._fed_again:
+            pass
+        elif self._tape is None:
+            self._early.append(data)
+        elif not self._tape.stopped:
+            self._tape.received.append(data)
         super().data_received(data)
 
     def _drain_tail(self) -> None:
@@ -101,8 +112,8 @@ class _Transport:
         if tape is not None:
             if not tape.sent:
                 tape.address = (self._transport.get_extra_info("peername") or ("",))[0]
+                self._connection.sends(tape)
             tape.sent.append(bytes(data))
-            self._connection.tape = tape
         self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
