@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crawler.export.warc import warc_date, warc_fields
-from crawler.model import Failed, FailureKind, NotModified, Recorded
+from crawler.model import Failed, FailureKind, NotModified, Purpose, Recorded
 
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
 _HEAD = re.compile(rb"HTTP/.*?\r?\n\r?\n", re.DOTALL)
@@ -103,12 +103,14 @@ def _answered(
         return "response", [("WARC-Truncated", "length")], exchange.response, None
     payload = Payload(_digest(body), answer.url, warc_date(answer.started_at))
     fields = [("WARC-Payload-Digest", payload.digest)]
-    before = seen(payload.digest) if body else None
+    if not body or recorded.purpose is Purpose.ROBOTS:  # what was obeyed stands there in full, each time
+        return "response", fields, exchange.response, None
+    before = seen(payload.digest)
     if before is not None:
         fields.append(("WARC-Profile", f"{_PROFILE}identical-payload-digest"))
         fields += [("WARC-Refers-To-Target-URI", before.url), ("WARC-Refers-To-Date", before.date)]
         return "revisit", fields, head, None
-    return "response", fields, exchange.response, payload if body else None
+    return "response", fields, exchange.response, payload
 
 
 def _said(recorded: Recorded) -> Fields:
