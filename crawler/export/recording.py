@@ -89,7 +89,9 @@ class WarcFolder:
         await asyncio.to_thread(self._record, batch)
 
     def _open(self) -> None:
-        self._lock = FileLock(self._folder / ".lock", timeout=0)
+        self._lock = FileLock(
+            self._folder / ".lock", timeout=0, thread_local=False
+        )  # taken and given back in any thread
         try:
             self._folder.mkdir(exist_ok=True)
             self._lock.acquire()

@@ -1,7 +1,7 @@
 """The worked examples in ``docs/examples`` are true: every block runs, in order, and shows what the page shows.
 
-In a page, ``sh`` and ``python`` blocks are run; a ``text`` block behind one is all that it prints, where ``…`` stands for
-what differs from day to day (and a line of it alone for any lines). Sites called ``NAME.example`` are served here.
+In a page, ``sh`` and ``python`` blocks are run; a ``text`` block behind one is all that it prints, where ``…`` stands
+for what differs from day to day (and a line of it alone for any lines). Sites called ``NAME.example`` are served here.
 """
 
 from __future__ import annotations
