@@ -43,7 +43,19 @@ def _page(text: str) -> Page:
     return Page(f"<title>{title}</title><h1>{title}</h1><p>" + re.sub(r"#(\w+)", r'<a href="/\1">\1</a>', body))
 
 
+def journal(articles: int, words: int) -> Site:
+    """A site of so many articles: every fifth is in French, every eighth is gone."""
+    made: dict[str, Page] = {"/": Page("<html lang=en>" + "".join(f"<a href=/{n}>{n}</a>" for n in range(articles)))}
+    for n in range(articles):
+        if n % 8:
+            language = "fr" if n % 5 == 0 else "en"
+            made[f"/{n}"] = Page(f"<html lang={language}><title>Article {n}</title><p>{'word ' * words * n}")
+    return {**made, "/robots.txt": plain("User-agent: *\nDisallow: /3\n")}
+
+
 WEB: dict[str, Site] = {
+    "weekly.example": journal(40, 20),
+    "daily.example": journal(120, 5),
     "books.example": {
         **site(
             "A Bookshop",
