@@ -171,7 +171,7 @@ class _File:
         sync_folder(path.parent)
 
     def write(self, records: Sequence[bytes]) -> None:
-        data = b"".join(zlib.compress(record, level=_LEVEL, wbits=31) for record in records)
+        data = b"".join(map(_member, records))
         left = memoryview(data)
         while left:
             left = left[self._file.write(left) :]
@@ -188,6 +188,13 @@ class _File:
     def abandon(self) -> None:
         """Leave it as it is, for the next run to mend."""
         self._file.close()
+
+
+def _member(record: bytes) -> bytes:
+    """A gzip member. A short record needs no more than a short window, which is made in a fraction of the time."""
+    window_bits, memory = (12, 5) if len(record) < 4096 else (15, 8)
+    made = zlib.compressobj(_LEVEL, zlib.DEFLATED, 16 + window_bits, memory)
+    return made.compress(record) + made.flush()
 
 
 class _Payloads:
