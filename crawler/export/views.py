@@ -37,7 +37,6 @@ _COLUMNS = {
     "links": "source:t target:t anchor:t rel:t source_id:i target_id:i",
     "links_glued": "source:t target:t anchor:t rel:t",
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
-    "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason:t draw:i url_id:i",
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
     "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason:t draw:i url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
