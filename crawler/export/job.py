@@ -94,7 +94,7 @@ def require_one_expression(condition: str) -> None:
     alone and takes one statement, so this is for clear words; it also keeps ``1) OR (1`` from meaning something.
     """
     if not condition.strip():
-        raise UsageError("--where: holds no condition; leave it out to export all")
+        raise UsageError(f"--where {condition!r}: holds no condition; leave it out to take all")
     depth = 0
     for token in _TOKENS.finditer(condition):
         mark = token["mark"]
