@@ -23,8 +23,9 @@ from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
+from crawler.loops.recording import Listening, Recorder, of_document
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, RobotsAction
+from crawler.model import Fetched, Kind, PageFacts, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
@@ -38,6 +39,7 @@ _CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claim
 _CROWDED_URLS = 2  # a claim is hardly good for more then
 _CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
+_NO_LIMIT = float("inf")
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
 
 
@@ -45,8 +47,8 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed; ``frame`` is
-    closed, and its sample drawn, when nothing is left that it does not hold back."""
+    """One run of a crawl over a store. ``recorder`` gets requests before a commit, ``on_pages`` pages after it;
+    ``frame`` is closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class Crawl:
         scope: Scope,
         on_pages: OnPages | None = None,
         frame: Frame | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -65,17 +68,20 @@ class Crawl:
         self._scope = scope
         self._on_pages = on_pages
         self._frame = frame
+        self._recorder = recorder
+        if recorder is not None:
+            fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
-        self._answers = Answers(manners, scope, self._robots, store)
+        self._answers = Answers(manners, scope, self._robots, store, self._record)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self._pages_left: int | None = None
+        self._pages_left = _NO_LIMIT
         self._only_revisits = False
         self._stopping: str | None = None
         self._hurried = False
@@ -199,6 +205,8 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        if self._recorder is not None and pending.recorded:
+            await self._recorder.record(pending.recorded)
         now = self._clock.now()
         delay_s = self._manners.politeness.delay_s
         limits = Limits(
@@ -247,7 +255,7 @@ class Crawl:
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
     def _spent(self) -> bool:
-        return self._pages_left is not None and self._pages_left <= 0 and not self._only_revisits
+        return self._pages_left <= 0 and not self._only_revisits
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -296,6 +304,10 @@ class Crawl:
         self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
+
+    def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:
+        if self._recorder is not None:
+            self._news().record(of_document(queued, result, facts))
 
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
@@ -369,9 +381,9 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        new = queued.seen is None
-        if new and not self._take_budget():
+        if (new := queued.seen is None) and self._pages_left <= 0:
             return
+        self._pages_left -= new  # given back where no page comes of it
         fetched = False
         try:
             result = await self.gate.send(self._answers.request(queued), warrant)
@@ -382,16 +394,7 @@ class Crawl:
         if result is not None:  # else it is still queued; the next claim asks robots.txt first
             self._book(await self._answers.outcome(queued, result))
 
-    def _take_budget(self) -> bool:
-        """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
-        if self._pages_left is None:
-            return True
-        if self._pages_left <= 0:
-            return False
-        self._pages_left -= 1
-        return True
-
     def _give_back_budget(self) -> None:
-        if self._pages_left is not None:
-            self._pages_left += 1
+        self._pages_left += 1
+        if self._pages_left != _NO_LIMIT:
             self._wake.set()
