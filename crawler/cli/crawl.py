@@ -148,4 +148,4 @@ async def _run(settings: Settings, seeds: list[str]) -> int:
         print_json(result)
     else:
         print_summary(result, console)
-    return STOPPED if signals.came else 0
+    return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0

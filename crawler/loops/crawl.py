@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import assert_never
 
 from crawler.clock import Clock
-from crawler.frontier.decide import (
-    Fetch,
-    Outcome,
-    Queued,
-    after_fetch,
-    before_fetch,
-    may_adopt,
-)
+from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_fetch, before_robots, may_adopt
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
-from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.gate import Blocked, Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
@@ -68,13 +62,14 @@ class Crawl:
         self._scope = scope
         self._on_pages = on_pages
         crawl = manners.crawl
-        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
+        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
         self._reader = PageReader(manners.robots.token, manners.robots.settings.reading)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
+        self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
         self._pages_left: int | None = None
@@ -112,6 +107,16 @@ class Crawl:
             self._stopping = why
             self.gate.close()
         self._wake.set()
+
+    def fail(self, error: BaseException) -> None:
+        """End with this error, unless there was another before."""
+        self._failure = self._failure or error
+        self._hurry()
+
+    async def settle(self) -> None:
+        """Wait for a turn, which comes at once: all that was decided on so far is committed by it."""
+        self._hurry()
+        await self._turned.wait()
 
     # --- the heartbeat ------------------------------------------------------------------------
 
@@ -180,6 +185,7 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        turned, self._turned = self._turned, asyncio.Event()
         now = self._clock.now()
         crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
@@ -207,6 +213,7 @@ class Crawl:
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
+        turned.set()
 
     def _hold_s(self) -> float:
         """For how long a claimed group may wait for its next request, in seconds.
@@ -309,7 +316,7 @@ class Crawl:
         pending.released.append(claim.group_id)
         self.progress.active = len(self._workers)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = self._failure or error
+            self.fail(error)
 
     async def _work(self, claim: Claim) -> None:
         """Go through a claimed group's batch: one URL after the other, each at its time."""
@@ -323,8 +330,15 @@ class Crawl:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            site = claim.sites[queued.site_id]
-            known = site.copy
+            with suppress(Blocked):  # it is the next claim's to end it
+                await self._take(queued, claim, deferred)
+
+    async def _take(self, queued: Queued, claim: Claim, deferred: set[int]) -> None:
+        site = claim.sites[queued.site_id]
+        known = site.copy
+        if (ended := before_robots(queued, self._scope)) is not None:
+            self._book(ended)
+        else:
             copy = await self._robots.in_force(site, claim.group)
             # What was just asked for is waited with: at this group's next turn it might have run out again.
             hold_s = self._hold_s() if copy is known else _HOLD_S
