@@ -15,7 +15,7 @@ _SAID = {
     Command.PAUSE: "paused: a running crawl sends nothing new within a second, and none does until `crawler control "
     "resume`; nothing is lost",
     Command.RESUME: "going on",
-    Command.STOP: "asked to stop: requests in flight get a few seconds; the command that began the crawl goes on with it",
+    Command.STOP: "asked to stop: requests in flight get a few seconds, and the same command goes on",
     Command.BLOCK: "{name} is blocked: nothing is sent there, its queued URLs end as excluded, until `crawler control "
     "unblock {name}`",
     Command.UNBLOCK: "{name} is blocked no more: its URLs are queued again by the crawl that runs, or by the next",

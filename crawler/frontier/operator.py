@@ -74,11 +74,12 @@ def blockable(text: str) -> str:
     text = text.strip()
     if "://" in text:
         return split(canonicalise(text)).site
-    host = f"[{text}]" if text.count(":") > 1 and not text.startswith("[") else text
-    site = split(canonicalise(f"http://{host}/"))
-    if site.path != "/" or site.site.rpartition("]")[2].count(":") != (0 if "]" in site.site else 1):
-        raise NotCrawlable(f"{text[:200]!r} is no host: write example.org, or a site with its scheme and port")
-    return host_of(site.site).removesuffix(".")
+    if not text or any(sign in text for sign in "/?#@\\ ") or text.count(":") == 1:
+        raise NotCrawlable(
+            f"{text[:200]!r} is no host: write example.org, or https://example.org:8443 for one site of it"
+        )
+    bare = text.strip("[]")
+    return host_of(canonicalise(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/")).removesuffix(".")
 
 
 def name_ranges(name: str) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
-from crawler.frontier.politeness import GroupBy, Pace, group_name
 from crawler.frontier.operator import BLOCKED
+from crawler.frontier.politeness import GroupBy, Pace, group_name
 from crawler.loops.gate import Blocked, Gate, Warrant
 from crawler.model import Failed, FailureKind, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Cycle, Main, main_of

@@ -56,23 +56,23 @@ async def look(store: Store, now: float) -> Status:
         last_run=runs[0] if runs else None,
         sites=sites,
         more_sites=max(0, worked["n"] - len(sites)),
-        excluded_for=await _reasons(store, State.EXCLUDED),
-        failed_for=await _reasons(store, State.FAILED),
+        excluded_for=await reasons(store, State.EXCLUDED),
+        failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
     )
 
 
-async def _reasons(store: Store, state: State) -> list[tuple[str, int]]:
+async def reasons(store: Store, state: State, limit: int = 10) -> list[tuple[str, int]]:
     """Reasons without their particulars (after a colon, in brackets), the most frequent first."""
     rows = await store.query(
         """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
              WHEN reason LIKE 'mirror of %' THEN 'mirror'
              WHEN instr(reason, ' (') THEN substr(reason, 1, instr(reason, ' (') - 1)
              ELSE substr(reason, 1, 60) END AS why, count(*) AS n
-           FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT 10""",
-        (state,),
+           FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT ?""",
+        (state, limit),
     )
     return [(row["why"], row["n"]) for row in rows]
 

@@ -58,7 +58,9 @@ class SqliteControl:
             )
 
     async def beats(self) -> list[Beat]:
-        return [Beat(*row) for row in await self._read("SELECT run_id, pid, seen_at, memory_bytes, lag_s FROM heartbeat")]
+        return [
+            Beat(*row) for row in await self._read("SELECT run_id, pid, seen_at, memory_bytes, lag_s FROM heartbeat")
+        ]
 
 
 async def give_order(path: Path, command: Command, name: str, now: float) -> Order:
