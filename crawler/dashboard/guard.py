@@ -38,7 +38,8 @@ class Guard:
 
     A page of another site can make a browser send requests here, and can give its own name this address (DNS
     rebinding). Against the second, ``Host`` must be a loopback name where no token is asked for (a cookie with the
-    token is sent to the name it came from alone). Against the first, what changes something must come from this very origin.
+    token is sent to the name it came from alone). Against the first, what changes something must come from this very
+    origin.
     """
 
     def __init__(self, token: str | None) -> None:
@@ -58,7 +59,7 @@ class Guard:
                 401, "the token is missing or wrong: open the address that the dashboard printed at its start"
             )
         if request.method not in ("GET", "HEAD") and not _is_own(request):
-            return _refused(403, "this must come from the dashboard's own page")
+            return _refused(403, "this must come from the dashboard's own page, as application/json")
         return await handler(request)
 
     def _let_in(self, request: web.Request, given: str) -> web.StreamResponse:

@@ -134,7 +134,7 @@ const tiles = (seen, run, live) => {
     tile(count(seen.pages), "pages"),
     tile(count(seen.urls.queued), "queued"),
     tile(count(seen.requests), "requests"),
-    tile(rate.toFixed(1), "requests per second"),
+    tile(rate.toFixed(1), "requests/s"),
     tile(size(seen.received_bytes), "received"),
     tile(count(seen.groups.worked_on), "sites worked on"),
     tile(count(seen.groups.waiting), "sites waiting"),
@@ -180,11 +180,12 @@ const sites = (seen) => {
   for (const site of seen.sites) {
     const row = rows.get(site.site) ?? siteRow(site.site);
     const left = site.until - seen.at;
-    const waits = seen.paused_since != null && site.worked_on ? "the operator: paused" : left > 0 ? site.waits_for : site.worked_on ? "its answer" : "its turn";
-    const until = left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : "now";
+    const held = seen.paused_since != null && left <= 0;
+    const waits = held ? "the operator to let it go on" : left > 0 ? site.waits_for : site.worked_on ? "nothing: it is being asked" : "its turn";
+    const until = left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : held ? "" : "now";
     const texts = [waits, until, site.queued >= 1000 ? "1,000 or more" : count(site.queued), count(site.fetched), site.robots ?? "not asked", span(site.pause_s)];
     texts.forEach((text, n) => (row.cells[n + 1].textContent = fit(text)));
-    row.classList.toggle("busy", Boolean(site.worked_on));
+    row.classList.toggle("busy", Boolean(site.worked_on) && !held);
     next.set(site.site, row);
   }
   rows = next;

@@ -27,7 +27,7 @@ from crawler.search.results import search
 from crawler.store.interface import Store
 from crawler.url import NotCrawlable, canonicalise
 
-_MOST_RESULTS = 20
+_MOST_RESULTS = 10
 _MOST_BYTES = 16 * 1024  # of what is sent here
 
 

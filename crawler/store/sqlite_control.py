@@ -75,8 +75,8 @@ async def give_order(path: Path, command: Command, name: str, now: float) -> Ord
         async with transaction(db, path):
             run_id = None
             if command is Command.STOP:
-                row = await one(db, "SELECT id FROM run WHERE finished_at IS NULL ORDER BY id DESC LIMIT 1")
-                if row is None:
+                row = await one(db, "SELECT id, finished_at FROM run ORDER BY id DESC LIMIT 1")
+                if row is None or row[1] is not None:
                     raise UsageError(f"{path}: no crawl is running on this store, there is nothing to stop")
                 run_id = row[0]
             cursor = await db.execute(load_queries()["give_order"], (now, command, name, run_id))
