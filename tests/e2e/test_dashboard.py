@@ -65,6 +65,7 @@ class Dashboard:
     """A running ``crawler dashboard`` and its address."""
 
     def __init__(self, db: Path, *options: str | Path) -> None:
+        self.db = db
         self.process = start("dashboard", "--db", db, "--listen", "127.0.0.1:0", *options)
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
@@ -120,6 +121,17 @@ def dashboard(db: Path, crawling: Crawling) -> Iterator[Dashboard]:
     running.close()
 
 
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A dashboard of a small crawl that is over."""
+    folder = tmp_path_factory.mktemp("idle")
+    with LoopbackWeb({"a.test": {"/": Page("x")}}) as web:
+        assert here("run", web.url("a.test"), *LOOPBACK, "--delay", "0", "--db", folder / "c.db").code == 0
+    running = Dashboard(folder / "c.db")
+    yield running
+    running.close()
+
+
 def select(db: Path, sql: str, *parameters: object) -> list[Any]:
     connection = sqlite3.connect(db)
     try:
@@ -146,13 +158,13 @@ def test_a_running_crawl_is_paused_set_going_and_stopped(
     assert len(web.log) == sent
     dashboard.order("resume")
     until(lambda: len(web.log) > sent + 10, "the crawl to go on")
-    assert dashboard.state() == "running"
+    until(lambda: dashboard.state() == "running", "the dashboard to see it")
     dashboard.order("stop")
     ended = finish(crawling)
     assert ended.code == 3
     assert "stopped by the operator; the same command goes on" in ended.out
     assert "paused by the operator" in ended.err
-    assert dashboard.state() == "ended"
+    until(lambda: dashboard.state() == "ended", "the dashboard to see it")
     status, text, _ = dashboard.ask("/control", {"command": "stop"})
     assert (status, "nothing to stop" in text) == (400, True)
 
@@ -224,9 +236,9 @@ def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboar
     ],
 )
 def test_what_is_asked_wrongly_is_told(
-    dashboard: Dashboard, path: str, headers: dict[str, str], status: int, said: str
+    idle: Dashboard, path: str, headers: dict[str, str], status: int, said: str
 ) -> None:
-    got, text, answer = dashboard.ask(path, **headers)
+    got, text, answer = idle.ask(path, **headers)
     assert (got, said in text, "Traceback" in text) == (status, True, False)
     assert "default-src 'none'" in (answer.getheader("Content-Security-Policy") or "")
     assert answer.getheader("X-Content-Type-Options") == "nosniff"
@@ -252,17 +264,17 @@ def test_what_is_asked_wrongly_is_told(
     ],
 )
 def test_no_other_page_gives_orders_and_nonsense_gives_none(
-    db: Path, dashboard: Dashboard, body: object, headers: dict[str, str], status: int
+    idle: Dashboard, body: object, headers: dict[str, str], status: int
 ) -> None:
-    got, text, _ = dashboard.ask("/control", body, **headers)
+    got, text, _ = idle.ask("/control", body, **headers)
     assert (got, "Traceback" in text) == (status, False)
-    assert select(db, "SELECT * FROM control") == []
+    assert select(idle.db, "SELECT * FROM control") == []
 
 
-def test_a_token_is_asked_for_where_there_is_one(db: Path, crawling: Crawling, tmp_path: Path) -> None:
+def test_a_token_is_asked_for_where_there_is_one(idle: Dashboard, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("0123456789abcdef\n")
-    dashboard = Dashboard(db, "--token-file", tmp_path / "token")
-    assert "token" not in dashboard.line
+    dashboard = Dashboard(idle.db, "--token-file", tmp_path / "token")
+    assert urlsplit(dashboard.url).query == ""
     for path in ("/", "/live", "/metrics", "/script.js", "/why?url=http://a.test/"):
         assert dashboard.ask(path)[0] == 401
         assert dashboard.ask(path, Authorization="Bearer 0123456789abcdeX")[0] == 401
@@ -276,12 +288,12 @@ def test_a_token_is_asked_for_where_there_is_one(db: Path, crawling: Crawling, t
     assert "SameSite=Strict" in cookie
     assert dashboard.ask("/", Cookie=cookie.partition(";")[0])[0] == 200
     assert dashboard.ask("/", Cookie=cookie.partition(";")[0], Host="any.example")[0] == 200
-    assert select(db, "SELECT * FROM control") == []
+    assert select(idle.db, "SELECT * FROM control") == []
     dashboard.close()
 
 
-def test_beyond_loopback_a_token_is_made_and_told_once(db: Path, crawling: Crawling) -> None:
-    dashboard = Dashboard(db, "--listen", "0.0.0.0:0")
+def test_beyond_loopback_a_token_is_made_and_told_once(idle: Dashboard) -> None:
+    dashboard = Dashboard(idle.db, "--listen", "0.0.0.0:0")
     token = urlsplit(dashboard.url).query.removeprefix("token=")
     assert len(token) >= 32
     assert dashboard.ask("/")[0] == 401
@@ -310,8 +322,8 @@ def test_what_cannot_be_served_is_told(
     assert not (tmp_path / "c.db").exists()
 
 
-def test_a_port_in_use_is_told(db: Path, dashboard: Dashboard) -> None:
-    ended = here("dashboard", "--db", db, "--listen", dashboard.host)
+def test_a_port_in_use_is_told(idle: Dashboard) -> None:
+    ended = here("dashboard", "--db", idle.db, "--listen", idle.host)
     assert (ended.code, "is in use; choose another port with --listen" in ended.err) == (2, True)
 
 
