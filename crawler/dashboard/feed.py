@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -55,6 +55,9 @@ class Feed:
             self._fresh.notify_all()
 
     async def _run(self) -> None:
+        with suppress(CrawlerError):  # it is told to whoever watches
+            while not (await self.look())["log_read"]:
+                pass  # a long log is read once, before somebody waits for its sums
         while True:
             if self.viewers:
                 await self._publish()
