@@ -16,13 +16,14 @@ from crawler.errors import UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.model import Link
-from crawler.seeds import read_seeds, require_good
+from crawler.seeds import Seeds, read_seeds, require_good
 
 if TYPE_CHECKING:
     from crawler.export import Tally
     from crawler.rank.ranking import Ranked
     from crawler.search.index import Built
     from crawler.search.results import Found
+    from crawler.survey.estimate import Survey
 
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
 
@@ -83,16 +84,18 @@ class OpenCrawl:
             if error is None:
                 self.ended_by = run.task.result()
 
-    async def run(self, seeds: Iterable[str] = (), **limits: Any) -> AsyncIterator[Page]:
+    async def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncIterator[Page]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
+        ``seeds`` are URLs, or for a stratified sample URLs with the stratum of each.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
+        strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
         pages, stop = asyncio.Queue[Page](_BUFFER), asyncio.Event()
-        run = _Run(asyncio.create_task(self._crawl(settings, good, pages, stop)), pages, stop)
+        run = _Run(asyncio.create_task(self._crawl(settings, Seeds(good, strata), pages, stop)), pages, stop)
         self._runs.add(run)
         try:
             while (page := await run.next_page()) is not None:
@@ -155,6 +158,18 @@ class OpenCrawl:
         async with existing_store(self._settings, read_only=False):
             return await build_index(path)
 
+    async def sample(self) -> Survey:
+        """What the sample that :meth:`run` drew says of the rest (settings ``sample.*``). Needs the extra ``sample``.
+
+        Raises :class:`UsageError` without a store, a sample in it, or that extra.
+        """
+        from crawler.survey import load
+
+        estimate = load("estimate")
+        async with existing_store(self._settings) as store:
+            survey: Survey = await estimate.survey(store)
+            return survey
+
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
@@ -172,16 +187,17 @@ class OpenCrawl:
             facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
         write(path, facts)
 
-    async def _crawl(
-        self, settings: Settings, seeds: list[str], pages: asyncio.Queue[Page], stop: asyncio.Event
-    ) -> str:
+    async def _crawl(self, settings: Settings, seeds: Seeds, pages: asyncio.Queue[Page], stop: asyncio.Event) -> str:
         async def hand_over(outcomes: list[Outcome]) -> None:
             for outcome in outcomes:
                 if not stop.is_set():
                     await pages.put(_page(outcome))
 
         clock = SystemClock()
-        async with crawl_session(settings, seeds, clock=clock, on_pages=hand_over) as (crawl, store):
+        async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, on_pages=hand_over) as (
+            crawl,
+            store,
+        ):
             stopper = asyncio.create_task(_stop_when(stop, crawl))
             try:
                 return await run_to_end(crawl, store, clock)
@@ -226,6 +242,12 @@ class _Run:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
             raise
+
+
+def _strata(seeds: Mapping[str, str]) -> dict[str, str]:
+    """The stratum of each seed, by its canonical URL."""
+    urls = ((read_seeds([seed.encode(errors="surrogatepass")])[0], stratum) for seed, stratum in seeds.items())
+    return {url: stratum for found, stratum in urls for url in found}
 
 
 def _page(outcome: Outcome) -> Page:

@@ -23,6 +23,7 @@ from crawler.frontier.traps import TrapSettings
 from crawler.loops.manners import CrawlSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
+from crawler.sample.design import Method, Per, SampleSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Settings:
     retry: RetrySettings = field(default_factory=RetrySettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    sample: SampleSettings = field(default_factory=SampleSettings)
 
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -186,7 +188,9 @@ def _resolve(value: object) -> tuple[tuple[str, str], ...]:
         raise ValueError(str(error).removeprefix("--resolve ")) from None
 
 
-def _one_of(kind: type[ScopeMode] | type[Reading] | type[GroupBy]) -> Callable[[object], object]:
+def _one_of(
+    kind: type[ScopeMode] | type[Reading] | type[GroupBy] | type[Per] | type[Method],
+) -> Callable[[object], object]:
     def convert(value: object) -> object:
         try:
             return kind(str(value))
@@ -247,6 +251,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "fetch.total_timeout": (_some_seconds, "fetch", "total_timeout_s"),
     "fetch.resolve": (_resolve, "fetch", "resolve"),
     "fetch.allow_private": (_flag, "fetch", "allow_private"),
+    "sample.size": (_count_or_none, "sample", "size"),
+    "sample.per": (_one_of(Per), "sample", "per"),
+    "sample.method": (_one_of(Method), "sample", "method"),
+    "sample.seed": (_whole(0), "sample", "seed"),
 }
 _SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS))
 

@@ -37,6 +37,7 @@ _MODULES = {
     "search": "search",
     "rank": "rank",
     "report": "report",
+    "sample": "sample",
 }
 
 

@@ -7,6 +7,7 @@ ready next, in one transaction. Between turns, each worker goes through its grou
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
+from crawler.loops.frame import Frame
 from crawler.loops.gate import Blocked, Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
@@ -44,7 +46,8 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed."""
+    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed; ``frame`` is
+    closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Crawl:
         manners: Manners,
         scope: Scope,
         on_pages: OnPages | None = None,
+        frame: Frame | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -61,6 +65,7 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
+        self._frame = frame
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
@@ -72,7 +77,7 @@ class Crawl:
         self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self._pages_left: int | None = None
+        self._pages_left = math.inf  # of --max-pages
         self._stopping: str | None = None
         self._hurried = False
         self._crowded_until = 0.0
@@ -148,7 +153,10 @@ class Crawl:
         self.progress.idle_for = None
         return None
 
-    async def _nothing_left(self) -> str:
+    async def _nothing_left(self) -> str | None:
+        if self._frame is not None and not self._frame.is_closed:
+            await self._frame.close()
+            return None
         queued = await self._store.queued_count()
         if queued == 0:
             return "nothing is left in the frontier"
@@ -195,6 +203,7 @@ class Crawl:
             horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
+            below_depth=None if self._frame is None else self._frame.held_from,
         )
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         result = await self._store.turn(turn)
@@ -235,7 +244,7 @@ class Crawl:
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
     def _spent(self) -> bool:
-        return self._pages_left is not None and self._pages_left <= 0
+        return self._pages_left <= 0
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -290,7 +299,7 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps:
+        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
@@ -364,8 +373,9 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if not self._take_budget():
+        if self._spent():
             return
+        self._pages_left -= 1  # reserved, and given back where no page comes of it
         request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
@@ -375,7 +385,8 @@ class Crawl:
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
             if not fetched:
-                self._give_back_budget()
+                self._pages_left += 1
+                self._wake.set()
         if result is None:
             return  # still queued; the next claim asks robots.txt first
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
@@ -383,17 +394,3 @@ class Crawl:
             return
         facts = await self._reader.read(result) if isinstance(result, Fetched) else None
         self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
-
-    def _take_budget(self) -> bool:
-        """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
-        if self._pages_left is None:
-            return True
-        if self._pages_left <= 0:
-            return False
-        self._pages_left -= 1
-        return True
-
-    def _give_back_budget(self) -> None:
-        if self._pages_left is not None:
-            self._pages_left += 1
-            self._wake.set()

@@ -201,19 +201,32 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
 def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboard: Dashboard) -> None:
     dashboard.order("stop")
     crawling.communicate()
-    status, text, answer = dashboard.ask("/metrics")
-    assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    read = {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-    assert read["crawler_pages_total",] == select(db, "SELECT count(*) FROM page")[0][0] > 0
+
+    def metrics() -> dict[tuple[str, ...], float]:
+        status, text, answer = dashboard.ask("/metrics")
+        assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        families = text_string_to_metric_families(text)
+        return {
+            (sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples
+        }
+
+    pages = select(db, "SELECT count(*) FROM page")[0][0]
+    excluded = select(db, "SELECT count(*) FROM url WHERE state = 'excluded'")[0][0]
+
+    def is_current() -> bool:
+        """Figures may be as old as twenty times what they cost."""
+        read = metrics()
+        counted = sum(n for key, n in read.items() if key[0] == "crawler_excluded_urls")
+        return (read["crawler_pages_total",], counted) == (pages, excluded)
+
+    until(is_current, "figures of the crawl's end", timeout_s=60)
+    read = metrics()
     assert read["crawler_received_bytes_total",] == select(db, "SELECT sum(bytes) FROM request")[0][0]
     requests = select(db, "SELECT purpose, status, count(*) FROM request GROUP BY 1, 2")
     assert requests
     for purpose, code, n in requests:
         assert read["crawler_requests_total", purpose, "none" if code is None else str(code)] == n
+    assert pages > 0
     assert read["crawler_urls", "queued"] == select(db, "SELECT count(*) FROM frontier")[0][0]
     robots = select(db, "SELECT count(*) FROM url WHERE reason LIKE 'robots:%'")[0][0]
     assert read.get(("crawler_excluded_urls", "robots"), 0) == robots
