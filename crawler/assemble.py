@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
@@ -30,6 +31,9 @@ from crawler.store.sqlite import SqliteStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
 from crawler.url import host_of, literal_address
+
+if TYPE_CHECKING:
+    from crawler.export.recording import WarcFolder
 
 
 async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteStore:
@@ -94,7 +98,9 @@ async def crawl_session(
         _require_contact(settings, known)
         if not seeds and not known:
             raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
-        async with HttpFetcher(_fetch_settings(settings), clock) as fetcher:
+        async with AsyncExitStack() as opened:
+            recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
+            fetcher = await opened.enter_async_context(HttpFetcher(_fetch_settings(settings), clock))
             scope = Scope(
                 settings.scope,
                 [*known, *seeds],
@@ -108,9 +114,21 @@ async def crawl_session(
             if drawn is not None:
                 await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
             frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
-            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages, frame), store
+            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages, frame, recorder), store
     finally:
         await store.close()
+
+
+def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
+    from crawler.export.recording import WarcFolder
+
+    return WarcFolder(
+        Path(settings.output.warc),
+        clock,
+        user_agent=user_agent(settings),
+        contact=settings.identity.contact,
+        reading=settings.robots.reading,
+    )
 
 
 def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
@@ -195,6 +213,7 @@ def _fetch_settings(settings: Settings) -> FetchSettings:
         allow_private=fetch.allow_private,
         loopback_only=not contact,
         concurrency=settings.crawl.concurrency,
+        keep_exchanges=bool(settings.output.warc),
     )
 
 

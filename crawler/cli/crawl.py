@@ -40,6 +40,7 @@ _RUN_KEYS = {
     "resolve": "fetch.resolve",
     "allow_private": "fetch.allow_private",
     "json": "output.json",
+    "warc": "output.warc",
     "sample": "sample.size",
     "per": "sample.per",
     "method": "sample.method",
@@ -85,6 +86,7 @@ def _number_or_text(value: str) -> float | str:
 )
 @click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
 @click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
+@click.option("--warc", metavar="DIR", help="Record every request and answer in WARC files in this folder.")
 @click.option("--sample", type=int, metavar="N", help="Draw N URLs at random, and estimate what the rest is like.")
 @click.option(
     "--per",
