@@ -131,9 +131,16 @@ UPDATE politeness_group SET ready_at = (
   FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?)
 WHERE id IN (SELECT value FROM json_each(?));
 
--- name: groups_with_work
-SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
-UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+-- name: refresh_all
+-- The same for every group, in one go and without writing what is as it was: (pages allowed per site).
+UPDATE politeness_group SET ready_at = (
+  SELECT max(politeness_group.next_at, min(max(s.wait_until,
+    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
+  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1)
+WHERE ready_at IS NOT (
+  SELECT max(politeness_group.next_at, min(max(s.wait_until,
+    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
+  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1);
 
 -- name: claimable_groups
 -- Longest ready first: (until when, how many).
