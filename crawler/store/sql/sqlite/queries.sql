@@ -132,15 +132,15 @@ UPDATE politeness_group SET ready_at = (
 WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: refresh_all
--- The same for every group, in one go and without writing what is as it was: (pages allowed per site).
-UPDATE politeness_group SET ready_at = (
-  SELECT max(politeness_group.next_at, min(max(s.wait_until,
-    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
-  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1)
-WHERE ready_at IS NOT (
-  SELECT max(politeness_group.next_at, min(max(s.wait_until,
-    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
-  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1);
+-- The same for every group, without writing what is as it was: (pages allowed per site).
+WITH now AS MATERIALIZED (
+  SELECT g.id, g.ready_at AS before, (
+    SELECT max(g.next_at, min(max(s.wait_until,
+      (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
+    FROM site s WHERE s.group_id = g.id AND s.fetched < ?) AS ready_at
+  FROM politeness_group g)
+UPDATE politeness_group SET ready_at = now.ready_at FROM now
+WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- Longest ready first: (until when, how many).
