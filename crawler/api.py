@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -15,35 +16,17 @@ from crawler.config import Settings, apply, read_file, settings_from
 from crawler.errors import UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
-from crawler.model import Link
-from crawler.seeds import read_seeds, require_good
+from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
+from crawler.seeds import Seeds, read_seeds, require_good
 
 if TYPE_CHECKING:
     from crawler.export import Tally
     from crawler.rank.ranking import Ranked
     from crawler.search.index import Built
     from crawler.search.results import Found
+    from crawler.survey.estimate import Survey
 
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page as it was fetched and committed. ``body`` is ``None`` for a NOINDEX page."""
-
-    url: str
-    status: int
-    content_type: str
-    fetched_at: float
-    depth: int
-    title: str | None
-    description: str | None
-    keywords: str | None
-    canonical_url: str | None
-    noindex: bool
-    nofollow: bool
-    links: tuple[Link, ...]
-    body: bytes | None
 
 
 def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
@@ -83,16 +66,18 @@ class OpenCrawl:
             if error is None:
                 self.ended_by = run.task.result()
 
-    async def run(self, seeds: Iterable[str] = (), **limits: Any) -> AsyncIterator[Page]:
+    async def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
+        ``seeds`` are URLs, or for a stratified sample URLs with the stratum of each.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
+        strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
         pages, stop = asyncio.Queue[Page](_BUFFER), asyncio.Event()
-        run = _Run(asyncio.create_task(self._crawl(settings, good, pages, stop)), pages, stop)
+        run = _Run(asyncio.create_task(self._crawl(settings, Seeds(good, strata), pages, stop)), pages, stop)
         self._runs.add(run)
         try:
             while (page := await run.next_page()) is not None:
@@ -109,11 +94,33 @@ class OpenCrawl:
 
     async def body(self, url: str) -> bytes | None:
         """The decoded body of a fetched URL, ``None`` where there is none."""
-        good, bad = read_seeds([url.encode(errors="surrogatepass")])
-        if bad or not good:
-            raise UsageError(f"not a URL: {url[:200]!r}")
+        canonical = _canonical(url)
         async with existing_store(self._settings) as store:
-            return await store.body(good[0])
+            return await store.body(canonical)
+
+    async def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
+        """The pages in the store as they are when this begins, one in memory at a time, also while a crawl goes on.
+
+        ``where`` is an SQL condition on the columns of the view ``pages`` (``"depth < 3 AND status = 200"``). Raises
+        :class:`UsageError` for one that cannot be asked, and where there is no store.
+        """
+        from crawler.export.job import require_one_expression
+
+        if where is not None:
+            require_one_expression(where)
+        async with existing_store(self._settings) as store, aclosing(stored_pages(store, where)) as pages:
+            async for page in pages:
+                yield page
+
+    async def links(self, url: str) -> AsyncGenerator[PageLink, None]:
+        """The links from a URL, then those of other pages to it; none for a URL that the crawl has not met.
+
+        One in memory at a time. For the links to it, all links of the crawl are gone through.
+        """
+        canonical = _canonical(url)
+        async with existing_store(self._settings) as store, aclosing(stored_links(store, canonical)) as links:
+            async for link in links:
+                yield link
 
     async def export(
         self,
@@ -121,7 +128,7 @@ class OpenCrawl:
         out: str | Path | BinaryIO,
         *,
         table: str | None = None,
-        where: str = "",
+        where: str | None = None,
         bodies: bool = False,
         base_url: str | None = None,
     ) -> Tally:
@@ -155,6 +162,18 @@ class OpenCrawl:
         async with existing_store(self._settings, read_only=False):
             return await build_index(path)
 
+    async def sample(self) -> Survey:
+        """What the sample that :meth:`run` drew says of the rest (settings ``sample.*``). Needs the extra ``sample``.
+
+        Raises :class:`UsageError` without a store, a sample in it, or that extra.
+        """
+        from crawler.survey import load
+
+        estimate = load("estimate")
+        async with existing_store(self._settings) as store:
+            survey: Survey = await estimate.survey(store)
+            return survey
+
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
@@ -172,21 +191,29 @@ class OpenCrawl:
             facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
         write(path, facts)
 
-    async def _crawl(
-        self, settings: Settings, seeds: list[str], pages: asyncio.Queue[Page], stop: asyncio.Event
-    ) -> str:
+    async def _crawl(self, settings: Settings, seeds: Seeds, pages: asyncio.Queue[Page], stop: asyncio.Event) -> str:
         async def hand_over(outcomes: list[Outcome]) -> None:
             for outcome in outcomes:
                 if not stop.is_set():
-                    await pages.put(_page(outcome))
+                    await pages.put(page_of(outcome))
 
         clock = SystemClock()
-        async with crawl_session(settings, seeds, clock=clock, on_pages=hand_over) as (crawl, store):
+        async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, on_pages=hand_over) as (
+            crawl,
+            store,
+        ):
             stopper = asyncio.create_task(_stop_when(stop, crawl))
             try:
                 return await run_to_end(crawl, store, clock)
             finally:
                 stopper.cancel()
+
+
+def _canonical(url: str) -> str:
+    good, bad = read_seeds([url.encode(errors="surrogatepass")])
+    if bad or not good:
+        raise UsageError(f"not a URL: {url[:200]!r}")
+    return good[0]
 
 
 async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
@@ -228,22 +255,7 @@ class _Run:
             raise
 
 
-def _page(outcome: Outcome) -> Page:
-    page = outcome.page
-    assert page is not None
-    facts = page.facts
-    return Page(
-        url=outcome.queued.url,
-        status=page.status,
-        content_type=page.content_type,
-        fetched_at=page.fetched_at,
-        depth=outcome.queued.depth,
-        title=facts.title,
-        description=facts.description,
-        keywords=facts.keywords,
-        canonical_url=facts.canonical_url,
-        noindex=not facts.index,
-        nofollow=not facts.follow,
-        links=facts.links,
-        body=None if page.body is None else page.body.decoded(),
-    )
+def _strata(seeds: Mapping[str, str]) -> dict[str, str]:
+    """The stratum of each seed, by its canonical URL."""
+    urls = ((read_seeds([seed.encode(errors="surrogatepass")])[0], stratum) for seed, stratum in seeds.items())
+    return {url: stratum for found, stratum in urls for url in found}

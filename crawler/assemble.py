@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
@@ -15,15 +16,21 @@ from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
+from crawler.loops.frame import Frame
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
+from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.connection import require_usable
 from crawler.store.interface import Store
 from crawler.store.sqlite import SqliteStore
+from crawler.survey import load
 from crawler.url import host_of, literal_address
+
+if TYPE_CHECKING:
+    from crawler.export.recording import WarcFolder
 
 
 async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteStore:
@@ -50,13 +57,24 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
 
 @asynccontextmanager
 async def crawl_session(
-    settings: Settings, seeds: Sequence[str], *, clock: Clock | None = None, on_pages: OnPages | None = None
+    settings: Settings,
+    seeds: Sequence[str],
+    *,
+    strata: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    on_pages: OnPages | None = None,
 ) -> AsyncIterator[tuple[Crawl, Store]]:
-    """A crawl ready to run, on an opened store that knows the seeds.
+    """A crawl ready to run, on an opened store that knows the seeds; ``strata`` are those of a stratified list.
 
     Raises :class:`UsageError` where there is nothing to crawl, or where the crawl would leave loopback
     and nobody is named whom a site's owner could turn to.
     """
+    drawn: list[Drawn] | None = None
+    if settings.sample.size is not None:
+        _require_drawable(settings, seeds, strata or {})
+        if settings.sample.method is Method.STRATIFIED:
+            settings, drawn = _draw_seeds(settings, strata or {})
+            seeds = [each.url for each in drawn]
     _require_contact(settings, seeds)
     clock = clock or SystemClock()
     if not seeds and not Path(settings.output.db).exists():
@@ -67,7 +85,9 @@ async def crawl_session(
         _require_contact(settings, known)
         if not seeds and not known:
             raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
-        async with HttpFetcher(_fetch_settings(settings), clock) as fetcher:
+        async with AsyncExitStack() as opened:
+            recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
+            fetcher = await opened.enter_async_context(HttpFetcher(_fetch_settings(settings), clock))
             scope = Scope(
                 settings.scope,
                 [*known, *seeds],
@@ -78,9 +98,65 @@ async def crawl_session(
             fresh = sorted(set(seeds) - set(known))
             limit = settings.crawl.max_pages_per_site
             await begin(store, scope, asdict(settings), fresh, clock.now(), pages_per_site=limit)
-            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages), store
+            if drawn is not None:
+                await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
+            frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
+            yield Crawl(store, fetcher, clock, _manners(settings), scope, on_pages, frame, recorder), store
     finally:
         await store.close()
+
+
+def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
+    from crawler.export.recording import WarcFolder
+
+    return WarcFolder(
+        Path(settings.output.warc),
+        clock,
+        user_agent=user_agent(settings),
+        contact=settings.identity.contact,
+        reading=settings.robots.reading,
+    )
+
+
+def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a sample that could not be what it says."""
+    sample = settings.sample
+    load("estimate")  # before anything is asked for
+    if settings.crawl.max_pages is not None:
+        raise UsageError(
+            "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
+            "bound it by --max-depth, which leaves the deepest pages to the sample"
+        )
+    if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
+        raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
+    if sample.method is Method.STRATIFIED and not strata:
+        raise UsageError(
+            "--method stratified: needs seeds with strata: --seeds FILE, CSV with columns url,stratum or rank,domain"
+        )
+    unlisted = next((url for url in seeds if url not in strata), None)
+    if sample.method is Method.STRATIFIED and unlisted is not None:
+        raise UsageError(f"--method stratified: {unlisted} has no stratum; name it in the list, or leave it out")
+
+
+def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
+    """A stratified sample of seeds, and the settings by which nothing but these is asked for."""
+    assert settings.sample.size is not None
+    listed = (Listed(url, stratum) for url, stratum in strata.items())
+    drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
+    return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
+
+
+async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> Frame | None:
+    """What the sample of a crawl is drawn of; closed where it has been drawn."""
+    sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
+    if sample.size is None:
+        return None
+
+    async def draw() -> None:
+        await load("draw").draw(store, sample, depth, limit, clock.now())
+
+    last = await store.sample_draw()
+    return Frame(depth, draw, is_drawn or (last is not None and last.stands))
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
@@ -124,6 +200,7 @@ def _fetch_settings(settings: Settings) -> FetchSettings:
         allow_private=fetch.allow_private,
         loopback_only=not contact,
         concurrency=settings.crawl.concurrency,
+        keep_exchanges=bool(settings.output.warc),
     )
 
 

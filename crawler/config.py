@@ -23,6 +23,7 @@ from crawler.frontier.traps import TrapSettings
 from crawler.loops.manners import CrawlSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
+from crawler.sample.design import Method, Per, SampleSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Output:
     skip_bad_seeds: bool = False
     progress: bool = True
     json: bool = False
+    warc: str = ""  # a folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Settings:
     retry: RetrySettings = field(default_factory=RetrySettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    sample: SampleSettings = field(default_factory=SampleSettings)
 
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -186,7 +189,9 @@ def _resolve(value: object) -> tuple[tuple[str, str], ...]:
         raise ValueError(str(error).removeprefix("--resolve ")) from None
 
 
-def _one_of(kind: type[ScopeMode] | type[Reading] | type[GroupBy]) -> Callable[[object], object]:
+def _one_of(
+    kind: type[ScopeMode] | type[Reading] | type[GroupBy] | type[Per] | type[Method],
+) -> Callable[[object], object]:
     def convert(value: object) -> object:
         try:
             return kind(str(value))
@@ -205,6 +210,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "seeds.skip_bad": (_flag, "output", "skip_bad_seeds"),
     "output.progress": (_flag, "output", "progress"),
     "output.json": (_flag, "output", "json"),
+    "output.warc": (_text, "output", "warc"),
     "scope.mode": (_one_of(ScopeMode), "scope", "mode"),
     "scope.include": (_regexes, "scope", "include"),
     "scope.exclude": (_regexes, "scope", "exclude"),
@@ -247,6 +253,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "fetch.total_timeout": (_some_seconds, "fetch", "total_timeout_s"),
     "fetch.resolve": (_resolve, "fetch", "resolve"),
     "fetch.allow_private": (_flag, "fetch", "allow_private"),
+    "sample.size": (_count_or_none, "sample", "size"),
+    "sample.per": (_one_of(Per), "sample", "per"),
+    "sample.method": (_one_of(Method), "sample", "method"),
+    "sample.seed": (_whole(0), "sample", "seed"),
 }
 _SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS))
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from itertools import chain
+from typing import BinaryIO, NamedTuple
 
 from crawler.errors import SeedError
+from crawler.sample.design import read_list
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
 _SHOWN = 20
+_LIST = re.compile(rb'\s*\d+\s*,|(?:[^#]*,)?\s*"?stratum"?\s*(?:,|$)')  # the first line of one with strata
 _LINE_BYTES = 16 * MAX_URL_CHARS  # longer than any URL that is taken, whatever its escapes
 _HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:(?:\.[\w-]+)+(?::[0-9]+)?|:[0-9]+)(?:[/?].*)?")
 
@@ -21,6 +24,13 @@ class BadSeed:
 
     line: int
     reason: str
+
+
+class Seeds(NamedTuple):
+    """Seeds in order, and the stratum of each where they came as a list with strata."""
+
+    urls: list[str]
+    strata: dict[str, str]
 
 
 def seed_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -47,6 +57,20 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
         except NotCrawlable as error:
             bad.append(BadSeed(number, str(error)))
     return list(seeds), bad
+
+
+def read_any(lines: Iterator[bytes]) -> tuple[Seeds, list[BadSeed]]:
+    """As :func:`read_seeds`; or, told by its first line, a list with strata: CSV whose first row names ``stratum``, or
+    ``rank,domain`` as in the Tranco list (:func:`crawler.sample.design.read_list`)."""
+    first = next(lines, b"")
+    if not _LIST.match(first.removeprefix(b"\xef\xbb\xbf")):
+        seeds, bad = read_seeds(chain([first], lines))
+        return Seeds(seeds, {}), bad
+    listed, rows = read_list(raw.decode(errors="replace") for raw in chain([first], lines))
+    strata: dict[str, str] = {}
+    for url, stratum in listed:
+        strata.setdefault(url, stratum)
+    return Seeds(list(strata), strata), [BadSeed(row.line, row.reason) for row in rows]
 
 
 def require_good(bad: list[BadSeed], source: str, *, unit: str = "line") -> None:

@@ -35,6 +35,7 @@ _MODULES = {
     "search": "search",
     "rank": "rank",
     "report": "report",
+    "sample": "sample",
 }
 
 

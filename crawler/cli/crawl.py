@@ -16,7 +16,9 @@ from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.display import WaitNotes, Watch, print_json, print_summary, summary
 from crawler.errors import UsageError
 from crawler.model import Reading
-from crawler.seeds import BadSeed, read_seeds, require_good, seed_lines
+from crawler.sample.design import Method, Per
+from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
+from crawler.survey import load
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
 _RUN_KEYS = {
@@ -38,6 +40,11 @@ _RUN_KEYS = {
     "resolve": "fetch.resolve",
     "allow_private": "fetch.allow_private",
     "json": "output.json",
+    "warc": "output.warc",
+    "sample": "sample.size",
+    "per": "sample.per",
+    "method": "sample.method",
+    "seed": "sample.seed",
 }
 
 
@@ -55,7 +62,7 @@ def _number_or_text(value: str) -> float | str:
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @click.option("--db", metavar="PATH", help="The store to crawl into.  [default: crawl.db]")
-@click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments.")
+@click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments; or CSV.")
 @click.option("--skip-bad-seeds", is_flag=True, default=None, help="Pass over bad lines instead of stopping.")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
 @click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback.")
@@ -79,6 +86,15 @@ def _number_or_text(value: str) -> float | str:
 )
 @click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
 @click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
+@click.option("--warc", metavar="DIR", help="Record every request and answer in WARC files in this folder.")
+@click.option("--sample", type=int, metavar="N", help="Draw N URLs at random, and estimate what the rest is like.")
+@click.option(
+    "--per",
+    type=click.Choice([p.value for p in Per]),
+    help="N of what: the whole crawl, or each site.  [default: crawl]",
+)
+@click.option("--method", type=click.Choice([m.value for m in Method]), help="How they are drawn.  [default: uniform]")
+@click.option("--seed", type=int, metavar="K", help="The same K draws the same sample of the same web.  [default: 1]")
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
 @click.pass_context
@@ -97,28 +113,28 @@ def run(
     return run_async(_run(settings, _read_all_seeds(seeds, settings)))
 
 
-def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> list[str]:
-    """Seeds of the command line and of the seed file, canonical. Raises :class:`SeedError`."""
+def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> Seeds:
+    """Seeds of the command line and of the seed file, canonical, with the file's strata. Raises :class:`SeedError`."""
     seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in arguments)
     _require_good(bad, "command line", "seed", settings)
-    source = settings.output.seeds
+    source, strata = settings.output.seeds, dict[str, str]()
     if source:
-        more, bad = _read_seed_file(source)
+        (more, strata), bad = _read_seed_file(source)
         _require_good(bad, f"--seeds {source}", "line", settings)
         if not more:
             raise UsageError(f"--seeds {source}: holds no URL")
         seeds += more
-    return list(dict.fromkeys(seeds))
+    return Seeds(list(dict.fromkeys(seeds)), strata)
 
 
-def _read_seed_file(source: str) -> tuple[list[str], list[BadSeed]]:
+def _read_seed_file(source: str) -> tuple[Seeds, list[BadSeed]]:
     try:
         if source != "-":
             with open(source, "rb") as file:
-                return read_seeds(seed_lines(file))
+                return read_any(seed_lines(file))
         if sys.stdin is None:
             raise UsageError("--seeds -: standard input is closed")
-        return read_seeds(seed_lines(sys.stdin.buffer))
+        return read_any(seed_lines(sys.stdin.buffer))
     except OSError as error:
         raise UsageError(f"--seeds {source}: {error.strerror}") from None
 
@@ -131,11 +147,11 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
         require_good(bad, source, unit=unit)
 
 
-async def _run(settings: Settings, seeds: list[str]) -> int:
+async def _run(settings: Settings, seeds: Seeds) -> int:
     raise_file_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
-    async with crawl_session(settings, seeds, clock=clock) as (crawl, store):
+    async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
         signals.stop_from_now_on(crawl)
         if settings.output.progress and console.is_terminal and not settings.output.json:
             async with Watch(crawl, store, clock, console, lambda: signals.came):
@@ -144,8 +160,15 @@ async def _run(settings: Settings, seeds: list[str]) -> int:
             async with WaitNotes(crawl, clock, tell):
                 ended_by = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), ended_by, settings.output.db, clock.now())
+        draw = await store.sample_draw() if settings.sample.size is not None else None
+        survey = None if draw is None or not draw.stands else await load("estimate").survey(store)
     if settings.output.json:
-        print_json(result)
+        print_json(result if survey is None else result | {"sample": survey.as_json()})
     else:
         print_summary(result, console)
+        if survey is not None:
+            console.print()
+            load("show").render(survey, console)
+        elif settings.sample.size is not None:
+            console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
     return STOPPED if signals.came else 0

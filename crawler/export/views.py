@@ -38,6 +38,7 @@ _COLUMNS = {
     "links_glued": "source:t target:t anchor:t rel:t",
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
+    "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason:t draw:i url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t waits_for:t",
     "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t",

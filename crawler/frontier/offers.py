@@ -9,8 +9,9 @@ from crawler.model import Kind, State
 
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
 #: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
-#: since a mirror's main host was adopted, or as where a seed redirects to).
-_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "contact:", "trap:")
+#: since a mirror's main host was adopted, or as where a seed redirects to; a URL that was not drawn, but where one that
+#: was leads to).
+_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "contact:", "trap:", "sample:")
 
 
 class Offer(NamedTuple):

@@ -23,13 +23,15 @@ from crawler.frontier.decide import (
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
+from crawler.loops.frame import Frame
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
 from crawler.loops.reader import PageReader
+from crawler.loops.recording import Listening, Recorder, of_document
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.model import Fetched, FetchResult, Kind, PageFacts, Purpose, Request, RobotsAction
 from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
@@ -43,6 +45,7 @@ _CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claim
 _CROWDED_URLS = 2  # a claim is hardly good for more then
 _CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
+_NO_LIMIT = float("inf")
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
 
 
@@ -50,7 +53,8 @@ OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed."""
+    """One run of a crawl over a store. ``recorder`` gets requests before a commit, ``on_pages`` pages after it;
+    ``frame`` is closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -60,6 +64,8 @@ class Crawl:
         manners: Manners,
         scope: Scope,
         on_pages: OnPages | None = None,
+        frame: Frame | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -67,6 +73,10 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
+        self._frame = frame
+        self._recorder = recorder
+        if recorder is not None:
+            fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = manners.crawl
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
@@ -77,7 +87,7 @@ class Crawl:
         self._uncrowded.set()
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self._pages_left: int | None = None
+        self._pages_left = _NO_LIMIT
         self._stopping: str | None = None
         self._hurried = False
         self._crowded_until = 0.0
@@ -143,7 +153,10 @@ class Crawl:
         self.progress.idle_for = None
         return None
 
-    async def _nothing_left(self) -> str:
+    async def _nothing_left(self) -> str | None:
+        if self._frame is not None and not self._frame.is_closed:
+            await self._frame.close()
+            return None
         queued = await self._store.queued_count()
         if queued == 0:
             return "nothing is left in the frontier"
@@ -180,6 +193,8 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        if self._recorder is not None and pending.recorded:
+            await self._recorder.record(pending.recorded)
         now = self._clock.now()
         crawl = self._manners.crawl
         delay_s = self._manners.politeness.delay_s
@@ -189,6 +204,7 @@ class Crawl:
             horizon_s=self._horizon_s(),
             pages_per_site=crawl.max_pages_per_site,
             max_depth=self._scope.settings.max_depth,
+            below_depth=None if self._frame is None else self._frame.held_from,
         )
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         result = await self._store.turn(turn)
@@ -228,7 +244,7 @@ class Crawl:
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
     def _spent(self) -> bool:
-        return self._pages_left is not None and self._pages_left <= 0
+        return self._pages_left <= 0
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -278,12 +294,16 @@ class Crawl:
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
+    def _record(self, queued: Queued, result: FetchResult, facts: PageFacts | None = None) -> None:
+        if self._recorder is not None and isinstance(result, Fetched):
+            self._news().record(of_document(queued, result, facts or self._reader.header_facts(result)))
+
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps:
+        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
@@ -350,8 +370,9 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if not self._take_budget():
+        if self._spent():
             return
+        self._pages_left -= 1  # given back where no page comes of it
         request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
@@ -365,21 +386,14 @@ class Crawl:
         if result is None:
             return  # still queued; the next claim asks robots.txt first
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
+            self._record(queued, result)
             self._book(await sitemaps.read(queued, result, self._robots, self._scope, self._store))
             return
         facts = await self._reader.read(result) if isinstance(result, Fetched) else None
+        self._record(queued, result, facts)
         self._book(after_fetch(queued, result, facts, self._scope, self._manners.retry))
 
-    def _take_budget(self) -> bool:
-        """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
-        if self._pages_left is None:
-            return True
-        if self._pages_left <= 0:
-            return False
-        self._pages_left -= 1
-        return True
-
     def _give_back_budget(self) -> None:
-        if self._pages_left is not None:
-            self._pages_left += 1
+        self._pages_left += 1
+        if self._pages_left != _NO_LIMIT:
             self._wake.set()

@@ -11,6 +11,9 @@ from crawler.store.interface import Store
 
 _BATCH = 5000
 
+#: Which settings decide on what a sample is drawn of.
+FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
+
 #: Which settings decide on which exclusions, by the first word of their reason.
 _DECIDED_BY = {
     "scope:": ("scope", "identity.contact"),
@@ -24,6 +27,7 @@ _DECIDED_BY = {
     "redirects:": ("retry.max_redirects",),
     "robots: given up": ("robots.give_up_after_s",),
     "the body": ("crawl.max_body_bytes",),
+    "sample:": FRAME_KEYS,
 }
 
 
@@ -74,7 +78,9 @@ async def rescope(
         await _leave_out(store, scope)
     reasons = tuple(word for word, keys in _DECIDED_BY.items() if changed(*keys))
     if new_seeds:
-        reasons += ("scope:", "depth:", "mirror")
+        reasons += ("scope:", "depth:", "mirror", "sample:")
+    if new_seeds or changed(*FRAME_KEYS):
+        await store.reopen_sample()
     if not reasons:
         return 0
     lifted, after = 0, -1

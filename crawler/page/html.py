@@ -50,6 +50,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
     return PageFacts(
         index=said.index,
         follow=said.follow,
+        archive=said.archive,
         canonical_url=canonical_in_headers(headers, url),
         base_url=url,
         directives=said.evidence,
@@ -89,6 +90,7 @@ def read_page(
     return PageFacts(
         index=said.index,
         follow=said.follow,
+        archive=said.archive,
         title=page.title if said.index else None,
         description=page.first("description") if said.index else None,
         keywords=page.first("keywords") if said.index else None,

@@ -74,6 +74,7 @@ class Limits:
     pages_per_site: int | None = None
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
+    below_depth: int | None = None  # URLs as deep as this or deeper are held back
 
 
 @dataclass(slots=True)
@@ -144,6 +145,25 @@ class Counts:
 PageRank = tuple[int, int, float, int, int]
 #: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
 SiteRank = tuple[int, float, int, int, int]
+
+
+#: A row of ``sample``: URL number, stratum, walk, probability.
+SampleRow = tuple[int, str, int | None, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDraw:
+    """How a sample was drawn; see the table ``sample_draw``. ``drawn_at`` in seconds since the epoch."""
+
+    method: str
+    per: str
+    size: int
+    seed: int
+    drawn_at: float
+    frame: int
+    cut_sites: int
+    follows: bool
+    stands: bool = True
 
 
 class Store(Protocol):
@@ -248,6 +268,24 @@ class Store(Protocol):
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
         """Put new ranks in the place of the old, whole or not at all."""
+        ...
+
+    async def sample_draw(self) -> SampleDraw | None:
+        """How the sample in the store was drawn."""
+        ...
+
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+    ) -> None:
+        """Put a sample in the place of the old, whole or not at all.
+
+        Of the URLs queued as deep as ``held_from`` or deeper, those not drawn are excluded; the others are held back
+        no longer.
+        """
+        ...
+
+    async def reopen_sample(self) -> None:
+        """The sample in the store does not stand any more: it is to be drawn anew."""
         ...
 
     async def find(self, url: str) -> int | None:

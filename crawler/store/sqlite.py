@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from crawler.store.connection import (
     require_usable,
     transaction,
 )
-from crawler.store.interface import Counts, PageRank, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.url import split
@@ -263,6 +264,31 @@ class SqliteStore:
             await self._db.execute("DELETE FROM site_rank")
             await self._db.executemany("INSERT INTO rank VALUES (?, ?, ?, ?, ?)", pages)
             await self._db.executemany("INSERT INTO site_rank VALUES (?, ?, ?, ?, ?)", sites)
+
+    async def sample_draw(self) -> SampleDraw | None:
+        row = await self._one("SELECT * FROM sample_draw")
+        if row is None:
+            return None
+        method, per, size, seed, drawn_at, frame, cut_sites, follows, stands = row
+        return SampleDraw(method, per, size, seed, drawn_at, frame, cut_sites, bool(follows), bool(stands))
+
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+    ) -> None:
+        async with self._writing():
+            await self._db.execute("DELETE FROM sample_draw")
+            await self._db.execute("DELETE FROM sample")
+            await self._db.execute("INSERT INTO sample_draw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(draw))
+            await self._db.executemany(self._sql["insert_sample"], rows)
+            if held_from is not None:
+                await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
+                await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
+                self._offers.forget()
+            await self._turns.refresh_all(pages_per_site)
+
+    async def reopen_sample(self) -> None:
+        async with self._writing():
+            await self._db.execute("UPDATE sample_draw SET stands = 0")
 
     async def find(self, url: str) -> int | None:
         """The number of a known URL."""

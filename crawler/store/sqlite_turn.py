@@ -54,17 +54,20 @@ class TurnTaker:
         if turn.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = turn.worst_lag_s
             await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
-        await self.refresh(touched, turn.limits.pages_per_site)
+        await self.refresh(touched, turn.limits.pages_per_site, turn.limits.below_depth)
         claims = await self._claim(turn.now, turn.limits) if turn.limits.groups > 0 else []
         return TurnResult(claims, robots_ids)
 
-    async def refresh(self, groups: set[int], pages_per_site: int | None) -> None:
+    async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
         """Recompute when each of these groups is ready."""
         if groups:
-            await self._db.execute(self._sql["refresh_ready"], (_allowed(pages_per_site), json.dumps(list(groups))))
+            below = _UNLIMITED if below_depth is None else below_depth
+            await self._db.execute(
+                self._sql["refresh_ready"], (_allowed(pages_per_site), json.dumps(list(groups)), below)
+            )
 
     async def refresh_all(self, pages_per_site: int | None) -> None:
-        """The same for every group there is."""
+        """The same for every group there is, with nothing held back."""
         await self._db.execute(self._sql["refresh_all"], (_allowed(pages_per_site),))
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
@@ -217,7 +220,8 @@ class TurnTaker:
         await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
         horizon = now + limits.horizon_s
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
-        for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids)):
+        below = _UNLIMITED if limits.below_depth is None else limits.below_depth
+        for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids, below)):
             site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row
             allowed = limits.urls_per_group
             if limits.pages_per_site is not None:

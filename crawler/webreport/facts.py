@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from crawler.model import State
 from crawler.report.audit import Audit
 from crawler.report.audit_history import History
 from crawler.store.interface import Counts
+
+if TYPE_CHECKING:
+    from crawler.survey.estimate import Survey
 
 #: What became of a request, as the report tells them apart; the order of :attr:`Slot.requests`.
 ANSWERS = ("2xx", "3xx", "4xx", "5xx", "no answer")
@@ -125,7 +129,8 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is told. ``audit`` is the sentence that says why where the log could not be judged."""
+    """All that is told. ``audit`` and ``survey`` (of a sample, where there is one) are a sentence that says why where
+    they could not be made."""
 
     at: float
     store: str
@@ -153,3 +158,4 @@ class Facts:
     most_linked: Sequence[PageRow]
     largest: Sequence[PageRow]
     slowest: Sequence[PageRow]
+    survey: Survey | str | None = None

@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
 from crawler.model import State
@@ -13,6 +14,7 @@ from crawler.report.audit import Audit, audit
 from crawler.report.audit_history import read_history
 from crawler.report.audit_log import snapshot
 from crawler.store.interface import Store
+from crawler.survey import load
 from crawler.webreport import queries
 from crawler.webreport.facts import (
     ANSWERS,
@@ -28,6 +30,9 @@ from crawler.webreport.facts import (
     Spread,
     Timeline,
 )
+
+if TYPE_CHECKING:
+    from crawler.survey.estimate import Survey
 
 SITES_SHOWN = 200
 MIRRORS_SHOWN = 100
@@ -78,6 +83,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             most_linked=await _pages(store, queries.MOST_LINKED),
             largest=await _pages(store, queries.LARGEST),
             slowest=await _pages(store, queries.SLOWEST),
+            survey=await _survey(store),
         )
 
 
@@ -86,6 +92,16 @@ async def _audit(store: Store, now: float) -> Audit | str:
         return await audit(store, now)
     except UsageError as error:  # a run without readable settings: the rest can be told all the same
         return str(error)
+
+
+async def _survey(store: Store) -> Survey | str | None:
+    if await store.sample_draw() is None:
+        return None
+    try:
+        made: Survey = await load("estimate").survey(store)
+    except UsageError as error:  # what estimates need is not installed
+        return str(error)
+    return made
 
 
 async def _counted(store: Store, sql: str) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from crawler.about import VERSION
 from crawler.report.audit_words import many
-from crawler.webreport import sections, site_sections
+from crawler.webreport import sample_section, sections, site_sections
 from crawler.webreport.facts import Facts
 from crawler.webreport.markup import Node, el, raw, written
 from crawler.webreport.words import moment
@@ -22,6 +22,7 @@ _SECTIONS = (
     ("Politeness", sections.politeness),
     ("Over time", sections.over_time),
     ("Pages", sections.pages),
+    ("Sample", sample_section.sample),
     ("Left out", sections.left_out),
     ("robots.txt", site_sections.robots),
     ("Mirrors", site_sections.mirrors),
@@ -37,8 +38,10 @@ def document(facts: Facts, script: str = SCRIPT) -> bytes:
     Its Content-Security-Policy (CSP Level 3) lets nothing load, and nothing run or style but the one script and the
     one style sheet within, known by their hashes: what was crawled could do nothing even if it got in as markup.
     """
-    parts = [el("section", el("h2", title, id=_anchor(title)), *make(facts)) for title, make in _SECTIONS]
-    links = [el("a", title, href=f"#{_anchor(title)}") for title, _ in _SECTIONS]
+    made = [(title, make(facts)) for title, make in _SECTIONS]
+    told = [(title, nodes) for title, nodes in made if nodes]
+    parts = [el("section", el("h2", title, id=_anchor(title)), *nodes) for title, nodes in told]
+    links = [el("a", title, href=f"#{_anchor(title)}") for title, _ in told]
     body = el(
         "div", _header(facts), el("nav", *links, aria_label="Sections"), *sections.overview(facts),
         *parts, _footer(facts), class_="page",

@@ -54,6 +54,7 @@ REASONS = {
     "address": "at an address that is not connected to",
     "nofollow": "linked to only with rel=nofollow",
     "redirects": "behind too many redirects",
+    "sample": "left to chance, and not drawn for the sample",
 }
 
 _READINGS = {

@@ -178,6 +178,7 @@ PROMISED = {
     "mirrors": "site, main_site, evidence",
     "ranks": "url, pagerank, in_links, in_sites",
     "site_ranks": "site, pagerank, pages, in_links, in_sites",
+    "samples": "url, site, stratum, probability, method",
     "requests": "url, site, purpose, started_at, finished_at, status, error, bytes, robots_version, verdict_line",
 }
 

@@ -124,12 +124,13 @@ UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for =
 UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: refresh_ready
--- When the earliest URL of each named group may be fetched: (pages allowed per site, JSON list of groups).
+-- When the earliest URL of each named group may be fetched that is not held back:
+-- (pages allowed per site, JSON list of groups, depth from which URLs are held back).
 UPDATE politeness_group SET ready_at = (
   SELECT max(politeness_group.next_at, min(max(s.wait_until,
-    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
-  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?)
-WHERE id IN (SELECT value FROM json_each(?));
+    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.depth < ?3 ORDER BY f.due_at LIMIT 1))))
+  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1)
+WHERE id IN (SELECT value FROM json_each(?2));
 
 -- name: refresh_all
 -- The same for every group, without writing what is as it was: (pages allowed per site).
@@ -155,10 +156,10 @@ SELECT crawl_delay_s FROM site WHERE name = ?;
 
 -- name: claimed_sites
 -- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first:
--- (now, URLs per site, JSON list of groups)
+-- (now, URLs per site, JSON list of groups, depth from which URLs are held back)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind)) FROM
-    (SELECT url_id FROM frontier WHERE site_id = s.id AND due_at <= ?1 ORDER BY due_at, depth, url_id LIMIT ?2) q
+    (SELECT url_id FROM frontier WHERE site_id = s.id AND due_at <= ?1 AND depth < ?4 ORDER BY due_at, depth, url_id LIMIT ?2) q
     JOIN url u ON u.id = q.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
@@ -255,3 +256,15 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
 
 -- name: last_settings
 SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1;
+
+-- name: insert_sample
+INSERT INTO sample (url_id, stratum, walk, probability) VALUES (?, ?, ?, ?);
+
+-- name: exclude_not_drawn
+-- Of the pages that were held back, those that are not in the sample: (depth from which they were).
+UPDATE url SET state = 'excluded', reason = 'sample: not drawn'
+WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= ?)
+  AND id NOT IN (SELECT url_id FROM sample);
+
+-- name: dequeue_not_drawn
+DELETE FROM frontier WHERE depth >= ? AND (SELECT state FROM url WHERE id = url_id) <> 'queued';

@@ -1,0 +1,24 @@
+"""The language that a page says it is in."""
+
+from __future__ import annotations
+
+import re
+
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.page.charset import to_utf8
+
+_HEAD_BYTES = 16_384  # the tag stands at the beginning; as little cannot tie up the parser
+_SUBTAG = re.compile(r"[a-z]{2,3}(?![a-z0-9])")
+
+
+def language(body: bytes, charset: str | None) -> str | None:
+    """The primary subtag (BCP 47) of ``<html lang>``, else of its ``xml:lang``, else of ``<meta http-equiv=
+    content-language>`` (HTML Standard, 3.2.6.1); ``None`` where a page says none. ``charset``: that of its header."""
+    page = LexborHTMLParser(to_utf8(body[:_HEAD_BYTES], charset)[1])
+    root = page.root
+    said = [] if root is None else [root.attributes.get("lang"), root.attributes.get("xml:lang")]
+    metas = [node.attributes for node in page.css("meta[http-equiv][content]")]
+    said += [meta["content"] for meta in metas if (meta["http-equiv"] or "").strip().lower() == "content-language"]
+    found = (_SUBTAG.match(tag.strip().lower()) for tag in said if tag)
+    return next((match.group() for match in found if match), None)

@@ -1,0 +1,31 @@
+"""The part of the report about the sample, where one was drawn."""
+
+from __future__ import annotations
+
+from crawler.survey import load
+from crawler.webreport.blocks import Cell, card, number, plain, table
+from crawler.webreport.facts import Facts
+from crawler.webreport.markup import Node, el
+
+
+def sample(facts: Facts) -> list[Node]:
+    """How it was drawn, and what it says of all that it was drawn of."""
+    survey = facts.survey
+    if survey is None:
+        return []
+    if isinstance(survey, str):
+        return [card(el("p", survey), whole=True)]
+    show = load("show")
+    rows = [
+        [
+            plain(figure.what),
+            Cell(show.value(figure), figure.estimate.value, "n"),
+            Cell(show.interval(figure), figure.estimate.low, "n"),
+            number(figure.estimate.units),
+            plain(figure.among),
+        ]
+        for figure in survey.figures
+    ]
+    told = [el("p", line) for line in show.told(survey)]
+    note = el("p", "Estimates are of all that the sample was drawn of, not of the pages fetched.", class_="note")
+    return [card(*told, table(("", "estimate", "95 % interval", "units", "among"), rows), note, whole=True)]

@@ -1,0 +1,307 @@
+"""``crawler run --sample``: what is drawn, what is asked for, and what the estimates say, seen from the server too."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import crawler as package
+from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.errors import UsageError
+from crawler.survey import load
+from tests.command import HASTY, LOOPBACK, Ended, crawler, finish, here, start
+from tests.web import LoopbackWeb
+
+PAGES = 30
+SITES = ("a.test", "b.test", "c.test")
+
+
+@pytest.fixture
+def web(loopback: LoopbackWeb) -> LoopbackWeb:
+    """Three sites; each start page links to three pages, and these to thirty of which every fifth is missing and
+    every sixth closed."""
+    for n, host in enumerate(SITES):
+        loopback.sites[host] = site(loopback, n)
+    return loopback
+
+
+def site(web: LoopbackWeb, n: int) -> Site:
+    elsewhere = web.url(SITES[(n + 1) % 3], "/far")
+    made: dict[str, Page] = {
+        "/robots.txt": plain("User-agent: *\nDisallow: /closed/\n"),
+        "/": Page("<html lang=en><a href=/h0>0<a href=/h1>1<a href=/h2>2</a>"),
+        "/far": Page(f"<html lang=de><title>far</title><a href='{web.url(SITES[n], '/')}'>home</a>"),
+    }
+    for hub in range(3):
+        leaves = "".join(f"<a href='{leaf(n)}'>{n}</a>" for n in range(PAGES) if n % 3 == hub or n % 7 == 0)
+        made[f"/h{hub}"] = Page(f"<html lang=en>{leaves}<a href='{elsewhere}'>far</a>", delay_s=0.01)
+    for number in range(PAGES):
+        if number % 5:
+            made[leaf(number)] = Page(f"<html lang=fr>{'x' * 100 * number}<a href=/deep>deep</a>")
+    return made
+
+
+def leaf(number: int) -> str:
+    return f"/closed/{number}" if number % 6 == 0 else f"/{number}"
+
+
+def run(web: LoopbackWeb, db: Path, *options: str | Path, seeds: bool = True) -> Ended:
+    return here("run", *arguments(web, db, *options, seeds=seeds))
+
+
+def arguments(web: LoopbackWeb, db: Path, *options: str | Path, seeds: bool = True) -> list[str | Path]:
+    config = db.parent / "c.toml"
+    config.write_text(HASTY.replace("0.05", "0.01"))
+    named = [web.url(host) for host in SITES] if seeds else []
+    return [*named, "--config", config, *LOOPBACK, "--db", db, *options]
+
+
+def samples(db: Path, columns: str = "url, stratum, walk, probability, state") -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(db)
+    try:
+        return connection.execute(f"SELECT {columns} FROM samples ORDER BY draw").fetchall()
+    finally:
+        connection.close()
+
+
+def figures(ended: Ended) -> dict[str, dict[str, Any]]:
+    return {figure["what"]: figure for figure in json.loads(ended.out)["sample"]["estimates"]}
+
+
+def test_the_deepest_pages_are_asked_for_only_if_drawn(web: LoopbackWeb, tmp_path: Path) -> None:
+    ended = run(web, tmp_path / "s.db", "--sample", "5", "--per", "site", "--max-depth", "2", "--json")
+    assert ended.code == 0, ended
+    said = json.loads(ended.out)["sample"]
+    drawn = samples(tmp_path / "s.db", "url, site, probability, state, reason")
+    # start page, three hubs, thirty leaves, /far
+    assert (said["frame"], said["urls"], said["waiting"]) == (3 * 35, 15, 0)
+    assert {row[2] for row in drawn} == {5 / 35}
+    assert {state for *_, state, _ in drawn} <= {"fetched", "failed", "excluded"}
+    asked = {web.url(hit.host.partition(":")[0], hit.path) for hit in web.log if hit.path not in ("/robots.txt",)}
+    nearer = {web.url(host, path) for host in SITES for path in ("/", "/h0", "/h1", "/h2")}
+    allowed = {row[0] for row in drawn if "/closed/" not in row[0]}
+    assert asked == nearer | allowed
+    assert {row[4].partition(":")[0] for row in drawn if "/closed/" in row[0]} <= {"robots"}
+    why = here("why", web.url("a.test", next(leaf(n) for n in range(1, 30) if web.url("a.test", leaf(n)) not in asked
+                                             and n % 6)), "--db", tmp_path / "s.db")  # fmt: skip
+    assert "sample: not drawn" in why.out
+
+
+def test_the_whole_frame_is_estimated_as_it_is(web: LoopbackWeb, tmp_path: Path) -> None:
+    """Who draws everything knows everything: each figure is what the sites were made to be."""
+    ended = run(web, tmp_path / "s.db", "--sample", "1000", "--max-depth", "2", "--json")
+    said = figures(ended)
+    assert json.loads(ended.out)["sample"]["urls"] == 105
+    closed, missing = 5, 5  # of each site: 0, 6 … 24 are closed; 5, 10, 15, 20, 25 are missing (0 is closed too)
+    asked = 35 - closed
+    for what, truth in {
+        "disallowed by robots.txt": closed / 35,
+        "answer 404": missing / asked,
+        "answer 200": (asked - missing) / asked,
+        "language en": 4 / 25,
+        "language de": 1 / 25,
+        "language fr": 20 / 25,
+    }.items():
+        assert (said[what]["low"], said[what]["high"]) == pytest.approx((truth, truth)), what
+    (size,) = sqlite3.connect(tmp_path / "s.db").execute("SELECT avg(body_bytes) FROM pages").fetchone()
+    assert said["size"]["value"] == pytest.approx(size)
+    assert said["links per page"]["units"] == 75
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--sample", "7"), id="of all that is there"),
+        pytest.param(("--sample", "4", "--per", "site", "--max-depth", "2"), id="of each site, leaves held back"),
+        pytest.param(("--sample", "40", "--method", "random-walk", "--max-depth", "2"), id="random walk"),
+        pytest.param(("--sample", "9", "--method", "random-walk", "--per", "site"), id="random walk in each site"),
+    ],
+)
+def test_the_same_web_and_seed_give_the_same_sample(web: LoopbackWeb, tmp_path: Path, options: tuple[str, ...]) -> None:
+    first = run(web, tmp_path / "1.db", *options)
+    assert first.code == 0, first
+    for host in SITES:  # answers come in another order
+        web.sites[host] = {
+            path: Page(page.body, delay_s=random.random() / 50)
+            if isinstance(page, Page) and not path.startswith("/robots") else page
+            for path, page in web.sites[host].items()
+        }  # fmt: skip
+    turned = arguments(web, tmp_path / "2.db", *options)
+    assert here("run", *turned[2::-1], *turned[3:]).code == 0
+    assert samples(tmp_path / "2.db") == samples(tmp_path / "1.db")
+    assert run(web, tmp_path / "3.db", *options, "--seed", "2").code == 0
+    assert samples(tmp_path / "3.db") != samples(tmp_path / "1.db")
+    before = len(web.log)
+    again = run(web, tmp_path / "1.db", *options)
+    assert again.out.partition("Sample:")[2] == first.out.partition("Sample:")[2]
+    assert len(web.log) == before, "nothing is asked for twice"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_crawl_killed_again_and_again_gives_the_same_sample(web: LoopbackWeb, tmp_path: Path, seed: int) -> None:
+    options = ("--sample", "6", "--per", "site", "--max-depth", "2")
+    assert run(web, tmp_path / "whole.db", *options).code == 0
+    urls = "SELECT url, state, reason, depth FROM urls ORDER BY url"
+    chance, kills = random.Random(seed), 0
+    for _ in range(12):
+        before = len(web.log)
+        process = start("run", *arguments(web, tmp_path / "killed.db", *options))
+        enough, deadline = before + chance.randint(1, 9), time.monotonic() + 5
+        while len(web.log) < enough and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        if process.poll() is not None:
+            finish(process)
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        kills += 1
+    assert kills >= 3
+    assert run(web, tmp_path / "killed.db", *options).code == 0
+    assert samples(tmp_path / "killed.db") == samples(tmp_path / "whole.db")
+    stores = [sqlite3.connect(tmp_path / name) for name in ("killed.db", "whole.db")]
+    assert stores[0].execute(urls).fetchall() == stores[1].execute(urls).fetchall()
+
+
+def test_another_size_holds_the_smaller_sample(web: LoopbackWeb, tmp_path: Path) -> None:
+    drawn = []
+    for size in ("3", "8"):
+        assert run(web, tmp_path / "s.db", "--sample", size, "--per", "site", "--max-depth", "2").code == 0
+        drawn.append({row[0] for row in samples(tmp_path / "s.db")})
+    assert [len(urls) for urls in drawn] == [9, 24]
+    assert drawn[0] < drawn[1]
+    assert run(web, tmp_path / "s.db", "--max-depth", "2").code == 0
+    (left,) = (
+        sqlite3.connect(tmp_path / "s.db").execute("SELECT count(*) FROM urls WHERE reason LIKE 'sample:%'").fetchone()
+    )
+    assert left == 0, "without --sample, everything is fetched"
+
+
+def test_sitemaps_make_a_frame(web: LoopbackWeb, tmp_path: Path) -> None:
+    listed = "".join(f"<url><loc>{web.url('a.test', f'/{n}')}</loc></url>" for n in (1, 2, 3, 4, 7, 8, 9))
+    web.sites["a.test"] = {**web.sites["a.test"], "/sitemap.xml": Page(
+        f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{listed}</urlset>", content_type="text/xml"
+    )}  # fmt: skip
+    (tmp_path / "map.toml").write_text(f"[discovery]\nsitemaps = true\n{HASTY}")
+    seed, db = web.url("a.test"), tmp_path / "s.db"
+    ended = here(
+        "run", seed, "--config", tmp_path / "map.toml", *LOOPBACK, "--db", db, "--sample", "2", "--max-depth", "1"
+    )
+    assert ended.code == 0, ended
+    assert "2 URLs of 11\n" in ended.out
+    assert len(web.hits("a.test")) <= 5, "robots.txt, the sitemap, the start page, two drawn"
+
+
+def test_a_stratified_sample_of_a_list(web: LoopbackWeb, tmp_path: Path) -> None:
+    web.sites["moved.test"] = {"/robots.txt": plain(""), "/": redirect("/there"), "/there": Page("<html lang=it>")}
+    rows = [f"{web.url('moved.test')},small", *(f"{web.url('a.test', f'/{n}')},large" for n in (1, 2, 3, 4, 7, 8, 9))]
+    (tmp_path / "list.csv").write_text("\n".join(["url,stratum", *rows]))
+    options = ("--sample", "3", "--method", "stratified", "--seeds", tmp_path / "list.csv", "--json")
+    ended = run(web, tmp_path / "s.db", *options, seeds=False)
+    assert ended.code == 0, ended
+    drawn = samples(tmp_path / "s.db", "url, stratum, probability")
+    assert [row[1:] for row in drawn] == [("large", 2 / 7)] * 2 + [("small", 1.0)]
+    said = figures(ended)
+    assert said["answer 200"]["value"] == 1, "what a seed redirects to counts as its own"
+    assert said["language it"]["value"] == pytest.approx(1 / 8)
+    asked = {hit.path for hit in web.log if hit.path != "/robots.txt"}
+    assert asked == {"/", "/there", *("/" + row[0].rpartition("/")[2] for row in drawn[:2])}
+    assert len(samples(tmp_path / "s.db")) == 3
+    again = run(web, tmp_path / "s.db", *options, seeds=False)
+    assert figures(again) == said
+
+
+def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> None:
+    listed = b"1,a.test\n2,b.test\n1001,c.test\n"
+    given = ["run", *arguments(web, tmp_path / "s.db", "--sample", "2", "--method", "stratified", seeds=False)]
+    (tmp_path / "c.toml").write_text(HASTY + "retries = 0\n".replace("retries", "max_redirects"))
+    ended = here(*given, "--seeds", "-", "--max-time", "5", stdin=listed)
+    assert ended.code == 0, ended
+    assert {row[1] for row in samples(tmp_path / "s.db")} == {"1-1000", "1001-10000"}
+    assert all(row[0].startswith("https://") for row in samples(tmp_path / "s.db"))
+    bad = here(*given, "--seeds", "-", stdin=b"1,a.test\n2;b.test\n3,b test\n")
+    assert bad.code == 2
+    assert "line 2: no rank,domain" in bad.err
+    assert "line 3: " in bad.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--sample", "5", "--max-pages", "9"), "--max-depth"),
+        (("--sample", "5", "--method", "stratified"), "--seeds FILE"),
+        (("--sample", "5", "--method", "stratified", "--per", "site"), "leave out --per site"),
+        (("--sample", "5", "--method", "stratified", "--seeds", "-"), "has no stratum"),
+        (("--sample", "-1"), "whole number"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(web: LoopbackWeb, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    ended = here("run", *arguments(web, tmp_path / "s.db", *options), stdin=b"1,a.test\n")
+    assert ended.code == 2
+    assert said in ended.err
+    assert web.log == []
+    assert not (tmp_path / "s.db").exists()
+
+
+def test_a_run_cut_short_has_no_sample_yet(web: LoopbackWeb, tmp_path: Path) -> None:
+    web.sites["a.test"] = {"/robots.txt": Page("", status=503)}
+    ended = run(web, tmp_path / "s.db", "--sample", "5", "--max-time", "1")
+    assert "No sample yet" in ended.out
+    assert samples(tmp_path / "s.db") == []
+    asked = here("sample", "--db", tmp_path / "s.db")
+    assert (asked.code, asked.out) == (2, "")
+    assert "holds no sample" in asked.err
+
+
+def test_a_budget_is_told(web: LoopbackWeb, tmp_path: Path) -> None:
+    ended = run(web, tmp_path / "s.db", "--sample", "5", "--max-pages-per-site", "3")
+    assert "3 sites reached --max-pages-per-site" in ended.out
+    hosts = [hit.host for hit in web.log if hit.status == 200 and hit.path != "/robots.txt"]
+    assert max(hosts.count(host) for host in hosts) == 3
+
+
+def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:
+    load("estimate")  # numpy cannot be loaded a second time
+    loaded = [name for name in sys.modules if name.startswith(("scipy", "crawler.survey.", "crawler.sample.estimates"))]
+    with mock.patch.dict(sys.modules):
+        for name in loaded:
+            del sys.modules[name]
+        sys.modules["scipy"] = None  # as if it were not installed
+        ended = run(web, tmp_path / "s.db", "--sample", "5")
+    assert ended.code == 2
+    assert ended.err == "crawler: samples need scipy: pip install 'polite-crawler[sample]'\n"
+    assert web.log == []
+
+
+async def test_from_python(web: LoopbackWeb, tmp_path: Path) -> None:
+    settings = {
+        "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True, "politeness.delay": 0.01,
+        "sample.size": 2, "sample.method": "stratified",
+    }  # fmt: skip
+    seeds = {web.url("a.test"): "one", web.url("b.test"): "two", web.url("b.test", "/1"): "two"}
+    async with package.open(tmp_path / "s.db", settings) as crawl:
+        with pytest.raises(UsageError, match="no such store"):
+            await crawl.sample()
+        pages = [page.url async for page in crawl.run(seeds)]
+        survey = await crawl.sample()
+    assert len(pages) == 2
+    assert (survey.urls, survey.draw.frame) == (2, 3)
+    assert next(figure.estimate.value for figure in survey.figures if figure.what == "answer 200") == 1
+
+
+def test_the_report_tells_of_it(web: LoopbackWeb, tmp_path: Path) -> None:
+    assert run(web, tmp_path / "s.db", "--sample", "20").code == 0
+    assert crawler("report", tmp_path / "r.html", "--db", tmp_path / "s.db").code == 0
+    html = (tmp_path / "r.html").read_text()
+    assert 'id="sample"' in html
+    assert "disallowed by robots.txt" in html
+    assert "95 % interval" in html
