@@ -149,9 +149,9 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     raise_file_limit()
+    collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
-        collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
         if settings.output.progress and console.is_terminal and not settings.output.json:
             async with Watch(crawl, store, clock, console, lambda: signals.came):

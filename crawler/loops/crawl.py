@@ -31,7 +31,7 @@ from crawler.store.interface import Claim, ClaimedSite, Limits, RequestRow, Robo
 from crawler.url import split
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
-_CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
+_CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
 _BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work

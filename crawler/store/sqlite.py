@@ -87,9 +87,6 @@ class SqliteStore:
         await self.recover(now)
         async with self._writing():
             await self._db.execute("DELETE FROM unsettled")
-            longer = await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
-            if longer.rowcount > 0:
-                await self._turns.refresh(await self._groups_with_work(), None)
             cursor = await self._db.execute(
                 "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
                 (now, VERSION, json.dumps(settings)),
@@ -190,10 +187,8 @@ class SqliteStore:
 
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
-            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
-
-    async def _groups_with_work(self) -> set[int]:
-        return {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
+            await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
+            await self._turns.refresh_all(pages_per_site)
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         row = await self._one(self._sql["robots_copy_of"], (site,))
@@ -295,7 +290,7 @@ class SqliteStore:
                 await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
                 await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
                 self._offers.forget()
-            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+            await self._turns.refresh_all(pages_per_site)
 
     async def reopen_sample(self) -> None:
         async with self._writing():

@@ -132,9 +132,16 @@ UPDATE politeness_group SET ready_at = (
   FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1)
 WHERE id IN (SELECT value FROM json_each(?2));
 
--- name: groups_with_work
-SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
-UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+-- name: refresh_all
+-- The same for every group, without writing what is as it was: (pages allowed per site).
+WITH now AS MATERIALIZED (
+  SELECT g.id, g.ready_at AS before, (
+    SELECT max(g.next_at, min(max(s.wait_until,
+      (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1))))
+    FROM site s WHERE s.group_id = g.id AND s.fetched < ?) AS ready_at
+  FROM politeness_group g)
+UPDATE politeness_group SET ready_at = now.ready_at FROM now
+WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- Longest ready first: (until when, how many).
