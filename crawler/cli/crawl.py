@@ -151,9 +151,9 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     raise_file_limit()
+    collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
-        collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
         if settings.output.progress and console.is_terminal and not settings.output.json:
             async with Watch(crawl, store, clock, console, lambda: signals.came):
@@ -173,4 +173,4 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             load("show").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
-    return STOPPED if signals.came else 0
+    return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from crawler.model import Reading
 
@@ -126,6 +125,8 @@ def _date(text: str) -> float | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # seldom asked for, and large for the process of heavy pages
+
         try:
             at = parsedate_to_datetime(text)
         except (ValueError, IndexError, OverflowError):
