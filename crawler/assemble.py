@@ -14,11 +14,13 @@ from crawler.config import Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
+from crawler.frontier.operator import Command, Order
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.frame import Frame
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
+from crawler.loops.operator import heeded
 from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
@@ -26,6 +28,7 @@ from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.connection import require_usable
 from crawler.store.interface import Store
 from crawler.store.sqlite import SqliteStore
+from crawler.store.sqlite_control import give_order
 from crawler.survey import load
 from crawler.url import host_of, literal_address
 
@@ -53,6 +56,16 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
         yield store
     finally:
         await store.close()
+
+
+async def order(settings: Settings, command: Command, name: str, now: float) -> Order:
+    """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
+
+    Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
+    """
+    if "://" in settings.output.db:
+        await open_store(settings)  # raises
+    return await give_order(Path(settings.output.db), command, name, now)
 
 
 @asynccontextmanager
@@ -163,7 +176,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
     """Run a crawl and note in the store why it ended."""
     ended_by = "a failure"
     try:
-        async with measured(crawl.progress):
+        async with measured(crawl.progress), heeded(crawl, store, clock):
             ended_by = await crawl.run()
         if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
             await store.find_content_mirrors(clock.now())

@@ -171,4 +171,4 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             load("show").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
-    return STOPPED if signals.came else 0
+    return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
+from crawler.frontier.operator import Order
 from crawler.frontier.politeness import Pace
 from crawler.model import Headers, Purpose, RobotsCopy, State
 
@@ -141,10 +142,50 @@ class Counts:
     sites: int
 
 
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life of a process that crawls, at ``seen_at`` (seconds since the epoch).
+
+    ``lag_s`` is by how much its event loop came late at worst since the beat before.
+    """
+
+    run_id: int
+    pid: int
+    seen_at: float
+    memory_bytes: int | None
+    lag_s: float
+
+
 #: A row of ``rank``: URL and site number, PageRank, how many pages link to it, and from how many sites.
 PageRank = tuple[int, int, float, int, int]
 #: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
 SiteRank = tuple[int, float, int, int, int]
+
+
+class Control(Protocol):
+    """What the operator asks of a crawl. ``name`` is as :func:`crawler.frontier.operator.blockable` gives it."""
+
+    async def orders(self, after: int = 0) -> list[Order]:
+        """What was asked after the order of this number, in sequence."""
+        ...
+
+    async def done(self, order: Order, now: float) -> None:
+        """Note that an order was carried out."""
+        ...
+
+    async def queued_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of so many queued URLs on what is blocked under ``name``."""
+        ...
+
+    async def blocked_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of so many URLs that were left out because ``name`` was blocked."""
+        ...
+
+    async def beat(self, beat: Beat) -> None:
+        """Give a sign of life; those of earlier runs are forgotten."""
+        ...
+
+    async def beats(self) -> list[Beat]: ...
 
 
 #: A row of ``sample``: URL number, stratum, walk, probability.
@@ -168,6 +209,14 @@ class SampleDraw:
 
 class Store(Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
+
+    @property
+    def control(self) -> Control: ...
+
+    @property
+    def run_id(self) -> int:
+        """The number of the run that :meth:`start_run` began; 0 before."""
+        ...
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
         """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on."""

@@ -31,6 +31,7 @@ from crawler.store.connection import (
     transaction,
 )
 from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.url import split
@@ -54,6 +55,7 @@ class SqliteStore:
         self._run_id = 0
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+        self.control = SqliteControl(db, self._sql, self._every, self._writing)
 
     @classmethod
     async def open(cls, path: Path, politeness: PolitenessSettings | None = None, *, read_only: bool = False) -> Self:
@@ -74,6 +76,10 @@ class SqliteStore:
         await self._db.close()
         if self._lock is not None:
             self._lock.release()
+
+    @property
+    def run_id(self) -> int:
+        return self._run_id
 
     # --- runs ---------------------------------------------------------------------------------
 

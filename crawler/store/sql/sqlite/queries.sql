@@ -257,6 +257,27 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
 -- name: last_settings
 SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1;
 
+-- name: orders
+-- What the operator has asked since an order: (its number).
+SELECT id, asked_at, command, name, run_id, done_at FROM control WHERE id > ? ORDER BY id;
+
+-- name: give_order
+INSERT INTO control (asked_at, command, name, run_id) VALUES (?, ?, ?, ?);
+
+-- name: queued_on
+-- Some queued URLs on sites of these ranges of names: (JSON list of first and last, how many).
+SELECT f.url_id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN frontier f ON f.site_id = s.id LIMIT ?;
+
+-- name: blocked_on
+-- Some URLs on sites of these ranges of names that are left out for this reason: (JSON list, reason, how many).
+SELECT u.id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+WHERE u.state = 'excluded' AND u.reason = ? LIMIT ?;
+
+-- name: beat
+INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES (?, ?, ?, ?, ?);
+
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability) VALUES (?, ?, ?, ?);
 
