@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
@@ -13,11 +14,13 @@ from crawler.config import Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
+from crawler.frontier.operator import Command, Order
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.frame import Frame
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
+from crawler.loops.operator import heeded
 from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
@@ -25,8 +28,12 @@ from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.connection import require_usable
 from crawler.store.interface import Store
 from crawler.store.sqlite import SqliteStore
+from crawler.store.sqlite_control import give_order
 from crawler.survey import load
 from crawler.url import host_of, literal_address
+
+if TYPE_CHECKING:
+    from crawler.export.recording import WarcFolder
 
 
 async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteStore:
@@ -49,6 +56,16 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
         yield store
     finally:
         await store.close()
+
+
+async def order(settings: Settings, command: Command, name: str, now: float) -> Order:
+    """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
+
+    Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
+    """
+    if "://" in settings.output.db:
+        await open_store(settings)  # raises
+    return await give_order(Path(settings.output.db), command, name, now)
 
 
 @asynccontextmanager
@@ -81,7 +98,9 @@ async def crawl_session(
         require_contact(settings, known)
         if not seeds and not known:
             raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
-        async with HttpFetcher(fetch_settings(settings), clock) as fetcher:
+        async with AsyncExitStack() as opened:
+            recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
+            fetcher = await opened.enter_async_context(HttpFetcher(fetch_settings(settings), clock))
             scope = Scope(
                 settings.scope,
                 [*known, *seeds],
@@ -95,9 +114,21 @@ async def crawl_session(
             if drawn is not None:
                 await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
             frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
-            yield Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame), store
+            yield Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder), store
     finally:
         await store.close()
+
+
+def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
+    from crawler.export.recording import WarcFolder
+
+    return WarcFolder(
+        Path(settings.output.warc),
+        clock,
+        user_agent=user_agent(settings),
+        contact=settings.identity.contact,
+        reading=settings.robots.reading,
+    )
 
 
 def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
@@ -145,7 +176,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
     """Run a crawl and note in the store why it ended."""
     ended_by = "a failure"
     try:
-        async with measured(crawl.progress):
+        async with measured(crawl.progress), heeded(crawl, store, clock):
             ended_by = await crawl.run()
         if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
             await store.find_content_mirrors(clock.now())
@@ -183,6 +214,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         allow_private=fetch.allow_private,
         loopback_only=not contact,
         concurrency=settings.crawl.concurrency,
+        keep_exchanges=bool(settings.output.warc),
     )
 
 

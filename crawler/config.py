@@ -45,6 +45,7 @@ class Output:
     skip_bad_seeds: bool = False
     progress: bool = True
     json: bool = False
+    warc: str = ""  # a folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "seeds.skip_bad": (_flag, "output", "skip_bad_seeds"),
     "output.progress": (_flag, "output", "progress"),
     "output.json": (_flag, "output", "json"),
+    "output.warc": (_text, "output", "warc"),
     "scope.mode": (_one_of(ScopeMode), "scope", "mode"),
     "scope.include": (_regexes, "scope", "include"),
     "scope.exclude": (_regexes, "scope", "exclude"),

@@ -17,6 +17,7 @@ from crawler.clock import Clock, local_hhmm
 from crawler.loops.crawl import Crawl
 from crawler.model import State
 from crawler.report.layout import Fact, duration, facts, size
+from crawler.report.status import GO_ON
 from crawler.store.interface import Counts, Store, Waiting
 
 _REFRESH_S = 0.5
@@ -98,6 +99,9 @@ class Watch:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
+        if progress.paused_since is not None:
+            since = local_hhmm(progress.paused_since, now)
+            lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))
         stopped_by = self._stopped_by()
         hint = f"{stopped_by}: stopping, requests in flight get a few seconds" if stopped_by else _HINT
         lines.append(Text(hint, style="bold" if stopped_by else "dim"))
@@ -117,7 +121,8 @@ class Watch:
 
 
 class WaitNotes:
-    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long."""
+    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, and that
+    the operator has paused it."""
 
     def __init__(self, crawl: Crawl, clock: Clock, tell: Callable[[str], None]) -> None:
         self._crawl, self._clock, self._tell = crawl, clock, tell
@@ -131,9 +136,16 @@ class WaitNotes:
 
     async def _note(self) -> None:
         noted_at = -_NOTE_EVERY_S
+        paused: float | None = None
+        next_at = self._clock.now() + _LONG_WAIT_S
         while True:
-            await self._clock.sleep(_LONG_WAIT_S)
+            await self._clock.sleep(_REFRESH_S)
             now, wait = self._clock.now(), self._crawl.progress.idle_for
+            if paused != (paused := self._crawl.progress.paused_since):
+                self._tell("going on" if paused is None else f"paused by the operator; {GO_ON}")
+            if now < next_at:
+                continue
+            next_at = now + _LONG_WAIT_S
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
                 reason = f": {wait.reason}" if wait.reason else ""

@@ -83,6 +83,17 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """What went over the connection for one request, octet by octet. ``response`` begins with the status line of the
+    final answer (informational ones are left out), and ``complete`` says whether that came to its end."""
+
+    request: bytes
+    response: bytes
+    address: str  # the server's
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What every outcome of a request carries. Times in seconds since the epoch."""
 
@@ -91,6 +102,7 @@ class Answer:
     finished_at: float
     headers: Headers = ()
     wire_bytes: int = 0
+    exchange: Exchange | None = field(default=None, kw_only=True)  # where a fetcher was told to keep it
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,16 @@ class Failed(Answer):
 FetchResult = Fetched | NotModified | Redirected | Failed
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request with its answer for the archive. ``left_out`` says why the body must not be kept, else it is empty."""
+
+    answer: FetchResult
+    purpose: Purpose
+    left_out: str = ""
+    depth: int = 0
+
+
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a header, or ``None``."""
     wanted, length = name.lower(), len(name)
@@ -211,6 +233,7 @@ class PageFacts:
 
     index: bool = True
     follow: bool = True
+    archive: bool = True  # False: no copy of it may be shown (NOARCHIVE)
     title: str | None = None
     description: str | None = None
     keywords: str | None = None

@@ -28,6 +28,8 @@ _MODULES = {
     "status": "look",
     "why": "look",
     "audit": "look",
+    "control": "control",
+    "dashboard": "dashboard",
     "robots": "check",
     "page": "check",
     "export": "export",

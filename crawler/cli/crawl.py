@@ -41,6 +41,7 @@ _RUN_KEYS = {
     "resolve": "fetch.resolve",
     "allow_private": "fetch.allow_private",
     "json": "output.json",
+    "warc": "output.warc",
     "sample": "sample.size",
     "per": "sample.per",
     "method": "sample.method",
@@ -87,6 +88,7 @@ def _number_or_text(value: str) -> float | str:
 )
 @click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
 @click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
+@click.option("--warc", metavar="DIR", help="Record every request and answer in WARC files in this folder.")
 @click.option("--sample", type=int, metavar="N", help="Draw N URLs at random, and estimate what the rest is like.")
 @click.option(
     "--per",
@@ -149,9 +151,9 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     raise_file_limit()
+    collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
-        collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
         if settings.output.progress and console.is_terminal and not settings.output.json:
             async with Watch(crawl, store, clock, console, lambda: signals.came):
@@ -171,4 +173,4 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             load("show").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
-    return STOPPED if signals.came else 0
+    return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -29,6 +29,7 @@ from crawler.fetch.failures import (
 )
 from crawler.fetch.guard import refusal
 from crawler.fetch.resolver import Resolver
+from crawler.fetch.tee import Tape, TeeConnector, taping
 from crawler.model import (
     Failed,
     FailureKind,
@@ -69,6 +70,7 @@ class FetchSettings:
     allow_private: bool = False
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
+    keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
 #: The search for an address that the current task's request is on.
@@ -90,7 +92,8 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve)
-        connector = aiohttp.TCPConnector(
+        connector_type = TeeConnector if self._settings.keep_exchanges else aiohttp.TCPConnector
+        connector = connector_type(
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=self._resolver,
@@ -125,6 +128,13 @@ class HttpFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Send one request and read its answer. Never raises for what a server or the network does."""
+        if not self._settings.keep_exchanges:
+            return await self._ask(request)
+        with taping() as tape:
+            result = await self._ask(request, tape)
+        return replace(result, exchange=tape.exchange())
+
+    async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
         started_at = self._clock.now()
         attempts = Attempts()
         _attempts.set(attempts)
@@ -142,6 +152,8 @@ class HttpFetcher:
         try:
             return await self._answer(request, started_at, response)
         finally:
+            if tape is not None:
+                tape.complete = response.content.is_eof()
             # Gives the connection back where the body has come in full, and closes it elsewhere.
             response.release()
 

@@ -4,8 +4,8 @@ URL states (every URL is in exactly one; the arrows are all there are)::
 
     (offered) --admitted--> queued --2xx--> fetched
     (offered) --refused---> excluded        queued --3xx--> redirected
-    excluded --better offer or wider scope--> queued
-    queued --robots.txt, mirror, type, scope--> excluded
+    excluded --better offer, wider scope, unblocked--> queued
+    queued --robots.txt, mirror, type, scope, blocked--> excluded
     queued --permanent failure, or retries spent--> failed
     queued --temporary failure--> queued (later)
     fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
@@ -19,6 +19,7 @@ from typing import assert_never
 
 from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
+from crawler.frontier.operator import BLOCKED
 from crawler.frontier.revisit import Again, Seen
 from crawler.frontier.scope import Scope
 from crawler.model import (
@@ -120,6 +121,11 @@ class Outcome:
     offered: Offered | None = None  # a /rupinfo.txt
 
 
+def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
+    """How ``queued`` ends if its site is not even to be asked for robots.txt."""
+    return Outcome(queued, State.EXCLUDED, BLOCKED) if scope.blocks.covers(queued.url) else None
+
+
 def before_fetch(
     queued: Queued,
     copy: RobotsCopy,
@@ -175,9 +181,10 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
         return Outcome(queued, State.EXCLUDED, f"mirror cycle: {' → '.join([*main.members, main.members[0]])}")
     url = main.site + path
     reason = f"mirror of {main.site} (Host, line {rules.host_line})"
-    if scope.refusal(url, queued.depth, is_seed=queued.wanted_itself) is not None:
+    refusal = scope.refusal(url, queued.depth, is_seed=queued.wanted_itself)
+    offer = Offer(url, queued.depth, refusal, hops=queued.hops, seed=queued.seed, kind=queued.kind)
+    if not offer.is_good:
         return Outcome(queued, State.EXCLUDED, f"{reason}, which is out of scope")
-    offer = Offer(url, queued.depth, hops=queued.hops, seed=queued.seed, kind=queued.kind)
     return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=url)
 
 
@@ -279,7 +286,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
     hops = queued.hops + 1
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
     refusal = refusal or _too_many_hops(hops, settings)
-    offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal is None, queued.kind)
+    offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal in (None, BLOCKED), queued.kind)
     return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
 
 

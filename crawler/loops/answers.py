@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from crawler.frontier.again import after_revisit, feeds_of, same_sitemap
@@ -17,13 +18,21 @@ from crawler.store.interface import Store
 
 
 class Answers:
-    """What to ask with, and what follows from the answers. Close it with its reader."""
+    """What to ask with, and what follows from the answers; ``record`` gets each document and what it says."""
 
-    def __init__(self, manners: Manners, scope: Scope, robots: RobotsKeeper, store: Store) -> None:
+    def __init__(
+        self,
+        manners: Manners,
+        scope: Scope,
+        robots: RobotsKeeper,
+        store: Store,
+        record: Callable[[Queued, Fetched, PageFacts], None],
+    ) -> None:
         self._manners = manners
         self._scope = scope
         self._robots = robots
         self._store = store
+        self._record = record
         token, reading = manners.robots.token, manners.robots.settings.reading
         self._reader = PageReader(token, reading, hash_text=manners.revisit.enabled)
 
@@ -52,8 +61,9 @@ class Answers:
         else:
             if isinstance(result, Fetched):
                 facts = await self._reader.read(result)
+                self._record(queued, result, facts)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
-                facts = self._reader.read_headers(result)
+                facts = self._reader.header_facts(result)
             outcome = after_fetch(queued, result, facts, self._scope, self._manners.retry)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
@@ -61,6 +71,7 @@ class Answers:
         return after_revisit(outcome, result, facts, self._manners.revisit)
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
+        self._record(queued, result, self._reader.header_facts(result))
         if same_sitemap(queued.seen, result):
             return Outcome(queued, State.FETCHED, "")
         hinting = self._manners.revisit.enabled

@@ -8,45 +8,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import assert_never
 
 from crawler.clock import Clock
 from crawler.frontier.again import after_refusal
-from crawler.frontier.decide import Fetch, Outcome, Queued, before_fetch, may_adopt
+from crawler.frontier.decide import Fetch, Outcome, Queued, before_fetch, before_robots, may_adopt
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
+from crawler.loops.crowd import HOLD_S, Crowd
 from crawler.loops.frame import Frame
-from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.gate import Blocked, Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
+from crawler.loops.recording import Listening, Recorder, of_document
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, RobotsAction
-from crawler.store.interface import HORIZON_S, Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
+from crawler.model import Fetched, Kind, PageFacts, RobotsAction
+from crawler.store.interface import Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
-_CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
+_CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
 _BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
-_HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
-_CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claimed
-_CROWDED_URLS = 2  # a claim is hardly good for more then
-_CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
+_NO_LIMIT = float("inf")
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
-
 
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed; ``frame`` is
-    closed, and its sample drawn, when nothing is left that it does not hold back."""
+    """One run of a crawl over a store. ``recorder`` gets requests before a commit, ``on_pages`` pages after it;
+    ``frame`` is closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -57,6 +56,7 @@ class Crawl:
         scope: Scope,
         on_pages: OnPages | None = None,
         frame: Frame | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -65,21 +65,25 @@ class Crawl:
         self._scope = scope
         self._on_pages = on_pages
         self._frame = frame
+        self._recorder = recorder
+        if recorder is not None:
+            fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = manners.crawl
-        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log)
+        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks)
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
-        self._answers = Answers(manners, scope, self._robots, store)
+        self._answers = Answers(manners, scope, self._robots, store, self._record)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
+        self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self._pages_left: int | None = None
+        self._pages_left = _NO_LIMIT
         self._only_revisits = False
         self._stopping: str | None = None
         self._hurried = False
-        self._crowded_until = 0.0
+        self._crowd = Crowd(clock)
         self._failure: BaseException | None = None
 
     async def run(self) -> str:
@@ -113,6 +117,16 @@ class Crawl:
             self.gate.close()
         self._wake.set()
 
+    def fail(self, error: BaseException) -> None:
+        """End with this error, unless there was another before."""
+        self._failure = self._failure or error
+        self._hurry()
+
+    async def settle(self) -> None:
+        """Wait for a turn, which comes at once: all that was decided on so far is committed by it."""
+        self._hurry()
+        await self._turned.wait()
+
     # --- the heartbeat ------------------------------------------------------------------------
 
     async def _turns(self) -> str:
@@ -142,16 +156,14 @@ class Crawl:
         if ready is None:
             return None if await self._queue_due() else await self._nothing_left()
         self.progress.idle_for = ready
-        await self._woken(max(0.0, ready.until - self._clock.now() - self._horizon_s()))
+        await self._woken(max(0.0, ready.until - self._clock.now() - self._crowd.horizon_s()))
         self.progress.idle_for = None
         return None
 
     async def _queue_due(self) -> bool:
         """With --revisit: queue what is due and this run has not visited, so that it ends; whether there was any."""
-        revisit, now = self._manners.revisit, self._clock.now()
-        return revisit.enabled and bool(
-            await self._store.queue_due(revisit, now, self.progress.started_at, self._pages_per_site())
-        )
+        revisit, now, since = self._manners.revisit, self._clock.now(), self.progress.started_at
+        return revisit.enabled and await self._store.queue_due(revisit, now, since, self._pages_per_site()) > 0
 
     def _pages_per_site(self) -> int | None:
         return 0 if self._only_revisits else self._manners.crawl.max_pages_per_site
@@ -166,6 +178,8 @@ class Crawl:
         queued = await self._store.queued_count()
         if queued == 0:
             return f"nothing is left in the frontier{no_revisit}"
+        if await self._store.next_ready() is not None:
+            return None  # a block was lifted meanwhile
         limit = self._manners.crawl.max_pages_per_site
         assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
         return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
@@ -178,7 +192,7 @@ class Crawl:
                 if left_s <= 0:
                     return
                 await self._woken(left_s)
-            elif not await self._woken(self._horizon_s() if self._room() else None):
+            elif not await self._woken(self._crowd.horizon_s() if self._room() else None):
                 return
         if self._hurried and any(self.gate.in_flight(group) for group, _ in self._workers.values()):
             await self._clock.sleep(_GATHER_S)
@@ -199,12 +213,14 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        turned, self._turned = self._turned, asyncio.Event()
+        if self._recorder is not None and pending.recorded:
+            await self._recorder.record(pending.recorded)
         now = self._clock.now()
-        delay_s = self._manners.politeness.delay_s
         limits = Limits(
             groups=min(self._room(), _CLAIMED_AT_ONCE),
-            urls_per_group=_CROWDED_URLS if self._is_crowded() else 50 if delay_s < 0.5 else 10,
-            horizon_s=self._horizon_s(),
+            urls_per_group=self._crowd.urls_per_group(self._manners.politeness.delay_s),
+            horizon_s=self._crowd.horizon_s(),
             pages_per_site=self._pages_per_site(),
             max_depth=self._scope.settings.max_depth,
             below_depth=None if self._frame is None else self._frame.held_from,
@@ -221,25 +237,12 @@ class Crawl:
         if len(result.claims) == limits.groups > 0:
             self._hurry()  # for the others
             if self._room() == 0:
-                self._crowded_until = now + _CROWDED_S
+                self._crowd.seen(now)
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
-
-    def _hold_s(self) -> float:
-        """For how long a claimed group may wait for its next request, in seconds.
-
-        Where there are more groups than may be claimed, one that waits would keep another from its turn.
-        """
-        return _CROWDED_HOLD_S if self._is_crowded() else _HOLD_S
-
-    def _is_crowded(self) -> bool:
-        return self._clock.now() < self._crowded_until
-
-    def _horizon_s(self) -> float:
-        """How long before its time a group may be claimed, in seconds."""
-        return min(HORIZON_S, self._hold_s())
+        turned.set()
 
     def _room(self) -> int:
         if self._stopping is not None or self._spent():
@@ -247,7 +250,7 @@ class Crawl:
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
     def _spent(self) -> bool:
-        return self._pages_left is not None and self._pages_left <= 0 and not self._only_revisits
+        return self._pages_left <= 0 and not self._only_revisits
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -297,6 +300,10 @@ class Crawl:
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
+    def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:
+        if self._recorder is not None:
+            self._news().record(of_document(queued, result, facts))
+
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         if news.main_site is not None and may_adopt(news.site, news.main_site):
@@ -330,7 +337,7 @@ class Crawl:
         pending.released.append(claim.group_id)
         self.progress.active = len(self._workers)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = self._failure or error
+            self.fail(error)
 
     async def _work(self, claim: Claim) -> None:
         """Go through a claimed group's batch: one URL after the other, each at its time."""
@@ -338,17 +345,24 @@ class Crawl:
         for queued in claim.urls:
             if not self._uncrowded.is_set():
                 await self.gate.idle(self._uncrowded.wait())
-            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > self._hold_s():
+            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > self._crowd.hold_s():
                 return
             if queued.site_id in deferred:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            site = claim.sites[queued.site_id]
-            known = site.copy
+            with suppress(Blocked):  # it is the next claim's to end it
+                await self._take(queued, claim, deferred)
+
+    async def _take(self, queued: Queued, claim: Claim, deferred: set[int]) -> None:
+        site = claim.sites[queued.site_id]
+        known = site.copy
+        if (ended := before_robots(queued, self._scope)) is not None:
+            self._book(after_refusal(ended, self._manners.revisit, self._clock.now()))
+        else:
             copy = await self._robots.in_force(site, claim.group)
             # What was just asked for is waited with: at this group's next turn it might have run out again.
-            hold_s = self._hold_s() if copy is known else _HOLD_S
+            hold_s = self._crowd.hold_s() if copy is known else HOLD_S
             if copy.action is RobotsAction.DEFER:
                 deferred.add(queued.site_id)
             elif self._stopping is None and self.gate.wait_s(claim.group) <= hold_s:
@@ -371,29 +385,16 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        new = queued.seen is None
-        if new and not self._take_budget():
+        if (new := queued.seen is None) and self._pages_left <= 0:
             return
+        self._pages_left -= new  # given back where no page comes of it
         fetched = False
         try:
             result = await self.gate.send(self._answers.request(queued), warrant)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
             if new and not fetched:
-                self._give_back_budget()
+                self._pages_left += 1
+                self._wake.set()
         if result is not None:  # else it is still queued; the next claim asks robots.txt first
             self._book(await self._answers.outcome(queued, result))
-
-    def _take_budget(self) -> bool:
-        """Reserve one of the pages that --max-pages leaves; given back where no page comes of it."""
-        if self._pages_left is None:
-            return True
-        if self._pages_left <= 0:
-            return False
-        self._pages_left -= 1
-        return True
-
-    def _give_back_budget(self) -> None:
-        if self._pages_left is not None:
-            self._pages_left += 1
-            self._wake.set()

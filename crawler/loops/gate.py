@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
+from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
@@ -16,6 +17,10 @@ from crawler.store.interface import RequestRow
 from crawler.url import split
 
 T = TypeVar("T")
+
+
+class Blocked(Exception):
+    """The operator has blocked the site while a request to it waited: nothing was sent."""
 
 
 class Fetcher(Protocol):
@@ -59,7 +64,9 @@ class Gate:
         settings: PolitenessSettings,
         concurrency: int,
         log: Callable[[RequestRow, str, Pace], None],
+        blocks: Blocks | None = None,
     ) -> None:
+        self.blocks = blocks or Blocks()
         self._fetcher = fetcher
         self._clock = clock
         self._settings = settings
@@ -67,6 +74,8 @@ class Gate:
         self._groups: dict[str, _Group] = {}
         self._log = log
         self._closed = False
+        self._open = asyncio.Event()  # not while the operator holds everything
+        self._open.set()
         self._idle: set[asyncio.Task[object]] = set()
 
     def close(self) -> None:
@@ -74,6 +83,13 @@ class Gate:
         self._closed = True
         for task in self._idle:
             task.cancel()
+
+    def hold(self, held: bool) -> None:
+        """While held, nothing new is sent; who waits here goes on waiting, and paces run on."""
+        if held:
+            self._open.clear()
+        else:
+            self._open.set()
 
     async def idle(self, waiting: Awaitable[T]) -> T:
         """Wait for something; when the gate closes, the wait is cut off, and with it the task."""
@@ -151,14 +167,15 @@ class Gate:
         """Wait for the group's turn, send, and set when its next turn is. Logs every request sent.
 
         ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
+        Raises :class:`Blocked` where the operator has blocked its site by now.
         """
         live = self._groups[warrant.group]
         await self._acquire(live.turn)
         try:
-            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
-                await self.idle(self._clock.sleep(wait_s))
-            await self._acquire(self._slots)
+            await self._slot(live)
             try:
+                if self.blocks.covers(request.url):
+                    raise Blocked
                 started_at = self._clock.now()
                 if started_at >= warrant.valid_until:
                     return None
@@ -178,6 +195,19 @@ class Gate:
             return answer
         finally:
             live.turn.release()
+
+    async def _slot(self, live: _Group) -> None:
+        """Wait until the group's pause is over and nobody holds the gate, with one of the slots then."""
+        while True:
+            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
+                await self.idle(self._clock.sleep(wait_s))
+            if not self._open.is_set():
+                await self.idle(self._open.wait())
+                continue
+            await self._acquire(self._slots)
+            if self._open.is_set():
+                return
+            self._slots.release()  # held while this waited for it
 
     def _settle(self, live: _Group, request: Request, warrant: Warrant, answer: FetchResult) -> None:
         crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)

@@ -24,6 +24,9 @@ class Progress:
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group everything waits for
     worst_lag_s: float = 0.0  # see crawler.loops.lag
+    recent_lag_s: float = 0.0  # the same, since the last take_lag
+    paused_since: float | None = None  # by the operator
+    stopped_by_operator: bool = False
 
     def sent(self, row: RequestRow) -> None:
         self.requests += 1
@@ -32,6 +35,15 @@ class Progress:
             self.troubles[
                 str(row.status) if row.status and row.status >= 300 else row.error.partition(":")[0][:60]
             ] += 1
+
+    def late(self, lag_s: float) -> None:
+        self.worst_lag_s = max(self.worst_lag_s, lag_s)
+        self.recent_lag_s = max(self.recent_lag_s, lag_s)
+
+    def take_lag(self) -> float:
+        """The worst lag since this was last asked, in seconds."""
+        lag_s, self.recent_lag_s = self.recent_lag_s, 0.0
+        return lag_s
 
     def ended(self, outcome: Outcome) -> None:
         if outcome.again is not None:

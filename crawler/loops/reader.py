@@ -43,16 +43,16 @@ class PageReader:
 
     async def read(self, result: Fetched) -> PageFacts:
         """What a fetched document says; the event loop is never held up by a hostile one."""
-        arguments = self._arguments(result)
         if result.content_type not in _HTML_TYPES:
-            return header_facts(**arguments)
+            return self.header_facts(result)
+        arguments = self._arguments(result)
         if is_light(result.body):
             return read_page(result.body, charset=result.charset, hash_text=self._hash_text, **arguments)
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._child.read, result.body, result.charset, arguments)
 
-    def read_headers(self, result: NotModified) -> PageFacts:
-        """What the headers of a 304 say of the page."""
+    def header_facts(self, result: Fetched | NotModified) -> PageFacts:
+        """What the headers alone say."""
         return header_facts(**self._arguments(result))
 
     def _arguments(self, result: Fetched | NotModified) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
 from crawler.frontier.decide import may_adopt
+from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
 from crawler.model import Kind, Reading, RobotsAction
@@ -81,6 +82,7 @@ async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
     )
     traps = TrapSettings(**settings.get("traps", {"enabled": False}))
     scope = Scope(last, await store.seeds(), traps=traps, now=now)
+    scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
@@ -174,9 +176,16 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
 def render(known: dict[str, Any], console: Console) -> None:
     """Print an explanation for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
+    console.print(facts(told(known), indent=2))
+
+
+def told(known: dict[str, Any]) -> list[Fact]:
+    """An explanation in words."""
     rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
     if known["scope"] is None:
         rows.append(("scope", "takes it in"))
+    elif known["scope"] == BLOCKED and known.get("reason") != BLOCKED:
+        rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
     elif known["scope"] != known.get("reason"):
         rows.append(("scope", f"would be left out: {known['scope'].removeprefix('scope: ')}"))
     rows += _about_robots(known["robots"])
@@ -187,8 +196,7 @@ def render(known: dict[str, Any], console: Console) -> None:
         what = request["error"] or request["status"]
         rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
     rows += about_revisits(known.get("revisit"), known["at"])
-    rows += _about_page(known.get("page"))
-    console.print(facts(rows, indent=2))
+    return rows + _about_page(known.get("page"))
 
 
 def _fate(known: dict[str, Any]) -> list[Fact]:

@@ -71,8 +71,10 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
 
-async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:
+async def open_database(path: Path, *, read_only: bool = False, migrate: bool = True) -> aiosqlite.Connection:
     """Open a store, making or migrating it as needed. Close it, or its thread keeps the process alive.
+
+    Without ``migrate`` an older store is refused, as it is to readers: a crawl may be running on it.
 
     Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one
     that a newer crawler wrote, :class:`StoreError` for a damaged file or one that is no store.
@@ -83,7 +85,7 @@ async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Con
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened: {error}") from error
     try:
-        version = await _version(db, path, read_only)
+        version = await _version(db, path, read_only or not migrate)
         if not read_only:
             await db.executescript(_PRAGMAS)
         await _migrate(db, version)

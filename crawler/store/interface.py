@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
+from crawler.frontier.operator import Order
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
@@ -144,10 +145,50 @@ class Counts:
     sites: int
 
 
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life of a process that crawls, at ``seen_at`` (seconds since the epoch).
+
+    ``lag_s`` is by how much its event loop came late at worst since the beat before.
+    """
+
+    run_id: int
+    pid: int
+    seen_at: float
+    memory_bytes: int | None
+    lag_s: float
+
+
 #: A row of ``rank``: URL and site number, PageRank, how many pages link to it, and from how many sites.
 PageRank = tuple[int, int, float, int, int]
 #: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
 SiteRank = tuple[int, float, int, int, int]
+
+
+class Control(Protocol):
+    """What the operator asks of a crawl. ``name`` is as :func:`crawler.frontier.operator.blockable` gives it."""
+
+    async def orders(self, after: int = 0) -> list[Order]:
+        """What was asked after the order of this number, in sequence."""
+        ...
+
+    async def done(self, order: Order, now: float) -> None:
+        """Note that an order was carried out."""
+        ...
+
+    async def queued_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of so many queued URLs on what is blocked under ``name``."""
+        ...
+
+    async def blocked_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of so many URLs that were left out because ``name`` was blocked."""
+        ...
+
+    async def beat(self, beat: Beat) -> None:
+        """Give a sign of life; those of earlier runs are forgotten."""
+        ...
+
+    async def beats(self) -> list[Beat]: ...
 
 
 #: A row of ``sample``: URL number, stratum, walk, probability.
@@ -175,6 +216,14 @@ class Store(Protocol):
     @property
     def rup(self) -> SubscriptionStore:
         """The part that is about the Remote Update Protocol."""
+        ...
+
+    @property
+    def control(self) -> Control: ...
+
+    @property
+    def run_id(self) -> int:
+        """The number of the run that :meth:`start_run` began; 0 before."""
         ...
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
@@ -238,19 +287,13 @@ class Store(Protocol):
         ...
 
     async def prepare(self, pages_per_site: int | None) -> None:
-        """Recompute when each group is ready, under limits that may have changed since the last run."""
+        """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         ...
 
     async def turn(self, turn: Turn) -> TurnResult: ...
 
     async def queue_due(
-        self,
-        settings: RevisitSettings,
-        now: float,
-        since: float,
-        pages_per_site: int | None,
-        *,
-        hinted_only: bool = False,
+        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
         """Put into the frontier, as far as the budget goes, what is due for a revisit and was not visited ``since``
         then; how many. ``hinted_only``: no more than what hints name."""

@@ -34,6 +34,7 @@ from crawler.store.connection import (
     transaction,
 )
 from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
@@ -61,6 +62,7 @@ class SqliteStore:
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
         self.rup = SqliteRup(path, db, self._writing)
+        self.control = SqliteControl(db, self._sql, self._every, self._writing)
 
     @classmethod
     async def open(cls, path: Path, politeness: PolitenessSettings | None = None, *, read_only: bool = False) -> Self:
@@ -82,6 +84,10 @@ class SqliteStore:
         if self._lock is not None:
             self._lock.release()
 
+    @property
+    def run_id(self) -> int:
+        return self._run_id
+
     # --- runs ---------------------------------------------------------------------------------
 
     async def start_run(self, settings: dict[str, Any], now: float) -> int:
@@ -90,9 +96,6 @@ class SqliteStore:
             if "errand" not in settings:
                 await self._db.execute("DELETE FROM unsettled")
             await self._revisits.sweep()
-            longer = await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
-            if longer.rowcount > 0:
-                await self._turns.refresh(await self._groups_with_work(), None)
             cursor = await self._db.execute(
                 "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
                 (now, VERSION, json.dumps(settings)),
@@ -194,10 +197,8 @@ class SqliteStore:
 
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
-            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
-
-    async def _groups_with_work(self) -> set[int]:
-        return {row[0] for row in await every(self._db, self._sql["groups_with_work"])}
+            await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
+            await self._turns.refresh_all(pages_per_site)
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         row = await self._one(self._sql["robots_copy_of"], (site,))
@@ -217,18 +218,12 @@ class SqliteStore:
     # --- revisits -----------------------------------------------------------------------------
 
     async def queue_due(
-        self,
-        settings: RevisitSettings,
-        now: float,
-        since: float,
-        pages_per_site: int | None,
-        *,
-        hinted_only: bool = False,
+        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
         async with self._writing():
             await self._revisits.take_up(settings, now)
             numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
-            await self._turns.refresh(await self._offers.groups(numbers), pages_per_site)
+            await self._turns.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
     async def take_hints(
@@ -325,7 +320,7 @@ class SqliteStore:
                 await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
                 await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
                 self._offers.forget()
-            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+            await self._turns.refresh_all(pages_per_site)
 
     async def reopen_sample(self) -> None:
         async with self._writing():

@@ -106,7 +106,7 @@ class Offers:
         fresh: dict[str, tuple[Offer, int | None]] = {}
         for url, (offer, found_on) in offers.items():
             known = self._recent.get(url)
-            if known is None or offer.kind is not Kind.PAGE or (offer.refusal is None and offer.depth < known[1]):
+            if known is None or offer.kind is not Kind.PAGE or (offer.is_good and offer.depth < known[1]):
                 fresh[url] = (offer, found_on)
             else:
                 numbers[url] = known[0]
@@ -123,7 +123,7 @@ class Offers:
         queued = [row[0] for row in inserts if row[2] == State.QUEUED]
         await self._db.executemany(self._sql["enqueue"], [(number,) for number in queued])
         for url, (offer, _) in fresh.items():
-            self._recent.put(url, numbers[url], offer.depth if offer.refusal is None else _REFUSED)
+            self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
         queued += await self._apply(changes, max_depth)
         return await self.groups(queued)
 

@@ -68,9 +68,14 @@ class TurnTaker:
     async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
         """Recompute when each of these groups is ready."""
         if groups:
-            allowed = _UNLIMITED if pages_per_site is None else pages_per_site
             below = _UNLIMITED if below_depth is None else below_depth
-            await self._db.execute(self._sql["refresh_ready"], (allowed, json.dumps(list(groups)), below))
+            await self._db.execute(
+                self._sql["refresh_ready"], (_allowed(pages_per_site), json.dumps(list(groups)), below)
+            )
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        """The same for every group there is, with nothing held back."""
+        await self._db.execute(self._sql["refresh_all"], (_allowed(pages_per_site),))
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, tuple[Offer, int | None]] = {}
@@ -259,6 +264,10 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
         return batch
     new = [queued for queued in batch if queued.seen is None][: max(0, pages)]
     return [queued for queued in batch if queued.seen is not None or queued in new]
+
+
+def _allowed(pages_per_site: int | None) -> int:
+    return _UNLIMITED if pages_per_site is None else pages_per_site
 
 
 def _in_turn(batches: list[list[Queued]], now: float, pause_s: float) -> list[Queued]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import crawler as library
 from crawler.demo.pages import Page
 from tests import judge
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
@@ -142,3 +144,22 @@ def test_the_bounds_are_refused_where_they_are_none(tmp_path: Path) -> None:
     ended = here("run", "http://a.test/", "--config", tmp_path / "c.toml")
     assert ended.code == 2
     assert all(word in ended.err for word in ("revisit.per_day", "revisit.min_interval", "revisit.first"))
+
+
+async def test_older_versions_from_python(web: LoopbackWeb, db_path: Path) -> None:
+    settings = {
+        "fetch.resolve": [LoopbackWeb.resolve],
+        "fetch.allow_private": True,
+        "politeness.delay": 0.02,
+        "revisit.enabled": True,
+        "revisit.first": 0.2,
+        "revisit.min_interval": 0.1,
+    }
+    url = web.url("a.test", "/3")
+    async with library.open(db_path, settings) as crawl:
+        assert [p.url async for p in crawl.run(seeds=[url])] == [url]
+        change(web, _3=page(3, 2))
+        await asyncio.sleep(0.4)
+        assert [p.body async for p in crawl.run()] == [page(3, 2).octets], "a changed page is handed over again"
+        assert crawl.ended_by == "nothing is left in the frontier, and no revisit is due"
+        assert [await crawl.body(url, version=n) for n in (1, 2)] == [page(3, 1).octets, page(3, 2).octets]

@@ -10,9 +10,11 @@ import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain, redirect, unavailable
 from crawler.frontier.hints import Heeded, Hint, HintKind
+from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
 from crawler.loops.manners import CrawlSettings
 from crawler.store.sqlite import SqliteStore
+from crawler.store.sqlite_control import give_order
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -427,3 +429,23 @@ def test_hostile_hints_cannot_make_us_hammer(db_path: Path) -> None:
         return len(statuses(web))
 
     assert run_virtual(main) == 1
+
+
+def test_a_blocked_site_is_not_visited_again_and_the_run_ends(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[str, list[int], str]:
+        web = SimulatedWeb(clock, {"a.test": Shelf(p=tagged("one")).site()})
+        await crawl(clock, db_path, web, [SEED], AGAIN)
+        await clock.sleep(5 * DAY_S)
+        await give_order(db_path, Command.BLOCK, "a.test", clock.now())
+        ended_by = await crawl(clock, db_path, web, (), AGAIN)
+        blocked, asked = (await states(db_path))[PAGE][1], statuses(web)
+        await give_order(db_path, Command.UNBLOCK, "a.test", clock.now())
+        await clock.sleep(60 * DAY_S)
+        await crawl(clock, db_path, web, (), AGAIN)
+        return f"{ended_by}: {blocked}", asked, (await states(db_path))[PAGE][1]
+
+    ended, asked, lifted = run_virtual(main)
+    assert ended == f"nothing is left in the frontier, and no revisit is due: {BLOCKED}"
+    assert asked == [200]
+    assert lifted == "200, unchanged (304)"
+    assert look(db_path, f"SELECT version FROM pages WHERE url = '{PAGE}'") == [(1,)]

@@ -136,9 +136,18 @@ UPDATE politeness_group SET ready_at = (
   FROM site s WHERE s.group_id = politeness_group.id)
 WHERE id IN (SELECT value FROM json_each(?2));
 
--- name: groups_with_work
-SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
-UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+-- name: refresh_all
+-- The same for every group, without writing what is as it was: (pages allowed per site).
+WITH now AS MATERIALIZED (
+  SELECT g.id, g.ready_at AS before, (
+    SELECT max(g.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?
+      THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
+      ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_again WHERE f.site_id = s.id AND f.again
+        ORDER BY f.due_at LIMIT 1) END)))
+    FROM site s WHERE s.group_id = g.id) AS ready_at
+  FROM politeness_group g)
+UPDATE politeness_group SET ready_at = now.ready_at FROM now
+WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- Longest ready first: (until when, how many).
@@ -386,6 +395,27 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
 SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = ?1
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = ?1 AND ?2 IS NOT NULL) v
 JOIN body b ON b.id = v.body_id WHERE ?2 IS NULL OR v.version = ?2;
+
+-- name: orders
+-- What the operator has asked since an order: (its number).
+SELECT id, asked_at, command, name, run_id, done_at FROM control WHERE id > ? ORDER BY id;
+
+-- name: give_order
+INSERT INTO control (asked_at, command, name, run_id) VALUES (?, ?, ?, ?);
+
+-- name: queued_on
+-- Some queued URLs on sites of these ranges of names: (JSON list of first and last, how many).
+SELECT f.url_id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN frontier f ON f.site_id = s.id LIMIT ?;
+
+-- name: blocked_on
+-- Some URLs on sites of these ranges of names that are left out for this reason: (JSON list, reason, how many).
+SELECT u.id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+WHERE u.state = 'excluded' AND u.reason = ? LIMIT ?;
+
+-- name: beat
+INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES (?, ?, ?, ?, ?);
 
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability) VALUES (?, ?, ?, ?);
