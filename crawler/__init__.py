@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.about import VERSION as __version__
 
-__all__ = ["Page", "__version__", "open"]
+__all__ = ["Page", "PageLink", "__version__", "open"]
 
 if TYPE_CHECKING:
-    from crawler.api import Page, open
+    from crawler.api import open
+    from crawler.pages import Page, PageLink
 
 
 def __getattr__(name: str) -> Any:
     """Load the API when it is asked for: ``crawler robots check`` needs none of aiohttp."""
-    if name in ("open", "Page"):
-        from crawler import api
+    if name in __all__:
+        from crawler import api, pages
 
-        return getattr(api, name)
+        return getattr(api if name == "open" else pages, name)
     raise AttributeError(f"module 'crawler' has no attribute {name!r}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -15,37 +16,19 @@ from crawler.config import Settings, apply, read_file, settings_from
 from crawler.errors import UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
-from crawler.model import Link
+from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, read_seeds, require_good
 from crawler.store.location import store_name
 
 if TYPE_CHECKING:
     from crawler.export import Tally
+    from crawler.loops.subscribe import Subscriber
     from crawler.rank.ranking import Ranked
     from crawler.search.index import Built
     from crawler.search.results import Found
     from crawler.survey.estimate import Survey
 
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page as it was fetched and committed. ``body`` is ``None`` for a NOINDEX page."""
-
-    url: str
-    status: int
-    content_type: str
-    fetched_at: float
-    depth: int
-    title: str | None
-    description: str | None
-    keywords: str | None
-    canonical_url: str | None
-    noindex: bool
-    nofollow: bool
-    links: tuple[Link, ...]
-    body: bytes | None
 
 
 def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
@@ -85,7 +68,7 @@ class OpenCrawl:
             if error is None:
                 self.ended_by = run.task.result()
 
-    async def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncIterator[Page]:
+    async def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
         ``seeds`` are URLs, or for a stratified sample URLs with the stratum of each.
@@ -111,13 +94,35 @@ class OpenCrawl:
         async with existing_store(self._settings) as store:
             return await store.query(sql, parameters)
 
-    async def body(self, url: str) -> bytes | None:
-        """The decoded body of a fetched URL, ``None`` where there is none."""
-        good, bad = read_seeds([url.encode(errors="surrogatepass")])
-        if bad or not good:
-            raise UsageError(f"not a URL: {url[:200]!r}")
+    async def body(self, url: str, version: int | None = None) -> bytes | None:
+        """The decoded body of a fetched URL, the newest unless told; ``None`` where there is none."""
+        canonical = _canonical(url)
         async with existing_store(self._settings) as store:
-            return await store.body(good[0])
+            return await store.body(canonical, version)
+
+    async def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
+        """The pages in the store as they are when this begins, one in memory at a time, also while a crawl goes on.
+
+        ``where`` is an SQL condition on the columns of the view ``pages`` (``"depth < 3 AND status = 200"``). Raises
+        :class:`UsageError` for one that cannot be asked, and where there is no store.
+        """
+        from crawler.export.job import require_one_expression
+
+        if where is not None:
+            require_one_expression(where)
+        async with existing_store(self._settings) as store, aclosing(stored_pages(store, where)) as pages:
+            async for page in pages:
+                yield page
+
+    async def links(self, url: str) -> AsyncGenerator[PageLink, None]:
+        """The links from a URL, then those of other pages to it; none for a URL that the crawl has not met.
+
+        One in memory at a time. For the links to it, all links of the crawl are gone through.
+        """
+        canonical = _canonical(url)
+        async with existing_store(self._settings) as store, aclosing(stored_links(store, canonical)) as links:
+            async for link in links:
+                yield link
 
     async def export(
         self,
@@ -125,7 +130,7 @@ class OpenCrawl:
         out: str | Path | BinaryIO,
         *,
         table: str | None = None,
-        where: str = "",
+        where: str | None = None,
         bodies: bool = False,
         base_url: str | None = None,
     ) -> Tally:
@@ -150,6 +155,16 @@ class OpenCrawl:
         async with existing_store(self._settings, read_only=False) as store:
             ranked: Ranked = await ranking.rank(store)
             return ranked
+
+    def rup(
+        self, site: str | None = None, tell: Callable[[str], None] = lambda note: None
+    ) -> AbstractAsyncContextManager[Subscriber]:
+        """Updates by the Remote Update Protocol: enter it for the :class:`~crawler.loops.subscribe.Subscriber`, whose
+        methods are those of ``crawler rup``. ``site`` (scheme, host, port) is whom it is about; ``tell`` gets a
+        sentence on everything of note. Not while :meth:`run` is under way."""
+        from crawler.rup_robot import robot
+
+        return robot(self._settings, site, tell, make=True)
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
@@ -195,7 +210,7 @@ class OpenCrawl:
         async def hand_over(outcomes: list[Outcome]) -> None:
             for outcome in outcomes:
                 if not stop.is_set():
-                    await pages.put(_page(outcome))
+                    await pages.put(page_of(outcome))
 
         clock = SystemClock()
         async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, on_pages=hand_over) as (
@@ -207,6 +222,13 @@ class OpenCrawl:
                 return await run_to_end(crawl, store, clock)
             finally:
                 stopper.cancel()
+
+
+def _canonical(url: str) -> str:
+    good, bad = read_seeds([url.encode(errors="surrogatepass")])
+    if bad or not good:
+        raise UsageError(f"not a URL: {url[:200]!r}")
+    return good[0]
 
 
 async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
@@ -252,24 +274,3 @@ def _strata(seeds: Mapping[str, str]) -> dict[str, str]:
     """The stratum of each seed, by its canonical URL."""
     urls = ((read_seeds([seed.encode(errors="surrogatepass")])[0], stratum) for seed, stratum in seeds.items())
     return {url: stratum for found, stratum in urls for url in found}
-
-
-def _page(outcome: Outcome) -> Page:
-    page = outcome.page
-    assert page is not None
-    facts = page.facts
-    return Page(
-        url=outcome.queued.url,
-        status=page.status,
-        content_type=page.content_type,
-        fetched_at=page.fetched_at,
-        depth=outcome.queued.depth,
-        title=facts.title,
-        description=facts.description,
-        keywords=facts.keywords,
-        canonical_url=facts.canonical_url,
-        noindex=not facts.index,
-        nofollow=not facts.follow,
-        links=facts.links,
-        body=None if page.body is None else page.body.decoded(),
-    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
@@ -13,11 +14,13 @@ from crawler.config import Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
+from crawler.frontier.operator import Command, Order
 from crawler.frontier.scope import Scope
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.frame import Frame
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
+from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
 from crawler.loops.rescope import adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
@@ -27,8 +30,12 @@ from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
 from crawler.store.open import open_store_at
 from crawler.store.sqlite import SqlStore
+from crawler.store.sqlite_control import give_order
 from crawler.survey import load
 from crawler.url import host_of, literal_address
+
+if TYPE_CHECKING:
+    from crawler.export.recording import WarcFolder
 
 
 async def open_store(
@@ -65,6 +72,17 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
         await store.close()
 
 
+async def order(settings: Settings, command: Command, name: str, now: float) -> Order:
+    """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
+
+    Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
+    """
+    if is_url(settings.output.db):
+        async with existing_store(settings, read_only=False) as store:
+            return await store.control.give(command, name, now)
+    return await give_order(Path(settings.output.db), command, name, now)
+
+
 @asynccontextmanager
 async def crawl_session(
     settings: Settings,
@@ -85,13 +103,16 @@ async def crawl_session(
             settings, drawn = _draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
-    async with begun(settings, seeds, clock, at_work=True) as (store, scope):
+    async with begun(settings, seeds, clock, at_work=True) as (store, scope), AsyncExitStack() as opened:
+        recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
             limit = settings.crawl.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
-        async with _crawling(settings, store, scope, clock, on_pages, frame) as crawl:
-            yield crawl, store
+        fetcher = await opened.enter_async_context(_fetcher(settings, store, clock))
+        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
+        fetcher.may_send = lambda: not crawl.lease.is_over()
+        yield crawl, store
 
 
 @asynccontextmanager
@@ -104,7 +125,9 @@ async def worker_session(
         scope = _scope(settings, await store.seeds(), clock)
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
-        async with _crawling(settings, store, scope, clock) as crawl:
+        async with _fetcher(settings, store, clock) as fetcher:
+            crawl = Crawl(store, fetcher, clock, manners(settings), scope)
+            fetcher.may_send = lambda: not crawl.lease.is_over()
             yield crawl, store
     finally:
         await store.close()
@@ -119,7 +142,7 @@ async def begun(
     Raises :class:`UsageError` where there is nothing to crawl, where the crawl would leave loopback and nobody is
     named whom a site's owner could turn to, or where others are at work with other settings.
     """
-    _require_contact(settings, seeds)
+    require_contact(settings, seeds)
     db = settings.output.db
     if not seeds and not is_url(db) and not Path(db).exists():
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
@@ -128,7 +151,7 @@ async def begun(
         async with store.beginning():
             await store.require_whole()
             known = await store.seeds()
-            _require_contact(settings, known)
+            require_contact(settings, known)
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
             scope = _scope(settings, [*known, *seeds], clock)
@@ -140,7 +163,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_no_sample(settings)
+                require_alone(settings)
                 require_same_crawl(theirs, kept, fresh, shown(db))
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
@@ -149,30 +172,36 @@ async def begun(
         await store.close()
 
 
-@asynccontextmanager
-async def _crawling(
-    settings: Settings,
-    store: Store,
-    scope: Scope,
-    clock: Clock,
-    on_pages: OnPages | None = None,
-    frame: Frame | None = None,
-) -> AsyncIterator[Crawl]:
-    is_shared = store.lease_s is not None
-    async with HttpFetcher(_fetch_settings(settings), clock, is_shared=is_shared) as fetcher:
-        crawl = Crawl(store, fetcher, clock, _manners(settings), scope, on_pages, frame)
-        fetcher.may_send = lambda: not crawl.lease.is_over()
-        yield crawl
+def _fetcher(settings: Settings, store: Store, clock: Clock) -> HttpFetcher:
+    return HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None)
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
-    return Scope(settings.scope, seeds, lambda host: _may_contact(settings, host), settings.traps, clock.now())
+    return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
 
 
-def require_no_sample(settings: Settings) -> None:
-    """Raise :class:`UsageError` where several workers would draw a sample: when its frame is whole, none could tell."""
-    if settings.sample.size is not None:
-        raise UsageError("--sample: a sample is drawn by one worker; leave out --workers, and let no other one join")
+def require_alone(settings: Settings) -> None:
+    """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
+    what a day's budget of revisits leaves, or what an archive holds."""
+    for asked, option in (
+        (settings.sample.size is not None, "--sample"),
+        (settings.revisit.enabled, "--revisit"),
+        (settings.output.warc, "--warc"),
+    ):
+        if asked:
+            raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
+
+
+def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
+    from crawler.export.recording import WarcFolder
+
+    return WarcFolder(
+        Path(settings.output.warc),
+        clock,
+        user_agent=user_agent(settings),
+        contact=settings.identity.contact,
+        reading=settings.robots.reading,
+    )
 
 
 def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
@@ -221,7 +250,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
     mirrors by content when all have ended."""
     ended_by = "a failure"
     try:
-        async with measured(crawl.progress):
+        async with measured(crawl.progress), heeded(crawl, store, clock):
             ended_by = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_at_contents(crawl.progress, store, clock)
@@ -253,7 +282,8 @@ def _is_email(contact: str) -> bool:
     return "@" in contact and "://" not in contact
 
 
-def _fetch_settings(settings: Settings) -> FetchSettings:
+def fetch_settings(settings: Settings) -> FetchSettings:
+    """How to fetch."""
     fetch, contact = settings.fetch, settings.identity.contact
     return FetchSettings(
         user_agent=user_agent(settings),
@@ -266,10 +296,12 @@ def _fetch_settings(settings: Settings) -> FetchSettings:
         allow_private=fetch.allow_private,
         loopback_only=not contact,
         concurrency=settings.crawl.concurrency,
+        keep_exchanges=bool(settings.output.warc),
     )
 
 
-def _manners(settings: Settings) -> Manners:
+def manners(settings: Settings) -> Manners:
+    """How to behave."""
     return Manners(
         crawl=settings.crawl,
         politeness=settings.politeness,
@@ -281,10 +313,12 @@ def _manners(settings: Settings) -> Manners:
             knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
         ),
         longest_request_s=settings.fetch.total_timeout_s,
+        revisit=settings.revisit,
+        updates=settings.updates,
     )
 
 
-def _may_contact(settings: Settings, host: str) -> bool:
+def may_contact(settings: Settings, host: str) -> bool:
     """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
     if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
         return True
@@ -292,10 +326,11 @@ def _may_contact(settings: Settings, host: str) -> bool:
     return address is not None and address.is_loopback
 
 
-def _require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+    """Raise :class:`UsageError` where a seed is not on loopback, and nobody is named whom its owner could turn to."""
     if settings.identity.contact:
         return
-    outside = next((url for url in seeds if not _may_contact(settings, host_of(url))), None)
+    outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(
             f"{outside} is not on loopback: say who crawls with --contact URL-or-e-mail, "

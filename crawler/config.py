@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from crawler.errors import ConfigError, UsageError
 from crawler.fetch.resolver import parse_resolve
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
-from crawler.loops.manners import CrawlSettings
+from crawler.loops.manners import CrawlSettings, UpdateSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
 from crawler.sample.design import Method, Per, SampleSettings
@@ -43,6 +45,7 @@ class Output:
     skip_bad_seeds: bool = False
     progress: bool = True
     json: bool = False
+    warc: str = ""  # a folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Settings:
     retry: RetrySettings = field(default_factory=RetrySettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    revisit: RevisitSettings = field(default_factory=RevisitSettings)
+    updates: UpdateSettings = field(default_factory=UpdateSettings)
     sample: SampleSettings = field(default_factory=SampleSettings)
     team: Team = field(default_factory=Team)
 
@@ -225,6 +230,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "seeds.skip_bad": (_flag, "output", "skip_bad_seeds"),
     "output.progress": (_flag, "output", "progress"),
     "output.json": (_flag, "output", "json"),
+    "output.warc": (_text, "output", "warc"),
     "scope.mode": (_one_of(ScopeMode), "scope", "mode"),
     "scope.include": (_regexes, "scope", "include"),
     "scope.exclude": (_regexes, "scope", "exclude"),
@@ -234,6 +240,14 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "limits.max_time": (_seconds_or_none, "crawl", "max_time_s"),
     "limits.concurrency": (_whole(1), "crawl", "concurrency"),
     "discovery.sitemaps": (_flag, "crawl", "sitemaps"),
+    "revisit.enabled": (_flag, "revisit", "enabled"),
+    "revisit.first": (_some_seconds, "revisit", "first_s"),
+    "revisit.min_interval": (_some_seconds, "revisit", "min_interval_s"),
+    "revisit.max_interval": (_some_seconds, "revisit", "max_interval_s"),
+    "revisit.per_day": (_count_or_none, "revisit", "per_day"),
+    "revisit.per_site": (_count_or_none, "revisit", "per_site"),
+    "updates.rup": (_flag, "updates", "rup"),
+    "updates.cgi_elsewhere": (_flag, "updates", "cgi_elsewhere"),
     "traps.enabled": (_flag, "traps", "enabled"),
     "traps.max_url_chars": (_whole(1), "traps", "max_url_chars"),
     "traps.max_path_segments": (_whole(1), "traps", "max_path_segments"),
@@ -319,6 +333,31 @@ def apply(
         raise ConfigError(f"{source}: " + "; ".join(wrong))
     changed = {name: replace(getattr(settings, name), **fields) for name, fields in sections.items()}
     return replace(settings, **changed)
+
+
+def recorded(run: Mapping[str, Any]) -> Settings:
+    """The settings of a run, as the store has them: :func:`dataclasses.asdict`, through JSON. Unknown keys are ignored.
+
+    What an earlier version did not have is as by default.
+    """
+    settings = Settings()
+    sections = {section.name: getattr(settings, section.name) for section in fields(settings)}
+    for name, section in sections.items():
+        kept = run.get(name) or {}
+        values = {
+            field.name: _like(getattr(section, field.name), kept[field.name])
+            for field in fields(section)
+            if field.name in kept
+        }
+        settings = replace(settings, **{name: replace(section, **values)})
+    return settings
+
+
+def _like(default: object, value: Any) -> Any:
+    """A value from JSON, as what ``default`` is."""
+    if isinstance(value, list):
+        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return type(default)(value) if isinstance(default, StrEnum) else value
 
 
 def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -18,6 +18,7 @@ from crawler.frontier.politeness import Pace
 from crawler.loops.progress import Progress
 from crawler.model import State
 from crawler.report.layout import Fact, duration, facts, size
+from crawler.report.status import GO_ON
 from crawler.store.interface import Counts, Store, Waiting
 
 _REFRESH_S = 0.5
@@ -89,9 +90,11 @@ class Watch:
         if seen.rate > 0.05 and seen.queued:
             longest_s = max((wait.until - now for wait in seen.waiting), default=0.0)
             rest = f", at least {duration(max(seen.queued / seen.rate, longest_s))} to go"
+        again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
-                (f"{ends[State.FETCHED]:,} pages", "bold green"), f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}"
+                (f"{ends[State.FETCHED]:,} pages", "bold green"),
+                f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
             ),
             Text.assemble(
                 f"{ends[State.REDIRECTED]:,} redirected, {ends[State.EXCLUDED]:,} excluded, ",
@@ -106,6 +109,9 @@ class Watch:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
+        if progress.paused_since is not None:
+            since = local_hhmm(progress.paused_since, now)
+            lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))
         stopped_by = self._stopped_by()
         hint = f"{stopped_by}: stopping, requests in flight get a few seconds" if stopped_by else _HINT
         lines.append(Text(hint, style="bold" if stopped_by else "dim"))
@@ -125,7 +131,8 @@ class Watch:
 
 
 class WaitNotes:
-    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long."""
+    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, and that
+    the operator has paused it."""
 
     def __init__(self, crawl: Watched, clock: Clock, tell: Callable[[str], None]) -> None:
         self._crawl, self._clock, self._tell = crawl, clock, tell
@@ -139,9 +146,16 @@ class WaitNotes:
 
     async def _note(self) -> None:
         noted_at = -_NOTE_EVERY_S
+        paused: float | None = None
+        next_at = self._clock.now() + _LONG_WAIT_S
         while True:
-            await self._clock.sleep(_LONG_WAIT_S)
+            await self._clock.sleep(_REFRESH_S)
             now, wait = self._clock.now(), self._crawl.progress.idle_for
+            if paused != (paused := self._crawl.progress.paused_since):
+                self._tell("going on" if paused is None else f"paused by the operator; {GO_ON}")
+            if now < next_at:
+                continue
+            next_at = now + _LONG_WAIT_S
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
                 reason = f": {wait.reason}" if wait.reason else ""
@@ -163,6 +177,7 @@ def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) 
             "pages": progress.ends[State.FETCHED],
             "requests": progress.requests,
             "bytes": progress.wire_bytes,
+            "revisits": {found.value: n for found, n in progress.revisits.items()},
             "troubles": dict(progress.troubles),
         },
     }
@@ -180,6 +195,8 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
             f"in {duration(result['seconds'])} ({rate:,.1f} pages/s)",
         ),
     ]
+    if run["revisits"]:
+        rows.append(("Revisits", ", ".join(f"{n:,} {found}" for found, n in run["revisits"].items())))
     if run["troubles"]:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""

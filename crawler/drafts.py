@@ -78,7 +78,7 @@ class Drafts:
                 os.replace(draft.beside, draft.place)
                 folders.add(draft.place.parent)
         for folder in folders:
-            _sync_folder(folder)
+            sync_folder(folder)
 
     def _discard(self) -> None:
         for draft in self._drafts:
@@ -130,7 +130,7 @@ def _close(file: BinaryIO) -> None:
         return
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """A rename is safe from a power cut once its folder is on the disk; some systems cannot open a folder."""
     try:
         handle = os.open(folder, os.O_RDONLY)

@@ -29,6 +29,7 @@ class Purpose(StrEnum):
     ROBOTS = "robots"
     PAGE = "page"
     SITEMAP = "sitemap"
+    RUP = "rup"  # what a site offers by the Remote Update Protocol, and talking to it
 
 
 class Kind(StrEnum):
@@ -36,6 +37,7 @@ class Kind(StrEnum):
 
     PAGE = "page"
     SITEMAP = "sitemap"
+    RUP = "rup"  # a /rupinfo.txt
 
 
 class Reading(StrEnum):
@@ -64,7 +66,10 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One GET to send. ``max_bytes`` bounds the decoded body."""
+    """One GET to send, or a POST of ``form``. ``max_bytes`` bounds the decoded body.
+
+    ``shown_url`` stands in the log in place of a ``url`` that holds a secret.
+    """
 
     url: str
     purpose: Purpose
@@ -73,6 +78,19 @@ class Request:
     any_type: bool = False  # robots.txt is read whatever its Content-Type says
     etag: str | None = None
     last_modified: str | None = None
+    form: tuple[tuple[str, str], ...] | None = None
+    shown_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What went over the connection for one request, octet by octet. ``response`` begins with the status line of the
+    final answer (informational ones are left out), and ``complete`` says whether that came to its end."""
+
+    request: bytes
+    response: bytes
+    address: str  # the server's
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,7 @@ class Answer:
     finished_at: float
     headers: Headers = ()
     wire_bytes: int = 0
+    exchange: Exchange | None = field(default=None, kw_only=True)  # where a fetcher was told to keep it
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +164,16 @@ class Failed(Answer):
 FetchResult = Fetched | NotModified | Redirected | Failed
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request with its answer for the archive. ``left_out`` says why the body must not be kept, else it is empty."""
+
+    answer: FetchResult
+    purpose: Purpose
+    left_out: str = ""
+    depth: int = 0
+
+
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a header, or ``None``."""
     wanted, length = name.lower(), len(name)
@@ -204,6 +233,7 @@ class PageFacts:
 
     index: bool = True
     follow: bool = True
+    archive: bool = True  # False: no copy of it may be shown (NOARCHIVE)
     title: str | None = None
     description: str | None = None
     keywords: str | None = None
@@ -216,3 +246,5 @@ class PageFacts:
     other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
     directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
     note: str = ""  # e.g. that the page was too deeply nested to be parsed
+    text_sha256: bytes | None = None  # of the text without mark-up and blanks, where that was asked for
+    feeds: tuple[str, ...] = ()  # RSS and Atom that the page names

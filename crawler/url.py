@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
-from publicsuffixlist import PublicSuffixList
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
 
 #: Longest canonical URL taken, in characters. Servers commonly refuse longer ones (RFC 9110, 4.1).
 MAX_URL_CHARS = 8000
@@ -32,6 +34,8 @@ _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 @cache
 def _suffixes() -> PublicSuffixList:
     """Read when first asked for: many a command, and the process that reads heavy pages, never does."""
+    from publicsuffixlist import PublicSuffixList
+
     return PublicSuffixList()
 
 

@@ -28,6 +28,8 @@ _MODULES = {
     "status": "look",
     "why": "look",
     "audit": "look",
+    "control": "control",
+    "dashboard": "dashboard",
     "robots": "check",
     "page": "check",
     "export": "export",
@@ -36,6 +38,8 @@ _MODULES = {
     "rank": "rank",
     "report": "report",
     "store": "store",
+    "rup": "rup",
+    "hint": "hint",
     "sample": "sample",
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crawler.assemble import begun, crawl_session, look_at_contents, require_no_sample, run_to_end
+from crawler.assemble import begun, crawl_session, look_at_contents, require_alone, run_to_end
 from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
 from crawler.cli.team import Team
@@ -41,10 +41,12 @@ _RUN_KEYS = {
     "include": "scope.include",
     "exclude": "scope.exclude",
     "concurrency": "limits.concurrency",
+    "revisit": "revisit.enabled",
     "reading": "robots.reading",
     "resolve": "fetch.resolve",
     "allow_private": "fetch.allow_private",
     "json": "output.json",
+    "warc": "output.warc",
     "sample": "sample.size",
     "per": "sample.per",
     "method": "sample.method",
@@ -87,11 +89,13 @@ def _number_or_text(value: str) -> float | str:
 @click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out URLs that match one of these.")
 @click.option("--concurrency", type=int, metavar="N", help="Requests in flight in all.  [default: 64]")
 @click.option("--workers", type=int, metavar="N", help="Processes that share the crawl.  [default: 1]")
+@click.option("--revisit", is_flag=True, default=None, help="Visit again what is due; ends when nothing is.")
 @click.option(
     "--reading", type=click.Choice([r.value for r in Reading]), help="How robots.txt is read.  [default: strict]"
 )
 @click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
 @click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
+@click.option("--warc", metavar="DIR", help="Record every request and answer in WARC files in this folder.")
 @click.option("--sample", type=int, metavar="N", help="Draw N URLs at random, and estimate what the rest is like.")
 @click.option(
     "--per",
@@ -150,12 +154,12 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
-        require_no_sample(settings)
+        require_alone(settings)
         return await _run_team(settings, seeds.urls)
     raise_file_limit()
+    collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
-        collect_garbage_seldom()
         signals.stop_from_now_on(crawl)
         async with _shown(settings, crawl, store, clock, signals):
             ended_by = await run_to_end(crawl, store, clock)
@@ -169,7 +173,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             load("show").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
-    return STOPPED if signals.came else 0
+    return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
@@ -186,7 +190,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         await store.end_run(ended_by, clock.now())
         result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
     _tell_end(settings, result)
-    return STOPPED if signals.came else 0
+    return STOPPED if signals.came or team.progress.stopped_by_operator else 0
 
 
 def _shown(

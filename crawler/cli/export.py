@@ -28,10 +28,12 @@ _REFRESH_S = 0.2
 @click.argument("out", type=click.Path(path_type=Path, allow_dash=True))
 @db_option
 @click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
-@click.option("--where", default="", metavar="SQL", help="Only the rows of that view that meet a condition.")
+@click.option("--where", metavar="SQL", help="Only the rows of that view that meet a condition.")
 @click.option("--bodies", is_flag=True, help="jsonl, parquet: with the pages' bodies.")
 @click.option("--base-url", metavar="URL", help="sitemap in several files: where their folder will be served.")
-def export(format: str, out: Path, db: str, table: str | None, where: str, bodies: bool, base_url: str | None) -> int:
+def export(
+    format: str, out: Path, db: str, table: str | None, where: str | None, bodies: bool, base_url: str | None
+) -> int:
     """Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
 
     \b

@@ -58,7 +58,7 @@ async def export(
     *,
     now: float,
     table: str | None = None,
-    where: str = "",
+    where: str | None = None,
     bodies: bool = False,
     base_url: str | None = None,
     tally: Tally | None = None,

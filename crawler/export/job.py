@@ -35,7 +35,7 @@ class Job:
 
     store: Store
     view: str
-    where: str
+    where: str | None
     drafts: Drafts
     readers: AsyncExitStack  # whatever still reads the store when the export ends is closed with it
     out: Path | BinaryIO
@@ -45,7 +45,7 @@ class Job:
     base_url: str | None = None
 
     def __post_init__(self) -> None:
-        if self.where:
+        if self.where is not None:
             require_one_expression(self.where)
 
     @property
@@ -92,6 +92,8 @@ def require_one_expression(condition: str) -> None:
     Such a text can hold another statement, or go on behind the condition. The database is opened for reading
     alone and takes one statement, so this is for clear words; it also keeps ``1) OR (1`` from meaning something.
     """
+    if not condition.strip():
+        raise UsageError(f"--where {condition!r}: holds no condition; leave it out to take all")
     depth = 0
     for token in _TOKENS.finditer(condition):
         mark = token["mark"]

@@ -1,4 +1,4 @@
-"""A sitemap of what was found: pages that were fetched, may be indexed, and are no duplicates of others.
+"""A sitemap of what was found: pages that were fetched, are not gone, may be indexed, and are no duplicates of others.
 
 Source: https://www.sitemaps.org/protocol.html.
 """
@@ -29,7 +29,7 @@ async def write_sitemap(job: Job) -> None:
     found = f"""
       SELECT p.url, (SELECT u.lastmod FROM urls u WHERE u.url_id = p.url_id), p.last_modified
       FROM {job.kept} p
-      WHERE p.noindex = 0 AND coalesce(p.canonical_url, p.url) = p.url"""
+      WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url"""
     parts = [_begin(job, job.out)]
     urls, size = 0, len(_HEAD) + len(_TAIL)
     async for url, lastmod, last_modified in job.rows(found):

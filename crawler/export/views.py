@@ -31,7 +31,12 @@ _LETTERS = {
 _COLUMNS = {
     "pages": "url:t status:i content_type:t fetched_at:@ depth:i title:t description:t keywords:t canonical_url:t "
     "document_state:t noindex:y nofollow:y body_sha256:t body_bytes:i site:t charset:t meta_url:t etag:t "
-    "last_modified:t other_schemes:j directives:j note:t url_id:i",
+    "last_modified:t other_schemes:j directives:j note:t url_id:i version:i last_seen_at:@ gone_at:@ text_sha256:t",
+    "page_versions": "url:t version:i fetched_at:@ last_seen_at:@ status:i content_type:t charset:t title:t "
+    "description:t keywords:t noindex:y body_sha256:t body_bytes:i text_sha256:t etag:t last_modified:t gone_at:@ "
+    "site:t url_id:i",
+    "revisits": "url:t due_at:@ checked_at:@ changes:n watched_s:n why:t hint:t hinted_at:@ failures:i state:t kind:t "
+    "site:t url_id:i",
     "urls": "url:t site:t state:t reason:t depth:i discovered_from:t next_at:@ target:t attempts:i seed:y kind:t "
     "lastmod:@ url_id:i",
     "links": "source:t target:t anchor:t rel:t source_id:i target_id:i",
@@ -49,6 +54,10 @@ _COLUMNS = {
     "note:t robots_copy:i confirmed_at:@",
     "robots_answers": "site:t fetched_at:@ valid_from:@ valid_until:@ status:t action:t version_sha256:t "
     "answered_by:t headers:j retry_at:@ failures:i failing_since:@ note:t run_id:i robots_copy:i",
+    "rup_offers": "site:t url:t found_at:@ cgi:t authentifier:t latencies:j exclude:j include_only:j max_query_span:t",
+    "rup_servers": "site:t cgi:t email:t latency:t exclude:j include_only:j registered_at:@ sequence_number:i "
+    "heard_at:@ known_until:@ silent_at:@ state:t reports:i ignored:i changes:i refused:i",
+    "rup_mails": "taken_at:@ site:t sequence_number:i verdict:t changes:i refused:i",
     "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error:t bytes:i robots_version:t "
     "verdict_line:i retry_after_s:n run_id:i robots_copy:i",
 }

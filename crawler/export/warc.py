@@ -25,6 +25,7 @@ from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.report.audit_facts import Terms
 from crawler.url import split
 
+WARC_FORMAT = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 REBUILT = (
     "Rebuilt from a crawl's store. Exact: the body without its content and transfer codings, status, ETag, "
     "Last-Modified, times. Rebuilt: the status line; Content-Type, with the charset that the page was read in; "
@@ -138,19 +139,19 @@ class Records:
         fields = [
             ("software", f"polite-crawler/{VERSION}"),
             ("format", "WARC File Format 1.1"),
-            ("conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"),
+            ("conformsTo", WARC_FORMAT),
             *[("operator", contact) for contact in sorted({agent.contact for agent in agents.values()}) if contact],
             *[("http-header-user-agent", said) for said in sorted({agent.user_agent for agent in agents.values()})],
             ("description", REBUILT),
         ]
-        headers = {"WARC-Date": _date(now)} | ({"WARC-Filename": filename} if filename else {})
-        info = self._record("", "warcinfo", _fields(fields), headers)
+        headers = {"WARC-Date": warc_date(now)} | ({"WARC-Filename": filename} if filename else {})
+        info = self._record("", "warcinfo", warc_fields(fields), headers)
         self._info_id = self._last_id
         return info
 
     def of(self, visit: Visit, body: bytes, agent: Agent | None) -> list[Record]:
         """The response record first; without an agent, for a request that is not in the log, no request record."""
-        headers = {"WARC-Date": _date(visit.at), "WARC-Warcinfo-ID": self._info_id}
+        headers = {"WARC-Date": warc_date(visit.at), "WARC-Warcinfo-ID": self._info_id}
         response = self._head(_status_line(visit.status), _response_headers(visit, body), protocol="HTTP/1.1")
         made = [self._record(visit.url, "response", body, dict(headers), response)]
         headers["WARC-Concurrent-To"] = self._last_id
@@ -158,7 +159,7 @@ class Records:
             lines = [("Host", split(visit.url).site.partition("://")[2]), *agent.headers]
             request = self._head(f"GET {split(visit.url).path} HTTP/1.1", lines, is_http_request=True)
             made.append(self._record(visit.url, "request", b"", dict(headers), request))
-        made.append(self._record(visit.url, "metadata", _fields(_metadata(visit)), dict(headers)))
+        made.append(self._record(visit.url, "metadata", warc_fields(_metadata(visit)), dict(headers)))
         return made
 
     def _record(self, url: str, kind: str, payload: bytes, headers: dict[str, str], http: Any = None) -> Record:
@@ -190,7 +191,7 @@ def _metadata(visit: Visit) -> list[tuple[str, str]]:
     return [*fields, ("bodySha256", visit.body_sha256), ("rebuilt", "from a crawl's store, see warcinfo")]
 
 
-def _fields(fields: Sequence[tuple[str, str]]) -> bytes:
+def warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
     """As ``application/warc-fields``; those that say nothing are left out."""
     return "".join(f"{name}: {_CONTROLS.sub(' ', value)}\r\n" for name, value in fields if value).encode()
 
@@ -202,5 +203,5 @@ def _status_line(status: int) -> str:
         return f"{status} "
 
 
-def _date(epoch_s: float) -> str:
+def warc_date(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -7,10 +7,11 @@ import re
 import socket
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Self
+from urllib.parse import urlencode
 from weakref import WeakSet
 
 import aiohttp
@@ -30,6 +31,7 @@ from crawler.fetch.failures import (
 )
 from crawler.fetch.guard import refusal
 from crawler.fetch.resolver import Resolver
+from crawler.fetch.tee import Tape, TeeConnector, taping
 from crawler.model import (
     Failed,
     FailureKind,
@@ -70,6 +72,7 @@ class FetchSettings:
     allow_private: bool = False
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
+    keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
 #: The search for an address that the current task's request is on.
@@ -95,7 +98,8 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve)
-        connector = aiohttp.TCPConnector(
+        connector_type = TeeConnector if self._settings.keep_exchanges else aiohttp.TCPConnector
+        connector = connector_type(
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=self._resolver,
@@ -139,13 +143,24 @@ class HttpFetcher:
         return trace
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Send one GET and read its answer. Never raises for what a server or the network does."""
+        """Send one request and read its answer. Never raises for what a server or the network does."""
+        if not self._settings.keep_exchanges:
+            return await self._ask(request)
+        with taping() as tape:
+            result = await self._ask(request, tape)
+        return replace(result, exchange=tape.exchange())
+
+    async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
         started_at = self._clock.now()
         attempts = Attempts()
         _attempts.set(attempts)
         try:
-            response = await self._session.get(
-                URL(request.url, encoded=True), headers=self._extra_headers(request) or None, allow_redirects=False
+            response = await self._session.request(
+                "GET" if request.form is None else "POST",
+                URL(request.url, encoded=True),
+                headers=self._extra_headers(request) or None,
+                data=None if request.form is None else urlencode(request.form).encode("ascii"),
+                allow_redirects=False,
             )
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, attempts)
@@ -153,6 +168,8 @@ class HttpFetcher:
         try:
             return await self._answer(request, started_at, response)
         finally:
+            if tape is not None:
+                tape.complete = response.content.is_eof()
             # Gives the connection back where the body has come in full, and closes it elsewhere.
             response.release()
 
@@ -227,6 +244,8 @@ class HttpFetcher:
             extra["If-Modified-Since"] = request.last_modified
         if len(self._sockets) > self._max_sockets:
             extra["Connection"] = "close"
+        if request.form is not None:
+            extra["Content-Type"] = "application/x-www-form-urlencoded"
         return extra
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:

@@ -4,10 +4,11 @@ URL states (every URL is in exactly one; the arrows are all there are)::
 
     (offered) --admitted--> queued --2xx--> fetched
     (offered) --refused---> excluded        queued --3xx--> redirected
-    excluded --better offer or wider scope--> queued
-    queued --robots.txt, mirror, type, scope--> excluded
+    excluded --better offer, wider scope, unblocked--> queued
+    queued --robots.txt, mirror, type, scope, blocked--> excluded
     queued --permanent failure, or retries spent--> failed
     queued --temporary failure--> queued (later)
+    fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import assert_never
 
+from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
+from crawler.frontier.operator import BLOCKED
+from crawler.frontier.revisit import Again, Seen
 from crawler.frontier.scope import Scope
 from crawler.model import (
     Body,
@@ -38,6 +42,7 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
+from crawler.rup.subscription import Offered
 from crawler.sitemaps import Kind as SitemapKind
 from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
@@ -70,11 +75,12 @@ class Queued:
     seed: bool = False
     due_at: float = 0.0
     kind: Kind = Kind.PAGE
+    seen: Seen | None = None  # of a revisit: what it is compared with
 
     @property
     def wanted_itself(self) -> bool:
         """Asked for by the user or by the crawl, not for a link to it: ``--include`` and traps are not about it."""
-        return self.seed or self.kind is Kind.SITEMAP
+        return self.seed or self.kind is not Kind.PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,14 @@ class Outcome:
     offers: tuple[Offer, ...] = ()
     target: str | None = None  # where a redirect, or a mirror's main host, leads
     retry_at: float | None = None  # with state queued
+    again: Again | None = None  # of a revisit
+    hints: tuple[Hint, ...] = ()
+    offered: Offered | None = None  # a /rupinfo.txt
+
+
+def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
+    """How ``queued`` ends if its site is not even to be asked for robots.txt."""
+    return Outcome(queued, State.EXCLUDED, BLOCKED) if scope.blocks.covers(queued.url) else None
 
 
 def before_fetch(
@@ -167,9 +181,10 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
         return Outcome(queued, State.EXCLUDED, f"mirror cycle: {' → '.join([*main.members, main.members[0]])}")
     url = main.site + path
     reason = f"mirror of {main.site} (Host, line {rules.host_line})"
-    if scope.refusal(url, queued.depth, is_seed=queued.wanted_itself) is not None:
+    refusal = scope.refusal(url, queued.depth, is_seed=queued.wanted_itself)
+    offer = Offer(url, queued.depth, refusal, hops=queued.hops, seed=queued.seed, kind=queued.kind)
+    if not offer.is_good:
         return Outcome(queued, State.EXCLUDED, f"{reason}, which is out of scope")
-    offer = Offer(url, queued.depth, hops=queued.hops, seed=queued.seed, kind=queued.kind)
     return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=url)
 
 
@@ -271,7 +286,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
     hops = queued.hops + 1
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
     refusal = refusal or _too_many_hops(hops, settings)
-    offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal is None, queued.kind)
+    offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal in (None, BLOCKED), queued.kind)
     return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
 
 
@@ -288,7 +303,7 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
         return Outcome(queued, State.EXCLUDED, f"address: {result.detail}")
     if queued.kind is Kind.SITEMAP and result.status in (404, 410):
         return Outcome(queued, State.EXCLUDED, f"sitemap: there is none ({result.status})")
-    if not _is_temporary(result):
+    if not is_temporary(result):
         return Outcome(queued, State.FAILED, result.detail)
     attempts = queued.attempts + 1
     if attempts > settings.retries:
@@ -299,7 +314,8 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
     return Outcome(queued, State.QUEUED, reason, retry_at=result.finished_at + pause_s)
 
 
-def _is_temporary(result: Failed) -> bool:
+def is_temporary(result: Failed) -> bool:
+    """Whether a failure may pass by itself."""
     if result.kind is FailureKind.HTTP:
         return result.status in (408, 425, 429) or (result.status or 0) >= 500
     return result.kind in (FailureKind.DNS, FailureKind.CONNECT, FailureKind.TIMEOUT, FailureKind.TRUNCATED)

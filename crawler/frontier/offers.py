@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from crawler.frontier.operator import BLOCKED
 from crawler.model import Kind, State
 
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
 #: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
 #: since a mirror's main host was adopted, or as where a seed redirects to; a URL that was not drawn, but where one that
-#: was leads to).
-_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "contact:", "trap:", "sample:")
+#: was leads to; a site that is blocked no more).
+_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "contact:", "trap:", "sample:", BLOCKED)
 
 
 class Offer(NamedTuple):
@@ -24,6 +25,11 @@ class Offer(NamedTuple):
     seed: bool = False
     kind: Kind = Kind.PAGE
     lastmod: float | None = None  # as a sitemap says, in seconds since the epoch
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no rule refuses it: then it counts as a way, though nobody may go it while its site is blocked."""
+        return self.refusal is None or self.refusal == BLOCKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,11 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     """
     lifted = (*_LIFTED_BY_BETTER_OFFER, "type:") if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
     liftable = known.state is State.EXCLUDED and known.reason.startswith(lifted)
-    requeue = liftable and offer.refusal is None
-    closer = offer.depth < known.depth and offer.refusal is None
-    if requeue:
+    closer = offer.depth < known.depth and offer.is_good
+    if liftable and offer.is_good and (offer.refusal is None or known.reason != BLOCKED):
         # A way that the scope refused was a way; one that may not be followed was none.
         depth = min(known.depth, offer.depth) if known.reason.startswith(("scope:", "contact:")) else offer.depth
-        return Change(depth, offer.hops, True, "", offer.seed)
+        return Change(depth, offer.hops, offer.refusal is None, offer.refusal or "", offer.seed)
     if closer:
         return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
     return None

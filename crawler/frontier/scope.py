@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
@@ -54,6 +55,7 @@ class Scope:
         now: float = 0.0,
     ) -> None:
         self.settings = settings
+        self.blocks = Blocks()
         self._traps = traps
         self._now = now
         self._reachable = reachable
@@ -80,7 +82,14 @@ class Scope:
         self._refusals_of.cache_clear()
 
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> str | None:
-        """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is."""
+        """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is.
+
+        Blocked is only what would be taken up else, so that all of it is when the block is lifted.
+        """
+        refused = self._rule(url, depth, is_seed)
+        return BLOCKED if refused is None and self.blocks.covers(url) else refused
+
+    def _rule(self, url: str, depth: int, is_seed: bool) -> str | None:
         refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
         if refused is not None:
             return refused
@@ -96,8 +105,10 @@ class Scope:
         for url, _, _, follow in links:
             refused, trap = refusals_of(url, False)
             if refused is None and (too_deep or trap):
-                refused = self.refusal(url, depth)
-            yield 'nofollow: linked only with rel="nofollow"' if refused is None and not follow else refused
+                refused = self._rule(url, depth, False)
+            if refused is None and not follow:
+                refused = 'nofollow: linked only with rel="nofollow"'
+            yield BLOCKED if refused is None and self.blocks.covers(url) else refused
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[str | None, str | None]:
         """Why ``url`` is refused at any depth: for where it is, and else for what it looks like."""

@@ -13,7 +13,8 @@ class Budget:
     """``left`` pages may be taken; those ``under_way`` were taken and are not committed yet."""
 
     def __init__(self, limit: int | None, *, is_shared: bool) -> None:
-        self._limit = limit
+        self.limit = limit
+        self.only_revisits = False  # nothing new is taken any more: of these there is no limit
         self._is_shared = is_shared
         self._left: int | None = None if limit is None else 0
         self._is_reached = False
@@ -21,8 +22,8 @@ class Budget:
 
     async def begin(self, store: Store) -> None:
         """Count what is in the store already."""
-        if self._limit is not None and not self._is_shared:
-            self._left = self._limit - await store.fetched_count()
+        if self.limit is not None and not self._is_shared:
+            self._left = self.limit - await store.fetched_count()
 
     def take(self) -> bool:
         """Whether there is a page left to take; it is then under way."""
@@ -41,11 +42,11 @@ class Budget:
 
     def is_spent(self) -> bool:
         """Whether there is none left, for now."""
-        return self._left is not None and self._left <= 0
+        return self._left is not None and self._left <= 0 and not self.only_revisits
 
     def is_reached(self) -> bool:
         """Whether there will be none any more: of the pages that others have set aside, some may come back."""
-        return self._is_reached if self._is_shared else self.is_spent()
+        return not self.only_revisits and (self._is_reached if self._is_shared else self.is_spent())
 
     def wanted(self, committed: int, more: int) -> int:
         """How many pages to have set aside from the turn on that commits so many: those under way, and as many again
@@ -64,4 +65,4 @@ class Budget:
     def drop(self) -> None:
         """What was under way is given up, and what was set aside with it."""
         self.under_way = 0
-        self._left = None if self._limit is None else 0
+        self._left = None if self.limit is None else 0

@@ -8,46 +8,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from crawler.clock import Clock, boot_s
 from crawler.errors import LeaseLost
-from crawler.frontier.decide import Outcome, may_adopt
+from crawler.frontier.again import after_refusal
+from crawler.frontier.decide import Outcome, Queued, before_robots, may_adopt
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
+from crawler.loops.answers import Answers
 from crawler.loops.budget import Budget
+from crawler.loops.crowd import HOLD_S, Crowd
+from crawler.loops.ending import Ending
 from crawler.loops.frame import Frame
-from crawler.loops.gate import Fetcher, Gate
+from crawler.loops.gate import Blocked, Fetcher, Gate
 from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending
 from crawler.loops.progress import Progress
+from crawler.loops.recording import Listening, Recorder, of_document
 from crawler.loops.robots import Busy, RobotsKeeper
 from crawler.loops.visits import Visits
-from crawler.model import RobotsAction
-from crawler.store.interface import HORIZON_S, Claim, Limits, RequestRow, RobotsNews, Store, TurnResult
+from crawler.model import Fetched, PageFacts, RobotsAction
+from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store, TurnResult
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
-_CROWD = 1000  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
+_CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
 _BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
-_HOLD_S = 10.0  # a group that must be left alone for longer goes back to the store
-_CROWDED_HOLD_S = 0.1  # the same, while there are more groups than may be claimed
-_CROWDED_URLS = 2  # a claim is hardly good for more then
-_CROWDED_S = 60.0  # that is how it stays for so long after it was last seen
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
-_LOOK_EVERY_S = 1.0  # for work that other workers have made, beside their telling
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
-
 
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 
 
 class Crawl:
-    """One run of a crawl over a store. ``on_pages`` gets every page after it was committed; ``frame`` is
-    closed, and its sample drawn, when nothing is left that it does not hold back."""
+    """One run of a crawl over a store. ``recorder`` gets requests before a commit, ``on_pages`` pages after it;
+    ``frame`` is closed, and its sample drawn, when nothing is left that it does not hold back."""
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class Crawl:
         scope: Scope,
         on_pages: OnPages | None = None,
         frame: Frame | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
@@ -66,23 +67,29 @@ class Crawl:
         self._scope = scope
         self._on_pages = on_pages
         self._frame = frame
+        self._recorder = recorder
+        if recorder is not None:
+            fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = manners.crawl
         self.lease = Lease(store, clock, manners.longest_request_s)
-        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, self.lease)
+        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
+        self.slowest = self.gate.slowest
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
+        self._answers = Answers(manners, scope, self._robots, store, self._record)
+        self._budget = Budget(crawl.max_pages, is_shared=store.lease_s is not None)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
+        self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self._is_shared = store.lease_s is not None
-        self._budget = Budget(crawl.max_pages, is_shared=self._is_shared)
-        self._visits = Visits(store, manners, scope, self.gate, self._robots, self._budget, self._book, self._wake.set)
         self._stopping: str | None = None
         self._hurried = False
-        self._crowded_until = 0.0
+        self._crowd = Crowd(clock)
         self._failure: BaseException | None = None
+        self._ending = Ending(store, manners, clock, self.progress, self._budget, frame, self._crowd)
+        self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self._budget, self)
 
     async def run(self) -> str:
         """Crawl until nothing is left or a limit is reached; returns why it ended.
@@ -93,6 +100,7 @@ class Crawl:
         await self._budget.begin(self._store)
         self._store.on_news(self._wake.set)
         try:
+            await self._ending.queue_due()
             while True:
                 try:
                     return await self._lasting_as_the_lease()
@@ -102,11 +110,10 @@ class Crawl:
                     await self._begin_anew()
         finally:
             await self._cancel_workers()
-            self._visits.close()
+            self._answers.close()
 
     async def _lasting_as_the_lease(self) -> str:
-        keeper = asyncio.create_task(self.lease.keep(self._wake.set))
-        keeper.add_done_callback(self._heed_keeper)
+        keeper = asyncio.create_task(self.lease.keep(self._wake.set, self.fail))
         try:
             ended_by = await self._turns()
             await self._drain()
@@ -116,11 +123,6 @@ class Crawl:
         finally:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
-
-    def _heed_keeper(self, keeper: asyncio.Task[None]) -> None:
-        if not keeper.cancelled() and (error := keeper.exception()) is not None:
-            self._failure = self._failure or error
-            self._wake.set()
 
     async def _begin_anew(self) -> None:
         """Another worker may have our sites: let go of all that was not committed, which is still queued, and join."""
@@ -138,16 +140,22 @@ class Crawl:
         """Whether it was told to end, rather than came to its end."""
         return self._stopping is not None
 
-    def slowest(self) -> tuple[str, Pace] | None:
-        """The group worked on whose next request is furthest away."""
-        return self.gate.slowest()
-
     def stop(self, why: str) -> None:
         """End soon: nothing new is sent, requests in flight are waited for (6 s at most). May be called twice."""
         if self._stopping is None:
             self._stopping = why
             self.gate.close()
         self._wake.set()
+
+    def fail(self, error: BaseException) -> None:
+        """End with this error, unless there was another before."""
+        self._failure = self._failure or error
+        self._hurry()
+
+    async def settle(self) -> None:
+        """Wait for a turn, which comes at once: all that was decided on so far is committed by it."""
+        self._hurry()
+        await self._turned.wait()
 
     # --- the heartbeat ------------------------------------------------------------------------
 
@@ -171,30 +179,13 @@ class Crawl:
 
     async def _nothing_under_way(self) -> str | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
-        if self._budget.is_reached():
-            return f"--max-pages reached ({self._manners.crawl.max_pages})"
-        ready = None if self._budget.is_spent() else await self._store.next_ready()
-        if ready is None:
-            if self._budget.is_spent() or await self._store.others_at_work():
-                await self._woken(_LOOK_EVERY_S)
-                return None
-            return await self._nothing_left()
-        self.progress.idle_for = ready
-        wait_s = max(0.0, ready.until - self._clock.now() - self._horizon_s())
-        await self._woken(min(wait_s, _LOOK_EVERY_S) if self._is_shared else wait_s)
+        found = await self._ending.look()
+        if isinstance(found, str):
+            return found
+        if found > 0:
+            await self._woken(found)
         self.progress.idle_for = None
         return None
-
-    async def _nothing_left(self) -> str | None:
-        if self._frame is not None and not self._frame.is_closed:
-            await self._frame.close()
-            return None
-        queued = await self._store.queued_count()
-        if queued == 0:
-            return "nothing is left in the frontier"
-        limit = self._manners.crawl.max_pages_per_site
-        assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
-        return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
 
     async def _until_due(self) -> None:
         """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
@@ -204,7 +195,7 @@ class Crawl:
                 if left_s <= 0:
                     return
                 await self._woken(left_s)
-            elif not await self._woken(self._horizon_s() if self._room() else None):
+            elif not await self._woken(self._crowd.horizon_s() if self._room() else None):
                 return
         if self._hurried and any(self.gate.in_flight(group) for group, _ in self._workers.values()):
             await self._clock.sleep(_GATHER_S)
@@ -225,28 +216,30 @@ class Crawl:
 
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
+        turned, self._turned = self._turned, asyncio.Event()
+        if self._recorder is not None and pending.recorded:
+            await self._recorder.record(pending.recorded)
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
+        committed = sum(outcome.queued.seen is None for outcome in pages)
         now = self._clock.now()
-        crawl = self._manners.crawl
-        delay_s = self._manners.politeness.delay_s
         limits = Limits(
             groups=min(self._room(), _CLAIMED_AT_ONCE),
-            urls_per_group=_CROWDED_URLS if self._is_crowded() else 50 if delay_s < 0.5 else 10,
-            horizon_s=self._horizon_s(),
-            pages_per_site=crawl.max_pages_per_site,
+            urls_per_group=self._crowd.urls_per_group(self._manners.politeness.delay_s),
+            horizon_s=self._crowd.horizon_s(),
+            pages_per_site=self._ending.pages_per_site(),
             max_depth=self._scope.settings.max_depth,
-            held=len(self._workers),
-            max_pages=crawl.max_pages,
-            pages_wanted=self._budget.wanted(len(pages), 2 * crawl.concurrency if self._stopping is None else 0),
-            pages_under_way=self._budget.under_way - len(pages),
             below_depth=None if self._frame is None else self._frame.held_from,
+            held=len(self._workers),
+            max_pages=self._budget.limit,
+            pages_wanted=self._budget.wanted(committed, 0 if self._stopping else 2 * self._manners.crawl.concurrency),
+            pages_under_way=self._budget.under_way - committed,
         )
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         asked_at = boot_s()
         result = await self._store.turn(turn)
         self.lease.begin(asked_at)
-        self._budget.settle(len(pages), result.grant)
+        self._budget.settle(committed, result.grant)
         self._heed(result)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
@@ -258,10 +251,11 @@ class Crawl:
         if len(result.claims) == limits.groups > 0:
             self._hurry()  # for the others
             if self._room() == 0:
-                self._crowded_until = now + _CROWDED_S
+                self._crowd.seen(now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
+        turned.set()
 
     def _heed(self, result: TurnResult) -> None:
         """What the store told of the other workers."""
@@ -269,20 +263,6 @@ class Crawl:
             if may_adopt(site, main_site):
                 self._scope.adopt(main_site)
         self._robots.learn(result.mirrors)
-
-    def _hold_s(self) -> float:
-        """For how long a claimed group may wait for its next request, in seconds.
-
-        Where there are more groups than may be claimed, one that waits would keep another from its turn.
-        """
-        return _CROWDED_HOLD_S if self._is_crowded() else _HOLD_S
-
-    def _is_crowded(self) -> bool:
-        return self._clock.now() < self._crowded_until
-
-    def _horizon_s(self) -> float:
-        """How long before its time a group may be claimed, in seconds."""
-        return min(HORIZON_S, self._hold_s())
 
     def _room(self) -> int:
         if self._stopping is not None or self._budget.is_reached():
@@ -329,16 +309,24 @@ class Crawl:
         pending.paces[group] = pace
         self.progress.sent(row)
 
+    def spared(self) -> None:
+        """No page came of one that was to be taken: there may be room for another."""
+        self._wake.set()
+
     def _visited(self, group: str) -> None:
         self._news().visited.add(group)
 
-    def _book(self, outcome: Outcome) -> None:
+    def book(self, outcome: Outcome) -> None:
         pending = self._news()
         pending.outcomes.append(outcome)
         pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
         self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
+
+    def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:
+        if self._recorder is not None:
+            self._news().record(of_document(queued, result, facts))
 
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
@@ -347,6 +335,8 @@ class Crawl:
         pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
+        if self._manners.updates.rup:
+            news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:
@@ -371,7 +361,7 @@ class Crawl:
         pending.released.append(claim.group_id)
         self.progress.active = len(self._workers)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = self._failure or error
+            self.fail(error)
 
     async def _work(self, claim: Claim) -> None:
         """Go through a claimed group's batch: one URL after the other, each at its time."""
@@ -379,20 +369,31 @@ class Crawl:
         for queued in claim.urls:
             if not self._uncrowded.is_set():
                 await self.gate.idle(self._uncrowded.wait())
-            if self._stopping is not None or self._budget.is_spent() or self.gate.wait_s(claim.group) > self._hold_s():
+            if (
+                self._stopping is not None
+                or self._budget.is_spent()
+                or self.gate.wait_s(claim.group) > self._crowd.hold_s()
+            ):
                 return
             if queued.site_id in deferred:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            site = claim.sites[queued.site_id]
-            known = site.copy
             try:
-                copy = await self._robots.in_force(site, claim.group)
+                with suppress(Blocked):  # it is the next claim's to end it
+                    await self._take(queued, claim, deferred)
             except Busy:
                 return
+
+    async def _take(self, queued: Queued, claim: Claim, deferred: set[int]) -> None:
+        site = claim.sites[queued.site_id]
+        known = site.copy
+        if (ended := before_robots(queued, self._scope)) is not None:
+            self.book(after_refusal(ended, self._manners.revisit, self._clock.now()))
+        else:
+            copy = await self._robots.in_force(site, claim.group)
             # What was just asked for is waited with: at this group's next turn it might have run out again.
-            hold_s = self._hold_s() if copy is known else _HOLD_S
+            hold_s = self._crowd.hold_s() if copy is known else HOLD_S
             if copy.action is RobotsAction.DEFER:
                 deferred.add(queued.site_id)
             elif self._stopping is None and self.gate.wait_s(claim.group) <= hold_s:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
+from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.loops.lease import Lease
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
@@ -19,8 +20,12 @@ from crawler.url import split
 T = TypeVar("T")
 
 
+class Blocked(Exception):
+    """The operator has blocked the site while a request to it waited: nothing was sent."""
+
+
 class Fetcher(Protocol):
-    """Sends one GET. Whatever a server does is in the result; it raises nothing but cancellation."""
+    """Sends one request. Whatever a server does is in the result; it raises nothing but cancellation."""
 
     async def fetch(self, request: Request) -> FetchResult: ...
 
@@ -60,8 +65,10 @@ class Gate:
         settings: PolitenessSettings,
         concurrency: int,
         log: Callable[[RequestRow, str, Pace], None],
+        blocks: Blocks | None = None,
         lease: Lease | None = None,
     ) -> None:
+        self.blocks = blocks or Blocks()
         self._lease = lease
         self._fetcher = fetcher
         self._clock = clock
@@ -70,6 +77,8 @@ class Gate:
         self._groups: dict[str, _Group] = {}
         self._log = log
         self._closed = False
+        self._open = asyncio.Event()  # not while the operator holds everything
+        self._open.set()
         self._idle: set[asyncio.Task[object]] = set()
 
     def close(self) -> None:
@@ -77,6 +86,13 @@ class Gate:
         self._closed = True
         for task in self._idle:
             task.cancel()
+
+    def hold(self, held: bool) -> None:
+        """While held, nothing new is sent; who waits here goes on waiting, and paces run on."""
+        if held:
+            self._open.clear()
+        else:
+            self._open.set()
 
     async def idle(self, waiting: Awaitable[T]) -> T:
         """Wait for something; when the gate closes, the wait is cut off, and with it the task."""
@@ -154,12 +170,15 @@ class Gate:
         """Wait for the group's turn, send, and set when its next turn is. Logs every request sent.
 
         ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
+        Raises :class:`Blocked` where the operator has blocked its site by now.
         """
         live = self._groups[warrant.group]
         await self._acquire(live.turn)
         try:
-            await self._go_ahead(live)
+            await self._slot(live)
             try:
+                if self.blocks.covers(request.url):
+                    raise Blocked
                 started_at = self._clock.now()
                 if started_at >= warrant.valid_until:
                     return None
@@ -180,16 +199,21 @@ class Gate:
         finally:
             live.turn.release()
 
-    async def _go_ahead(self, live: _Group) -> None:
-        """Wait for the group's time and for a slot, while our lease lasts; the slot is then to be released."""
+    async def _slot(self, live: _Group) -> None:
+        """Wait until the group's pause is over, nobody holds the gate and our lease lasts, with a slot then."""
         while True:
             while (wait_s := live.pace.next_at - self._clock.now()) > 0:
                 await self.idle(self._clock.sleep(wait_s))
+            if not self._open.is_set():
+                await self.idle(self._open.wait())
+                continue
             await self._acquire(self._slots)
-            if self._lease is None or self._lease.covers_request():
+            covered = self._lease is None or self._lease.covers_request()
+            if self._open.is_set() and covered:
                 return
-            self._slots.release()
-            await self.idle(self._lease.renewed())
+            self._slots.release()  # held, or out of touch with the store, while this waited for it
+            if self._lease is not None and not covered:
+                await self.idle(self._lease.renewed())
 
     def forget(self) -> None:
         """Groups that nobody here works on any more, and that others may be working on: the store knows their paces."""
@@ -205,7 +229,7 @@ class Gate:
 def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
     return RequestRow(
         site_id=warrant.site_id,
-        path=split(request.url).path,
+        path=split(request.shown_url or request.url).path,
         purpose=request.purpose,
         started_at=answer.started_at,
         finished_at=answer.finished_at,

@@ -29,4 +29,4 @@ async def _measure(progress: Progress) -> None:
     while True:
         due = loop.time() + _EVERY_S
         await asyncio.sleep(_EVERY_S)
-        progress.worst_lag_s = max(progress.worst_lag_s, loop.time() - due)
+        progress.late(loop.time() - due)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 
 from crawler.clock import Clock, boot_s
-from crawler.errors import LeaseLost
+from crawler.errors import LeaseLost, StoreError
 from crawler.store.interface import Store
 
 _LATE_S = 0.5  # a request may take so much longer than its timeout says, on a busy loop
@@ -50,8 +50,9 @@ class Lease:
             self._until = asked_at + self._store.lease_s
             self._renewed.set()
 
-    async def keep(self, wake: Callable[[], None]) -> None:
-        """Renew for as long as it is not lost; then call ``wake``. Ends at once where there is nothing to renew."""
+    async def keep(self, wake: Callable[[], None], fail: Callable[[StoreError], None]) -> None:
+        """Renew until it is lost, and then call ``wake``, or the store is, and then ``fail``. Ends at once where there
+        is nothing to renew."""
         while self._store.lease_s is not None:
             asked_at = self._elapsed()
             try:
@@ -59,6 +60,9 @@ class Lease:
             except LeaseLost as error:
                 self.lost = error
                 wake()
+                return
+            except StoreError as error:
+                fail(error)
                 return
             self.begin(asked_at)
             await self._clock.sleep((self._store.lease_s - self._longest_s) / _TRIES_A_LEASE)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.revisit import RevisitSettings
 from crawler.loops.robots import RobotsNeeds
 
 
@@ -23,6 +24,14 @@ class CrawlSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateSettings:
+    """How updates by the Remote Update Protocol are had."""
+
+    rup: bool = False  # ask each site crawled for its /rupinfo.txt
+    cgi_elsewhere: bool = False  # talk to a RUP-CGI on another site than the /rupinfo.txt that names it
+
+
+@dataclass(frozen=True, slots=True)
 class Manners:
     """Everything the rules need to know of this crawl."""
 
@@ -30,4 +39,6 @@ class Manners:
     politeness: PolitenessSettings
     retry: RetrySettings
     robots: RobotsNeeds
+    revisit: RevisitSettings = field(default_factory=RevisitSettings)
+    updates: UpdateSettings = field(default_factory=UpdateSettings)
     longest_request_s: float = 120.0

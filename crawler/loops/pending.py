@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
+from crawler.model import Recorded
 from crawler.store.interface import Limits, RequestRow, RobotsNews, Turn
 
 
@@ -19,8 +20,14 @@ class Pending:
     paces: dict[str, Pace] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     visited: set[str] = field(default_factory=set)
+    recorded: list[Recorded] = field(default_factory=list)  # for the archive, which has it before the store
     since: float | None = None
-    bytes: int = 0  # of the bodies in outcomes
+    bytes: int = 0  # of the bodies in outcomes, and of what is recorded
+
+    def record(self, recorded: Recorded) -> None:
+        exchange = recorded.answer.exchange
+        self.recorded.append(recorded)
+        self.bytes += 0 if exchange is None else len(exchange.response)
 
     def turn(self, now: float, limits: Limits, worst_lag_s: float) -> Turn:
         """All of it, for the store to take in."""

@@ -8,23 +8,28 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from crawler.frontier.decide import Outcome
+from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
 from crawler.store.interface import RequestRow, Waiting
 
 
 @dataclass(slots=True)
 class Progress:
-    """Counts of this run; ``ends`` by state, ``troubles`` by kind of failure."""
+    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by kind of failure."""
 
     started_at: float
     requests: int = 0
     wire_bytes: int = 0
     active: int = 0  # politeness groups being worked on
     ends: Counter[State] = field(default_factory=Counter)
+    revisits: Counter[Found] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group everything waits for
     lost_leases: int = 0  # see crawler.loops.lease
     worst_lag_s: float = 0.0  # see crawler.loops.lag
+    recent_lag_s: float = 0.0  # the same, since the last take_lag
+    paused_since: float | None = None  # by the operator
+    stopped_by_operator: bool = False
 
     def sent(self, row: RequestRow) -> None:
         self.requests += 1
@@ -38,7 +43,8 @@ class Progress:
         """All of it as one JSON object, for :meth:`sum_of`."""
         report = {field.name: getattr(self, field.name) for field in fields(self)}
         idle_for = None if self.idle_for is None else asdict(self.idle_for)
-        return report | {"ends": dict(self.ends), "troubles": dict(self.troubles), "idle_for": idle_for}
+        counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
+        return report | counts | {"idle_for": idle_for}
 
     @classmethod
     def sum_of(cls, started_at: float, reports: Iterable[Mapping[str, Any]]) -> Self:
@@ -49,8 +55,11 @@ class Progress:
             total.wire_bytes += report["wire_bytes"]
             total.active += report["active"]
             total.lost_leases += report["lost_leases"]
-            total.worst_lag_s = max(total.worst_lag_s, report["worst_lag_s"])
+            total.late(report["worst_lag_s"])
+            total.paused_since = total.paused_since or report["paused_since"]
+            total.stopped_by_operator |= report["stopped_by_operator"]
             total.ends.update({State(state): n for state, n in report["ends"].items()})
+            total.revisits.update({Found(found): n for found, n in report["revisits"].items()})
             total.troubles.update(report["troubles"])
             waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
         known = [wait for wait in waits if wait is not None]
@@ -58,8 +67,20 @@ class Progress:
             total.idle_for = min(known, key=lambda wait: wait.until)
         return total
 
+    def late(self, lag_s: float) -> None:
+        self.worst_lag_s = max(self.worst_lag_s, lag_s)
+        self.recent_lag_s = max(self.recent_lag_s, lag_s)
+
+    def take_lag(self) -> float:
+        """The worst lag since this was last asked, in seconds."""
+        lag_s, self.recent_lag_s = self.recent_lag_s, 0.0
+        return lag_s
+
     def ended(self, outcome: Outcome) -> None:
-        self.ends[outcome.state] += 1
+        if outcome.again is not None:
+            self.revisits[outcome.again.found] += 1
+        else:
+            self.ends[outcome.state] += 1
 
 
 def _is_nothing(row: RequestRow) -> bool:

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from crawler.loops import page_process
 from crawler.loops.page_process import PATIENCE_S, receive, send
-from crawler.model import Fetched, PageFacts, Reading
+from crawler.model import Fetched, NotModified, PageFacts, Reading
 from crawler.page.guard import is_light
 from crawler.page.html import header_facts, read_page, unread_page
 
@@ -34,23 +34,28 @@ _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 class PageReader:
     """Reads what was fetched. Close it, or its child outlives it."""
 
-    def __init__(self, token: str, reading: Reading) -> None:
+    def __init__(self, token: str, reading: Reading, *, hash_text: bool = False) -> None:
         self._token = token
         self._reading = reading
+        self._hash_text = hash_text
         self._child = _Child()
         self._one_at_a_time = asyncio.Lock()
 
     async def read(self, result: Fetched) -> PageFacts:
         """What a fetched document says; the event loop is never held up by a hostile one."""
-        arguments = self._arguments(result)
         if result.content_type not in _HTML_TYPES:
-            return header_facts(**arguments)
+            return self.header_facts(result)
+        arguments = self._arguments(result)
         if is_light(result.body):
-            return read_page(result.body, charset=result.charset, **arguments)
+            return read_page(result.body, charset=result.charset, hash_text=self._hash_text, **arguments)
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._child.read, result.body, result.charset, arguments)
 
-    def _arguments(self, result: Fetched) -> dict[str, Any]:
+    def header_facts(self, result: Fetched | NotModified) -> PageFacts:
+        """What the headers alone say."""
+        return header_facts(**self._arguments(result))
+
+    def _arguments(self, result: Fetched | NotModified) -> dict[str, Any]:
         return {
             "url": result.url,
             "headers": result.headers,

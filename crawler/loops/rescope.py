@@ -7,7 +7,9 @@ from typing import Any
 
 from crawler.errors import UsageError
 from crawler.frontier.decide import may_adopt
+from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
+from crawler.loops.operator import take_up
 from crawler.store.interface import Store
 
 _BATCH = 5000
@@ -49,6 +51,7 @@ async def begin(
     The settings are noted last. A crash before that, and the next run looks at all of it again.
     """
     await adopt_known(store, scope)
+    await take_up(store, scope.blocks, now)
     before = await store.last_settings()
     if seeds or before != plain(settings):
         await store.unsettle(now)
@@ -114,12 +117,16 @@ async def rescope(
     lifted, after = 0, -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
-        again = [
-            number
-            for number, url, reason, depth, seed in rows
-            if reason.startswith(reasons) and scope.refusal(url, depth, is_seed=seed) is None
-        ]
+        again, blocked = [], []
+        for number, url, reason, depth, seed in rows:
+            if reason.startswith(reasons):
+                refusal = scope.refusal(url, depth, is_seed=seed)
+                if refusal is None:
+                    again.append(number)
+                elif refusal == BLOCKED:  # the last thing that stands against it
+                    blocked.append((number, refusal))
         await store.requeue(again)
+        await store.exclude(blocked)
         lifted += len(again)
     return lifted
 

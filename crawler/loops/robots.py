@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
+from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, Pace, group_name
-from crawler.loops.gate import Gate, Warrant
-from crawler.model import FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.loops.gate import Blocked, Gate, Warrant
+from crawler.model import Failed, FailureKind, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, interpret
@@ -168,7 +169,11 @@ class RobotsKeeper:
         if host_site == site.name:
             answer = await self._gate.send(request, Warrant(site.id, group))
         else:
-            answer = await self._send_abroad(request, host_site, site.id)
+            try:
+                answer = await self._send_abroad(request, host_site, site.id)
+            except Blocked:  # the site itself is not: its robots.txt cannot be had for now
+                now = self._clock.now()
+                answer = Failed(url, now, now, kind=FailureKind.CONNECT, detail=f"{host_site} is {BLOCKED}")
         assert answer is not None, "a warrant for robots.txt does not run out"
         return answer
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from crawler.model import Reading
 
@@ -23,6 +22,7 @@ _MEANING = {
     "noindex": frozenset({"noindex"}),
     "follow": frozenset({"follow"}),
     "nofollow": frozenset({"nofollow"}),
+    "noarchive": frozenset({"noarchive"}),
 }
 #: Directives of the search engines that take a value after a colon: in the header, no agent's name.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -31,7 +31,7 @@ _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "m
 _KNOWN = (
     frozenset(_MEANING)
     | _VALUED
-    | {"noarchive", "nocache", "nosnippet", "noimageindex", "notranslate"}
+    | {"nocache", "nosnippet", "noimageindex", "notranslate"}
     | {"indexifembedded", "nositelinkssearchbox", "noai", "noimageai", "noodp", "noydir", "data-nosnippet"}
 )
 
@@ -51,6 +51,7 @@ class Directives:
 
     index: bool
     follow: bool
+    archive: bool
     evidence: tuple[str, ...]
 
 
@@ -74,7 +75,7 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
         follow = "follow" in said or "nofollow" not in said
     else:
         index, follow = "noindex" not in said, "nofollow" not in said
-    return Directives(index, follow, tuple(evidence))
+    return Directives(index, follow, "noarchive" not in said, tuple(evidence))
 
 
 def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
@@ -124,6 +125,8 @@ def _date(text: str) -> float | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # seldom asked for, and large for the process of heavy pages
+
         try:
             at = parsedate_to_datetime(text)
         except (ValueError, IndexError, OverflowError):

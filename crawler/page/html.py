@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -33,14 +34,18 @@ MAX_TITLE_CHARS = 1_000
 MAX_META_CHARS = 4_000
 #: A page has one title; this many are looked at before it counts as having none.
 MAX_TITLES = 16
+MAX_FEEDS = 8
 
-# One query for all is faster than a query each, and keeps the order of the document.
-_SAYING = "a[href],area[href],link[href],base[href],meta[content],title,frame[src],iframe[src]"
+# One query for all is faster than a query each, and keeps the order of the document. Each alternative is tried on each
+# element, so <a>, <area>, <link> and <base> are one; few others have an href.
+_SAYING = "[href],meta[content],title,frame[src],iframe[src]"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Numbers of tags are cheaper to read than names, and the same in every document.
 _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").css("a,area"))
 _DOCUMENT_STATES = ("STATIC", "DYNAMIC")
+_FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
+_NOT_TEXT = ["script", "style", "template", "noscript"]
 
 
 def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, now: float) -> PageFacts:
@@ -49,6 +54,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
     return PageFacts(
         index=said.index,
         follow=said.follow,
+        archive=said.archive,
         canonical_url=canonical_in_headers(headers, url),
         base_url=url,
         directives=said.evidence,
@@ -71,6 +77,7 @@ def read_page(
     reading: Reading,
     now: float,
     keep_anchor_chars: int = 200,
+    hash_text: bool = False,
 ) -> PageFacts:
     """Read an HTML page; never raises for what the page holds.
 
@@ -88,6 +95,7 @@ def read_page(
     return PageFacts(
         index=said.index,
         follow=said.follow,
+        archive=said.archive,
         title=page.title if said.index else None,
         description=page.first("description") if said.index else None,
         keywords=page.first("keywords") if said.index else None,
@@ -100,13 +108,15 @@ def read_page(
         other_schemes=other_schemes,
         directives=said.evidence,
         note=page.links.note,
+        text_sha256=page.text_sha256() if hash_text and said.index else None,
+        feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in page.feeds))) if said.follow else (),
     )
 
 
 class _Tags:
     """What the tags of one page say, in document order, before anything is judged or resolved."""
 
-    __slots__ = ("_titles", "base", "canonicals", "links", "metas", "title")
+    __slots__ = ("_titles", "_tree", "base", "canonicals", "feeds", "links", "metas", "title")
 
     def __init__(self, text: bytes, keep_anchor_chars: int) -> None:
         self.links = LinkTable(keep_anchor_chars)
@@ -114,9 +124,11 @@ class _Tags:
         self.canonicals: list[str] = []
         self.metas: list[tuple[str, str]] = []  # name in lower case, content
         self.title: str | None = None
+        self.feeds: list[str] = []
         self._titles = 0
+        self._tree = LexborHTMLParser(text, options=_OPTIONS)
         settled = self.links.settled
-        for node in LexborHTMLParser(text, options=_OPTIONS).css(_SAYING):
+        for node in self._tree.css(_SAYING):
             attributes = node.attributes
             if node.tag_id in _ANCHORS:  # nearly all of them, and most of these say nothing new
                 href = attributes["href"] or ""
@@ -125,17 +137,22 @@ class _Tags:
                 continue
             tag = node.tag
             if tag == "link":
-                self._link(attributes["href"] or "", (attributes.get("rel") or "").lower().split())
+                self._link(attributes, (attributes.get("rel") or "").lower().split())
             elif tag == "meta":
-                self._meta(attributes)
+                if "content" in attributes:
+                    self._meta(attributes)
             elif tag == "title":
                 self._title(node)
             elif tag == "base":
                 self.base = attributes["href"] if self.base is None else self.base
-            else:
-                self.links.add(attributes["src"] or "", tag or "", None)
+            elif tag in ("frame", "iframe") and "src" in attributes:
+                self.links.add(attributes["src"] or "", tag, None)
 
-    def _link(self, href: str, rel: list[str]) -> None:
+    def _link(self, attributes: dict[str, str | None], rel: list[str]) -> None:
+        href = attributes["href"] or ""
+        if "alternate" in rel and len(self.feeds) < MAX_FEEDS:
+            bare = (attributes.get("type") or "").partition(";")[0]
+            self.feeds += [href] if bare.strip().lower() in _FEED_TYPES else []
         if "canonical" in rel:
             self.canonicals.append(href)
         if "next" in rel:
@@ -167,6 +184,12 @@ class _Tags:
     def robots_tags(self, token: str) -> Iterator[tuple[str, str]]:
         names = ("robots", token.lower() or "robots")
         return ((f"META {key}", content) for key, content in self.metas if key in names)
+
+    def text_sha256(self) -> bytes:
+        """Of what a reader could see, and the title, without blanks, which come with mark-up. Spoils the tree."""
+        self._tree.strip_tags(_NOT_TEXT)
+        root = self._tree.root
+        return sha256("".join(root.text().split()).encode("utf-8", "replace") if root is not None else b"").digest()
 
     def document_state(self) -> str | None:
         states = (content.strip().upper() for content in self.metas_named("document-state"))

@@ -11,9 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
+from crawler.frontier.operator import Standing, standing
 from crawler.model import State
 from crawler.report.layout import Fact, counted, duration, facts
-from crawler.store.interface import Counts, Store, Waiting
+from crawler.report.revisits import count_revisits, told
+from crawler.store.interface import Beat, Counts, Store, Waiting
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
@@ -21,6 +23,10 @@ _WORKERS_SHOWN = 50
 _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
     groups_held
   FROM workers WHERE run_id = (SELECT max(id) FROM run) ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
+#: A crawl that has given no sign of life for so long was killed, or is stuck: it gives one every 5 s.
+SILENT_S = 15.0
+#: How a paused crawl is set going.
+GO_ON = "`crawler control resume` or the dashboard lets it go on"
 _STYLES = {"queued": "cyan", "fetched": "green", "redirected": "blue", "excluded": "yellow", "failed": "red"}
 
 
@@ -37,6 +43,9 @@ class Status:
     failed_for: list[tuple[str, int]]
     waiting: list[Waiting]
     workers: list[dict[str, Any]]
+    revisits: Mapping[str, Any]
+    standing: Standing
+    beats: list[Beat]
 
 
 async def look(store: Store, now: float) -> Status:
@@ -55,22 +64,25 @@ async def look(store: Store, now: float) -> Status:
         last_run=runs[0] if runs else None,
         sites=sites,
         more_sites=max(0, worked["n"] - len(sites)),
-        excluded_for=await _reasons(store, State.EXCLUDED),
-        failed_for=await _reasons(store, State.FAILED),
+        excluded_for=await reasons(store, State.EXCLUDED),
+        failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
         workers=await store.query(_WORKERS, (_WORKERS_SHOWN,)),
+        revisits=await count_revisits(store, now),
+        standing=standing(await store.control.orders()),
+        beats=await store.control.beats(),
     )
 
 
-async def _reasons(store: Store, state: State) -> list[tuple[str, int]]:
+async def reasons(store: Store, state: State, limit: int = 10) -> list[tuple[str, int]]:
     """Reasons without their particulars (after a colon, in brackets), the most frequent first."""
     rows = await store.query(
         """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
              WHEN reason LIKE 'mirror of %' THEN 'mirror'
              WHEN instr(reason, ' (') > 1 THEN substr(reason, 1, instr(reason, ' (') - 1)
              ELSE substr(reason, 1, 60) END AS why, count(*) AS n
-           FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT 10""",
-        (state,),
+           FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT ?""",
+        (state, limit),
     )
     return [(row["why"], row["n"]) for row in rows]
 
@@ -91,8 +103,12 @@ def as_json(status: Status) -> dict[str, Any]:
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
         "waiting": [asdict(wait) for wait in status.waiting],
+        "revisits": dict(status.revisits),
         "last_run": run,
         "workers": status.workers,
+        "paused_since": status.standing.paused_since,
+        "blocked": dict(status.standing.blocked),
+        "heartbeats": [asdict(beat) for beat in status.beats],
     }
 
 
@@ -104,10 +120,15 @@ def render(status: Status, console: Console) -> None:
         ("URLs", states),
         ("Store", f"{counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests"),
     ]
+    rows += told(status.revisits, status.at)
     if status.last_run is not None:
-        rows.append(("Last run", _last_run(status.last_run)))
+        rows.append(("Last run", _last_run(status.last_run, status.beats, status.at)))
         if status.last_run["worst_lag_s"] is not None:
             rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
+    if status.standing.paused_since is not None:
+        rows.append(("Paused", f"since {local_hhmm(status.standing.paused_since, status.at)}; {GO_ON}"))
+    if status.standing.blocked:
+        rows.append(("Blocked", ", ".join(status.standing.blocked)))
     if status.excluded_for:
         rows.append(("Excluded", counted(status.excluded_for)))
     if status.failed_for:
@@ -128,11 +149,19 @@ def render(status: Status, console: Console) -> None:
         console.print(f"… and {status.more_sites:,} more sites (view `sites`)", style="dim")
 
 
-def _last_run(run: Mapping[str, Any]) -> str:
+def _last_run(run: Mapping[str, Any], beats: list[Beat], now: float) -> str:
     started = iso(run["started_at"])
-    if run["finished_at"] is None:
-        return f"since {started}: it is still running, or was killed (then the same command goes on with it)"
-    return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
+    if run["finished_at"] is not None:
+        return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
+    seen_at = last_seen(run, beats)
+    if now - seen_at < SILENT_S:
+        return f"since {started}: it is running"
+    return f"since {started}, not heard of since {iso(seen_at)}: it was killed (the same command goes on), or is stuck"
+
+
+def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
+    """When a run gave its last sign of life, in seconds since the epoch."""
+    return max((beat.seen_at for beat in beats if beat.run_id == run["id"]), default=float(run["started_at"]))
 
 
 def _workers_table(status: Status) -> Table:

@@ -10,10 +10,12 @@ from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
 from crawler.frontier.decide import may_adopt
+from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
 from crawler.model import Kind, Reading, RobotsAction
 from crawler.report.layout import Fact, counted, duration, facts, size
+from crawler.report.revisits import about_revisits, revisits_of
 from crawler.robots.readings import read
 from crawler.robots.text import parse
 from crawler.store.interface import Store
@@ -44,6 +46,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
         known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
         known["linked_from"] = await _linkers(store, number)
         known["page"] = await _page(store, number)
+        known["revisit"] = await revisits_of(store, number, now)
     known["requests"] = await store.query(
         "SELECT purpose, started_at, finished_at, status, error, bytes, robots_version, verdict_line FROM requests"
         " WHERE site = ? AND url = ? ORDER BY started_at",
@@ -63,6 +66,13 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
 
 async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
     """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
+    scope = await scope_of(store, settings, known["at"])
+    wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
+    return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
+
+
+async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
+    """The scope of a run by its ``settings``, over the seeds of the store."""
     said = settings.get("scope", {})
     last = ScopeSettings(
         ScopeMode(said.get("mode", ScopeMode.DOMAIN)),
@@ -71,12 +81,12 @@ async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[s
         said.get("max_depth"),
     )
     traps = TrapSettings(**settings.get("traps", {"enabled": False}))
-    scope = Scope(last, await store.seeds(), traps=traps, now=known["at"])
+    scope = Scope(last, await store.seeds(), traps=traps, now=now)
+    scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
-    wanted_itself = known.get("seed", False) or known.get("kind") == Kind.SITEMAP
-    return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
+    return scope
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
@@ -101,6 +111,8 @@ async def _page(store: Store, number: int) -> dict[str, Any] | None:
     for key in ("directives", "other_schemes"):
         if key in page:
             page[key] = json.loads(page[key])
+    if "text_sha256" in page:
+        page["text_sha256"] = page["text_sha256"].hex()
     return page
 
 
@@ -164,9 +176,16 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
 def render(known: dict[str, Any], console: Console) -> None:
     """Print an explanation for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
+    console.print(facts(told(known), indent=2))
+
+
+def told(known: dict[str, Any]) -> list[Fact]:
+    """An explanation in words."""
     rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
     if known["scope"] is None:
         rows.append(("scope", "takes it in"))
+    elif known["scope"] == BLOCKED and known.get("reason") != BLOCKED:
+        rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
     elif known["scope"] != known.get("reason"):
         rows.append(("scope", f"would be left out: {known['scope'].removeprefix('scope: ')}"))
     rows += _about_robots(known["robots"])
@@ -176,8 +195,8 @@ def render(known: dict[str, Any], console: Console) -> None:
         took = duration(request["finished_at"] - request["started_at"])
         what = request["error"] or request["status"]
         rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
-    rows += _about_page(known.get("page"))
-    console.print(facts(rows, indent=2))
+    rows += about_revisits(known.get("revisit"), known["at"])
+    return rows + _about_page(known.get("page"))
 
 
 def _fate(known: dict[str, Any]) -> list[Fact]:
@@ -188,6 +207,8 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     ]
     if known["kind"] == Kind.SITEMAP:
         rows.append(("kind", "a sitemap: what it lists is taken up like links"))
+    elif known["kind"] == Kind.RUP:
+        rows.append(("kind", "asked for to learn whether the site offers updates"))
     if known["lastmod"] is not None:
         rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
     if known.get("target"):
@@ -256,8 +277,8 @@ def _about_page(page: dict[str, Any] | None) -> list[Fact]:
             rows += [("page", f"{key}: " + _FLAGS[key])] if value else []
         elif key == "body_bytes":
             rows.append(("page", f"body: {size(value)}"))
-        elif key == "fetched_at":
-            rows.append(("page", f"fetched: {iso(value)}"))
+        elif key in ("fetched_at", "last_seen_at", "gone_at"):
+            rows.append(("page", f"{key.removesuffix('_at').replace('_', ' ')}: {iso(value)}"))
         elif key == "other_schemes":
             rows.append(("page", f"links left alone: {counted(value.items())}"))
         elif key == "directives":

@@ -98,7 +98,7 @@ def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now:
     Never sooner than ``settings.min_fresh_s``; without directives after the default of the reading, which for
     RFC 9309 is also the longest (2.4).
     """
-    left_s = _lifetime_left_s(headers, now)
+    left_s = lifetime_left_s(headers, now)
     if left_s is None:
         left_s = _FRESH_S[reading]
     return now + max(settings.min_fresh_s, min(left_s, _FRESH_MAX_S[reading]))
@@ -221,7 +221,7 @@ class _Asked:
         )
 
 
-def _lifetime_left_s(headers: Headers, now: float) -> float | None:
+def lifetime_left_s(headers: Headers, now: float) -> float | None:
     """The seconds that a response stays fresh from ``now`` on, 0 or less where it is stale; None: it does not say.
 
     ``max-age`` wins over ``Expires``. What cannot be read counts as stale (RFC 9111, 4.2.1 and 5.3).

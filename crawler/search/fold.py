@@ -57,7 +57,8 @@ INSERT INTO main_of SELECT main_id, id FROM stand_in;
 CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY);
 INSERT INTO chosen
   SELECT url_id FROM page p
-  WHERE body_id IS NOT NULL AND NOT noindex AND NOT EXISTS (SELECT 1 FROM main_of WHERE id = p.url_id);
+  WHERE body_id IS NOT NULL AND NOT noindex AND gone_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM main_of WHERE id = p.url_id);
 """
 
 # The links to each chosen page, by page and linking page; what a NOINDEX page says of others is not indexed either.

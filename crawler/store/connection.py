@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import aiosqlite
+from filelock import FileLock, Timeout
 
-from crawler.errors import StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import StatementError, StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.gunzip import gunzip
 
 if sys.version_info >= (3, 14):
@@ -47,7 +48,13 @@ class Database(Protocol):
     def execute_fetchall(self, sql: str, parameters: Any = None, /) -> Awaitable[Iterable[Any]]: ...
 
 
-def load_queries(dialect: str) -> dict[str, str]:
+class Read(Protocol):
+    """Reads rows outside a transaction."""
+
+    async def __call__(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+
+def load_queries(dialect: str = "sqlite") -> dict[str, str]:
     """The named queries in the SQL of "sqlite" or "postgres", without their comments."""
     text = (_SQL / dialect / "queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
@@ -88,8 +95,10 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
 
-async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:
+async def open_database(path: Path, *, read_only: bool = False, migrate: bool = True) -> aiosqlite.Connection:
     """Open a store, making or migrating it as needed. Close it, or its thread keeps the process alive.
+
+    Without ``migrate`` an older store is refused, as it is to readers: a crawl may be running on it.
 
     Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one
     that a newer crawler wrote, :class:`StoreError` for a damaged file or one that is no store.
@@ -100,7 +109,7 @@ async def open_database(path: Path, *, read_only: bool = False) -> aiosqlite.Con
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened: {error}") from error
     try:
-        version = await _version(db, path, read_only)
+        version = await _version(db, path, read_only or not migrate)
         if not read_only:
             await db.executescript(_PRAGMAS)
         await _migrate(db, version)
@@ -189,3 +198,19 @@ async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:
 async def every(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
     """All rows."""
     return await db.execute_fetchall(sql, parameters)
+
+
+def lock_store(path: Path) -> FileLock:
+    """The lock of the one process that may write; the system drops it when that process dies."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    lock = FileLock(f"{path}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StoreInUse(
+            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return lock

@@ -8,15 +8,19 @@ group until it is released, and a crash releases it with its pause still to be k
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
+from crawler.frontier.operator import Order
 from crawler.frontier.politeness import Pace
+from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
+from crawler.store.rup import SubscriptionStore
+from crawler.store.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +162,50 @@ class Counts:
     sites: int
 
 
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life of a process that crawls, at ``seen_at`` (seconds since the epoch).
+
+    ``lag_s`` is by how much its event loop came late at worst since the beat before.
+    """
+
+    run_id: int
+    pid: int
+    seen_at: float
+    memory_bytes: int | None
+    lag_s: float
+
+
 #: A row of ``rank``: URL and site number, PageRank, how many pages link to it, and from how many sites.
 PageRank = tuple[int, int, float, int, int]
 #: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
 SiteRank = tuple[int, float, int, int, int]
+
+
+class Control(Protocol):
+    """What the operator asks of a crawl. ``name`` is as :func:`crawler.frontier.operator.blockable` gives it."""
+
+    async def orders(self, after: int = 0) -> list[Order]:
+        """What was asked after the order of this number, in sequence."""
+        ...
+
+    async def done(self, order: Order, now: float) -> None:
+        """Note that an order was carried out."""
+        ...
+
+    async def queued_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of so many queued URLs on what is blocked under ``name``."""
+        ...
+
+    async def blocked_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of so many URLs that were left out because ``name`` was blocked."""
+        ...
+
+    async def beat(self, beat: Beat) -> None:
+        """Give a sign of life; those of earlier runs are forgotten."""
+        ...
+
+    async def beats(self) -> list[Beat]: ...
 
 
 #: A row of ``sample``: URL number, stratum, walk, probability.
@@ -183,60 +227,23 @@ class SampleDraw:
     stands: bool = True
 
 
-class Store(Protocol):
+class Store(Shared, Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
 
     @property
-    def lease_s(self) -> float | None:
-        """How long a lease of a worker holds, in seconds; ``None`` where nobody else can be at work."""
+    def rup(self) -> SubscriptionStore:
+        """The part that is about the Remote Update Protocol."""
         ...
 
-    def beginning(self) -> AbstractAsyncContextManager[None]:
-        """Within it, one process at a time begins a run, or joins one."""
-        ...
+    @property
+    def control(self) -> Control: ...
 
     async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on.
 
-        Who is ``at_work`` joins it as a worker; else others will.
+        Who is ``at_work`` joins it as a worker; else others will. One whose settings name an ``errand`` is no crawl:
+        :meth:`last_settings` passes it over.
         """
-        ...
-
-    @property
-    def run_id(self) -> int:
-        """The number of the run that this process is a worker of."""
-        ...
-
-    @property
-    def worker_id(self) -> int:
-        """The number of this process among the workers."""
-        ...
-
-    async def join_run(self, run_id: int, now: float) -> None:
-        """Be a worker of a run from now on; with it, what this process had claimed as another worker is released."""
-        ...
-
-    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
-        """Number and settings of the run that others are at work on."""
-        ...
-
-    async def renew(self, now: float) -> None:
-        """Begin this worker's lease anew, and release what workers have left behind whose lease ended.
-
-        Raises :class:`crawler.errors.LeaseLost` where it was taken away.
-        """
-        ...
-
-    async def bury(self, worker: int, ended_by: str, now: float) -> None:
-        """Release at once what a worker has left behind that is known to be dead."""
-        ...
-
-    async def others_at_work(self) -> bool:
-        """Whether other workers hold groups, whose pages may still lead to new URLs, or have just given one back."""
-        ...
-
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` where another worker may have made work for this one."""
         ...
 
     async def recover(self, now: float) -> None:
@@ -293,10 +300,24 @@ class Store(Protocol):
         ...
 
     async def prepare(self, pages_per_site: int | None) -> None:
-        """Recompute when each group is ready, under limits that may have changed since the last run."""
+        """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         ...
 
     async def turn(self, turn: Turn) -> TurnResult: ...
+
+    async def queue_due(
+        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
+    ) -> int:
+        """Put into the frontier, as far as the budget goes, what is due for a revisit and was not visited ``since``
+        then; how many. ``hinted_only``: no more than what hints name."""
+        ...
+
+    async def take_hints(
+        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
+    ) -> Heeded:
+        """Bring forward the visits of URLs that are known, take up those that are not: ``refusal(url, depth)`` is the
+        scope's. Nothing is queued for a revisit yet: :meth:`queue_due` does that, within the budget."""
+        ...
 
     async def find_content_mirrors(self, now: float) -> int:
         """Look for sites with the same pages at the same paths, and note them as ``evidence = content``; how many."""
@@ -363,8 +384,8 @@ class Store(Protocol):
         """How a URL was first found: the URLs from a seed to it, thirty of them at most."""
         ...
 
-    async def body(self, url: str) -> bytes | None:
-        """The decoded body of a fetched URL, as stored; ``None`` where there is none."""
+    async def body(self, url: str, version: int | None = None) -> bytes | None:
+        """The decoded body of a fetched URL, as stored, the newest unless told; ``None`` where there is none."""
         ...
 
     async def close(self) -> None: ...

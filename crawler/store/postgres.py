@@ -22,7 +22,10 @@ from crawler.store.interface import PageGrant, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
+from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers, UrlRow
+from crawler.store.sqlite_revisits import Revisits
+from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import LinkRow, TurnTaker
 from crawler.store.workers import Workers
 
@@ -33,9 +36,9 @@ _TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up 
 _CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
 #: Tables whose rows the database numbers.
-_NUMBERED = dict.fromkeys(("run", "worker", "politeness_group", "site", "robots_text", "robots_copy", "body"), "id") | {
-    "sample": "draw"
-}
+_NUMBERED = dict.fromkeys(
+    ("run", "worker", "politeness_group", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
+) | {"sample": "draw"}
 
 
 class _Offers(Offers):
@@ -75,6 +78,12 @@ class _Turns(TurnTaker):
         await self._db.executemany(self._sql["insert_body"], rows)
 
 
+class _Revisits(Revisits):
+    async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
+        for row in await every(self._db, self._sql["due_revisits"], terms):
+            yield row
+
+
 class _Workers(Workers):
     async def grant(self, max_pages: int, wanted: int) -> PageGrant:
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
@@ -96,9 +105,12 @@ class PostgresStore(SqlStore):
         self._politeness = politeness
         self._offers = _Offers(self._db, self._sql, politeness.group)
         self._workers = _Workers(self._db, self._sql, politeness, lease_s)
+        self._revisits = _Revisits(self._db, self._sql, self._offers)
         self._turns = self._turn_taker()
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
+        self.rup = SqliteRup(self._every, self._db, self._writing)
+        self.control = SqliteControl(self._db, self._sql, self._every, self._writing)
 
     @classmethod
     async def open(

@@ -11,8 +11,11 @@ from typing import Any
 from crawler.about import VERSION
 from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.connection import Database, every, one
+from crawler.store.connection import Database, one
+from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
+from crawler.store.sqlite_revisits import Revisits
+from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker
 from crawler.store.workers import Workers
 
@@ -25,6 +28,9 @@ class SqlRuns(ABC):
     _offers: Offers
     _turns: TurnTaker
     _workers: Workers
+    _revisits: Revisits
+    control: SqliteControl
+    rup: SqliteRup
     _politeness: PolitenessSettings
     _run_id = 0
 
@@ -111,9 +117,9 @@ class SqlRuns(ABC):
     async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         await self.recover(now)
         async with self._writing():
-            await self._db.execute("DELETE FROM unsettled")
-            if list(await every(self._db, self._sql["keep_longer_pauses"], (self._politeness.delay_s,))):
-                await self._turns.refresh(await self._groups_with_work(), None)
+            if "errand" not in settings:
+                await self._db.execute("DELETE FROM unsettled")
+            await self._revisits.sweep()
             (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
         self._run_id = int(run_id)
         if at_work:
@@ -163,6 +169,7 @@ class SqlRuns(ABC):
 
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
+            await self._revisits.sweep()
             await self._workers.end(None, ended_by, now)
             await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
 
@@ -177,6 +184,3 @@ class SqlRuns(ABC):
 
     async def _scalar(self, sql: str) -> int:
         return int((await self._one(sql))[0])
-
-    async def _groups_with_work(self) -> set[int]:
-        return {row[0] for row in await every(self._db, self._sql["groups_with_work"])}

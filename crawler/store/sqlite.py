@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiosqlite
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
-from crawler.errors import StoreError, StoreInUse, UsageError
+from crawler.errors import StoreError
+from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
+from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
@@ -23,6 +25,7 @@ from crawler.store.connection import (
     decompress,
     every,
     load_queries,
+    lock_store,
     one,
     open_database,
     reading,
@@ -31,7 +34,10 @@ from crawler.store.connection import (
 )
 from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
 from crawler.store.sql_runs import SqlRuns
+from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers, url_number
+from crawler.store.sqlite_revisits import Revisits
+from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.store.workers import Workers
 from crawler.url import split
@@ -109,7 +115,8 @@ class SqlStore(SqlRuns):
 
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
-            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+            await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
+            await self._turns.refresh_all(pages_per_site)
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         row = await self._one(self._sql["robots_copy_of"], (site,))
@@ -125,6 +132,26 @@ class SqlStore(SqlRuns):
             await self._db.execute("DELETE FROM mirror WHERE evidence = 'content'")
             await self._db.executemany(self._sql["insert_content_mirror"], rows)
         return len(rows)
+
+    # --- revisits -----------------------------------------------------------------------------
+
+    async def queue_due(
+        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
+    ) -> int:
+        async with self._writing():
+            await self._revisits.take_up(settings, now)
+            numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
+            await self._turns.refresh(await self._offers.groups(numbers), per_site)
+        return len(numbers)
+
+    async def take_hints(
+        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
+    ) -> Heeded:
+        async with self._writing():
+            await self._revisits.take_up(settings, now)
+            heeded, touched = await self._revisits.take_hints(hints, now, refusal)
+            await self._turns.refresh(touched, None)
+        return heeded
 
     # --- the crawl ----------------------------------------------------------------------------
 
@@ -201,7 +228,7 @@ class SqlStore(SqlRuns):
                 await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
                 await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
                 self._offers.forget()
-            await self._turns.refresh(await self._groups_with_work(), pages_per_site)
+            await self._turns.refresh_all(pages_per_site)
 
     async def reopen_sample(self) -> None:
         async with self._writing():
@@ -222,9 +249,9 @@ class SqlStore(SqlRuns):
     async def way_to(self, number: int) -> list[str]:
         return list(dict.fromkeys(row[0] for row in await self._every(self._sql["way_to"], (number,))))
 
-    async def body(self, url: str) -> bytes | None:
+    async def body(self, url: str, version: int | None = None) -> bytes | None:
         number = await self.find(url)
-        row = await self._one("SELECT b.data FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?", (number,))
+        row = await self._one(self._sql["body_of"], (number, version))
         try:
             return None if row is None else decompress(row[0])
         except BROKEN as error:
@@ -251,9 +278,12 @@ class SqliteStore(SqlStore):
         self._sql = load_queries("sqlite")
         self._offers = Offers(db, self._sql, politeness.group)
         self._workers = Workers(db, self._sql, politeness, lease_s)
+        self._revisits = Revisits(db, self._sql, self._offers)
         self._turns = self._turn_taker()
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+        self.rup = SqliteRup(self._every, db, self._writing)
+        self.control = SqliteControl(db, self._sql, self._every, self._writing)
 
     @classmethod
     async def open(
@@ -273,7 +303,7 @@ class SqliteStore(SqlStore):
         """
         require_usable(path, read_only)
         path = path.resolve()  # one store is one store, whatever links lead to it
-        lock = None if read_only or locked else _lock(path)
+        lock = None if read_only or locked else lock_store(path)
         try:
             db = await open_database(path, read_only=read_only)
         except BaseException:
@@ -347,19 +377,3 @@ class SqliteStore(SqlStore):
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):
             return list(await every(self._db, sql, parameters))
-
-
-def _lock(path: Path) -> FileLock:
-    """The lock of the one process that may write; the system drops it when that process dies."""
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise StoreInUse(
-            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
-        ) from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    return lock

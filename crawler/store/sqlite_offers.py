@@ -88,6 +88,19 @@ class Offers:
                 self._sites[name] = (number, group)
         return self._sites
 
+    async def numbers(self, urls: Iterable[str]) -> dict[str, int]:
+        """The number of each URL that the store knows; nothing is added."""
+        places = {url: split(url) for url in urls}
+        names = json.dumps(list({place.site for place in places.values()}))
+        sites = {name: number for number, name, _ in await every(self._db, self._sql["sites_named"], (names,))}
+        wanted = {url: url_number(sites[p.site], p.path) for url, p in places.items() if p.site in sites}
+        found: dict[str, int] = {}
+        while wanted:  # once, but for collisions
+            paths = {row[0]: row[1] for row in await self._known(wanted.values())}
+            found |= {url: number for url, number in wanted.items() if paths.get(number) == places[url].path}
+            wanted = {url: number + 1 for url, number in wanted.items() if number in paths and url not in found}
+        return found
+
     async def take(
         self, offers: Mapping[str, Found], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
@@ -100,7 +113,7 @@ class Offers:
         fresh: dict[str, Found] = {}
         for url, (offer, found_on) in offers.items():
             known = self._recent.get(url)
-            if known is None or offer.kind is not Kind.PAGE or (offer.refusal is None and offer.depth < known[1]):
+            if known is None or offer.kind is not Kind.PAGE or (offer.is_good and offer.depth < known[1]):
                 fresh[url] = (offer, found_on)
             else:
                 numbers[url] = known[0]
@@ -123,7 +136,7 @@ class Offers:
             rest = {url: found for url, found in rest.items() if numbers[url] in taken}
         await self._db.executemany(self._sql["enqueue"], [(number,) for number in queued])
         for url, (offer, _) in fresh.items():
-            self._recent.put(url, numbers[url], offer.depth if offer.refusal is None else _REFUSED)
+            self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
         queued += await self._apply(better, max_depth, ending)
         return await self.groups(queued)
 

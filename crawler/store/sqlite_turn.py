@@ -12,10 +12,13 @@ from typing import Any
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
+from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.sqlite_offers import HASH_BITS, Offers
+from crawler.store.sqlite_revisits import Revisits, seen_from
+from crawler.store.sqlite_rup import write_offer
 from crawler.store.workers import Workers
 
 _UNLIMITED = 1 << 62
@@ -34,6 +37,7 @@ class TurnTaker:
         self._sql = queries
         self._offers = offers
         self._workers = workers
+        self._revisits = Revisits(db, queries, offers)
         self._run_id = run_id
         self._worst_lag_s = 0.0
         self._looked_at = 0.0
@@ -48,6 +52,9 @@ class TurnTaker:
         touched |= (await self._offers.take(sitemaps, turn.limits.max_depth))[1]
         if turn.outcomes:
             touched |= await self._take_outcomes(turn.outcomes, turn.limits.max_depth)
+            hints = [hint for outcome in turn.outcomes for hint in outcome.hints]
+            if hints:
+                await self._revisits.take_hints(hints, turn.now)
         if moved:  # after the outcomes, which were decided on before
             touched |= await self._ask_mirrors_again(moved)
         await self._lock_groups(touched, {*turn.paces, *turn.visited})
@@ -94,9 +101,14 @@ class TurnTaker:
     async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
         """Recompute when each of these groups is ready."""
         if groups:
-            allowed = _UNLIMITED if pages_per_site is None else pages_per_site
             below = _UNLIMITED if below_depth is None else below_depth
-            await self._db.execute(self._sql["refresh_ready"], (allowed, json.dumps(list(groups)), below))
+            await self._db.execute(
+                self._sql["refresh_ready"], (_allowed(pages_per_site), json.dumps(list(groups)), below)
+            )
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        """The same for every group there is, with nothing held back."""
+        await self._db.execute(self._sql["refresh_all"], (_allowed(pages_per_site),))
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, tuple[Offer, int | None]] = {}
@@ -114,6 +126,9 @@ class TurnTaker:
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
             await self._write_pages(pages, numbers)
+        for outcome in outcomes:
+            if outcome.offered is not None:
+                await write_offer(self._db, outcome.offered)
         touched |= await self._catch_up(outcomes, max_depth)
         return touched
 
@@ -142,8 +157,10 @@ class TurnTaker:
                     o.queued.id,
                 )
                 for o in outcomes
+                if not _goes_back(o)
             ],
         )
+        await self._revisits.end([o for o in outcomes if o.again is not None])
         again = [(o.queued.id,) for o in outcomes if o.state is State.QUEUED]
         if again:
             await self._db.executemany(self._sql["enqueue"], again)
@@ -173,14 +190,16 @@ class TurnTaker:
                     facts.canonical_url, facts.meta_url, facts.document_state, not facts.index, not facts.follow,
                     sha256, page.body_bytes, page.etag, page.last_modified,
                     json.dumps(facts.other_schemes) if facts.other_schemes else None,
-                    json.dumps(facts.directives) if facts.directives else None, facts.note,
+                    json.dumps(facts.directives) if facts.directives else None, facts.note, facts.text_sha256,
+                    1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
                 )
             )  # fmt: skip
             links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
         await self._insert_bodies(list(bodies.values()))
         await self._db.executemany(self._sql["insert_page"], pages)
         await self._insert_links(links)
-        fetched = Counter(o.queued.site_id for o in outcomes if o.queued.kind is Kind.PAGE)
+        new = [o.queued for o in outcomes if o.queued.seen is None or not o.queued.seen.version]
+        fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
         await self._db.executemany(self._sql["count_fetched"], [(n, site) for site, n in fetched.items()])
 
     async def _insert_links(self, rows: list[LinkRow]) -> None:
@@ -256,23 +275,40 @@ class TurnTaker:
         ids = json.dumps(list(claims))
         await self._db.execute(self._sql["claim_groups"], (me, ids))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
+        most = _UNLIMITED if limits.pages_per_site is None else limits.pages_per_site
         below = _UNLIMITED if limits.below_depth is None else limits.below_depth
-        for row in await every(self._db, self._sql["claimed_sites"], (horizon, limits.urls_per_group, ids, below)):
+        terms = (horizon, limits.urls_per_group, ids, most, below)
+        for row in await every(self._db, self._sql["claimed_sites"], terms):
             site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row
-            allowed = limits.urls_per_group
-            if limits.pages_per_site is not None:
-                allowed = min(allowed, limits.pages_per_site - fetched)
             claim = claims[group]
             claim.sites[site_id] = ClaimedSite(site_id, name, robots_copy(copy), robots_id, crawl_delay_s)
-            batches[group].append(
-                [
-                    Queued(number, name + path, site_id, depth, attempts, hops, bool(seed), due_at, Kind(kind))
-                    for number, path, depth, attempts, hops, seed, due_at, kind in json.loads(urls)[: max(0, allowed)]
-                ]
-            )
+            batch = [
+                Queued(
+                    number, name + path, site_id, depth, attempts, hops, bool(seed), due_at, Kind(kind), seen_from(seen)
+                )
+                for number, path, depth, attempts, hops, seed, due_at, kind, seen in json.loads(urls)
+            ]
+            batches[group].append(_within(batch, most - fetched))
         for group, claim in claims.items():
             claim.urls = _in_turn(batches[group], now, claim.pace.pause_s)[: limits.urls_per_group]
         return list(claims.values())
+
+
+def _goes_back(outcome: Outcome) -> bool:
+    """Whether a revisit leaves the URL as it was, and what it leads to."""
+    return outcome.again is not None and outcome.again.found in BACK
+
+
+def _within(batch: list[Queued], pages: int) -> list[Queued]:
+    """So many pages that are new, and all that are visited again: limits on pages are not about these."""
+    if len(batch) <= pages:
+        return batch
+    new = [queued for queued in batch if queued.seen is None][: max(0, pages)]
+    return [queued for queued in batch if queued.seen is not None or queued in new]
+
+
+def _allowed(pages_per_site: int | None) -> int:
+    return _UNLIMITED if pages_per_site is None else pages_per_site
 
 
 def _in_turn(batches: list[list[Queued]], now: float, pause_s: float) -> list[Queued]:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.model import Kind
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import PageGrant, Turn
 
@@ -46,7 +45,7 @@ class Workers:
 
     async def renew(self, turn: Turn | None, now: float) -> None:
         """Begin the lease anew, and count what a turn brings. Raises :class:`LeaseLost` where it was taken away."""
-        pages = 0 if turn is None else sum(o.page is not None and o.queued.kind is Kind.PAGE for o in turn.outcomes)
+        pages = 0 if turn is None else sum(o.page is not None and o.queued.seen is None for o in turn.outcomes)
         requests = 0 if turn is None else len(turn.requests)
         row = await one(
             self._db, self._sql["renew"], (now, self.lease_s, int(turn is not None), pages, requests, self.id)

@@ -22,6 +22,8 @@ BENCHES = {
     "finish": "how a crawl ends",
     "start": "how long a crawl takes to begin",
     "rank": "what ranking a large store takes",
+    "rup": "what keeping a copy up to date costs a site: told by reports, polled, crawled anew",
+    "revisit": "what a budget of revisits finds, against other policies",
     "guard": "what pages cost that were made to tie up the parser",
 }
 OTHERS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,39 @@ async def test_a_crawl_is_used_by_name(web: LoopbackWeb, db_path: Path, tmp_path
     assert tally.written == len(urls) > 0
     assert ranked.pages == len(ranks) >= len(urls)
     assert "<title>" in (tmp_path / "report.html").read_text()
+
+
+async def test_pages_and_links_out_of_the_store(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = {
+        "/": Page("<title>home</title><a href=/hid>hid</a><a href=/b rel=nofollow>b</a><a href=/>self</a>"),
+        "/hid": Page("<meta name=robots content=noindex><title>secret</title><a href=/>back</a>"),
+    }
+    home, hid, closed = (web.url("a.test", path) for path in ("/", "/hid", "/b"))
+    async with crawler.open(db_path, QUICK) as crawl:
+        fetched = {page.url: page async for page in crawl.run(seeds=[home])}
+        stored = {page.url: page async for page in crawl.pages()}
+        deep = [page.url async for page in crawl.pages(where="depth > 0 -- not the seeds")]
+        links = [(link.source, link.target, link.anchor, link.rel, link.follow) async for link in crawl.links(home)]
+        async for _ in crawl.pages():
+            break  # leaving early leaves nothing open
+        nothing = [link async for link in crawl.links("http://unknown.test/")]
+        for where, said in (
+            ("nosuch = 1", "no such column"),
+            ("1); DROP TABLE url; --", "brackets"),
+            (" ", "holds no"),
+        ):
+            with pytest.raises(UsageError, match=said):
+                [page async for page in crawl.pages(where)]
+        with pytest.raises(UsageError, match="not a URL"):
+            [link async for link in crawl.links("hello")]
+    assert set(fetched) == {home, hid}
+    assert {url: replace(page, links=tuple(sorted(page.links))) for url, page in stored.items()} == {
+        url: replace(page, links=tuple(sorted(page.links))) for url, page in fetched.items()
+    }
+    assert stored[hid].body is None
+    assert deep == [hid]
+    assert nothing == []
+    assert sorted(links[:3]) == sorted(
+        [(home, hid, "hid", "", True), (home, closed, "b", "nofollow", False), (home, home, "self", "", True)]
+    )
+    assert links[3:] == [(hid, home, "back", "", True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -17,19 +16,9 @@ from crawler.demo.pages import Page, plain
 from crawler.webreport.facts import Facts
 from crawler.webreport.gather import gather
 from crawler.webreport.page import SCRIPT, document
+from tests.browser import CHROMIUM, doctor, hostile, in_chromium
 from tests.command import HASTY, LOOPBACK, crawler, here
 from tests.web import LoopbackWeb
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
-
-
-def hostile(port: int) -> str:
-    """Would run, load and leave its mark if it were read as markup anywhere: in text, attribute, style or script."""
-    load = f"<img src=http://127.0.0.1:{port}/leak onerror=\"document.title='OWNED'\">"
-    return (
-        f"\"'></title></style></script><script>document.title='OWNED'</script>{load}<svg onload=\"document.title=1\">"
-    )
 
 
 @pytest.fixture
@@ -71,24 +60,6 @@ def opened(html: Path) -> str:
     assert CHROMIUM is not None
     command = [CHROMIUM, *options, html.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-
-
-def doctor(db: Path, text: str) -> None:
-    """Put a text wherever the report takes one from."""
-    with sqlite3.connect(db) as doctored:
-        for statement in (
-            "UPDATE url SET path = path || :t, reason = reason || :t",
-            "UPDATE site SET name = name || :t",
-            "UPDATE page SET title = :t, content_type = :t",
-            "UPDATE run SET ended_by = :t, crawler_version = :t",
-            "UPDATE run SET settings = json_replace(settings, '$.identity.contact', :t, '$.identity.agent', :t)",
-            "UPDATE run SET settings = json_replace(settings, '$.scope.include', json_array(:t))",
-            "UPDATE request SET path = path || :t, error = :t",
-            "UPDATE robots_copy SET status = :t",
-            "INSERT INTO mirror (site, main_site, evidence, seen_at) VALUES ('javascript:1' || :t, :t, 'host', 0)",
-        ):
-            doctored.execute(statement, {"t": text})
-    doctored.close()
 
 
 def test_the_report_is_one_file_that_tells_the_crawl(db: Path, tmp_path: Path) -> None:

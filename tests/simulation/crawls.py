@@ -13,6 +13,7 @@ from typing import Any
 
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.gate import Fetcher
@@ -34,6 +35,7 @@ class Options:
     politeness: PolitenessSettings = field(default_factory=lambda: PolitenessSettings(delay_s=1.0))
     retry: RetrySettings = field(default_factory=RetrySettings)
     robots: RobotsSettings = field(default_factory=RobotsSettings)
+    revisit: RevisitSettings = field(default_factory=RevisitSettings)
 
 
 @asynccontextmanager
@@ -54,7 +56,7 @@ async def session(
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
-        manners = Manners(options.crawl, options.politeness, options.retry, needs)
+        manners = Manners(options.crawl, options.politeness, options.retry, needs, options.revisit)
         yield Crawl(store, fetcher, clock, manners, scope, on_pages), store
     finally:
         await store.close()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawler.config import KEYS, Settings, apply, read_file, settings_from
+from crawler.config import KEYS, Settings, apply, read_file, recorded, settings_from
 from crawler.errors import ConfigError
 from crawler.frontier.scope import ScopeMode
 
@@ -217,3 +219,18 @@ def test_a_message_uses_the_name_that_the_user_gave() -> None:
         "command line: --delay -1.0: must be a number of seconds, 0 or more, "
         'or a text such as "500 ms", "2 minutes", "30 days"'
     )
+
+
+def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:
+    values = {
+        "identity.contact": "me@example.org",
+        "scope.mode": "any",
+        "scope.include": ["a", "b"],
+        "robots.reading": "rfc9309",
+        "fetch.resolve": ["*.test=127.0.0.1"],
+        "limits.max_depth": 3,
+        "updates.rup": True,
+    }
+    settings = settings_from(values, source="here")
+    assert recorded(json.loads(json.dumps(asdict(settings)))) == settings
+    assert recorded({}) == Settings()

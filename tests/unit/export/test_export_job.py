@@ -36,7 +36,7 @@ BAD = {
     "1 /* never closed": "incomplete input",
     "nosuch = 1": "no such column: nosuch .the columns of pages are url, status",
     "depth = ?": "bindings",
-    " ": "syntax error",
+    " ": "holds no condition",
     "DELETE FROM page": "syntax error",
     "ATTACH 'x.db' AS x": "syntax error",
     "PRAGMA writable_schema = 1": "syntax error",

@@ -131,8 +131,8 @@ async def test_parquet_equals_the_store(save: Exporter, store: SqliteStore, tmp_
     rows = await store.query("SELECT * FROM pages")
     for record, row in zip(table.to_pylist(), rows, strict=True):
         assert record.pop("body") == BODIES[row["url"]]
-        at = record.pop("fetched_at")
-        assert at == datetime.fromtimestamp(row.pop("fetched_at"), UTC)
+        for name in ("fetched_at", "last_seen_at"):
+            assert record.pop(name) == datetime.fromtimestamp(row.pop(name), UTC)
         assert record == row
     types = {field.name: str(field.type) for field in table.schema}
     assert {types[name] for name in ("url", "directives")} == {"string"}

@@ -167,6 +167,13 @@ class TestLinks:
         ]
         assert page("<frameset><frame src=f></frameset>").links[0].rel == "frame"
 
+    def test_what_names_a_target_and_is_no_link(self) -> None:
+        facts = page(
+            "<meta href=m><title href=t>T</title><svg><use href=u></use><image href=v></image></svg>"
+            "<iframe href=w></iframe><img src=x><script src=y></script><p href=z>"
+        )
+        assert (facts.title, facts.links) == ("T", ())
+
     def test_the_first_base_with_an_href_holds_for_all_links(self) -> None:
         facts = page("<a href=x>1</a><base target=t><base href='../b/c#f'><base href=/no/>")
         assert (facts.base_url, urls(facts)) == ("http://a.test/b/c", ["http://a.test/b/x"])

@@ -22,8 +22,9 @@ SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigin
 ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: enqueue
-INSERT INTO frontier (site_id, due_at, depth, url_id)
-SELECT id >> 39, due_at, depth, id FROM url WHERE id = ANY($1::bigint[]) AND state = 'queued' ON CONFLICT DO NOTHING;
+INSERT INTO frontier (site_id, due_at, depth, url_id, again)
+SELECT id >> 39, due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)::int
+FROM url WHERE id = ANY($1::bigint[]) AND state = 'queued' ON CONFLICT DO NOTHING;
 
 -- name: dequeue
 DELETE FROM frontier f USING url u WHERE u.id = ANY($1::bigint[])
@@ -64,7 +65,8 @@ UPDATE url u SET lastmod = t.lastmod FROM unnest($1::float8[], $2::bigint[]) AS 
 -- name: make_sitemap
 UPDATE url u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
 FROM unnest($1::bigint[], $2::bigint[]) AS t (found_on, id)
-WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded');
+WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
+  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = u.id);
 
 -- name: main_site
 SELECT main_site FROM site WHERE id = $1;
@@ -107,22 +109,23 @@ WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha
 -- name: insert_page
 INSERT INTO page AS p (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note)
+  other_schemes, directives, note, text_sha256, version)
 SELECT t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
   t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, b.id, t.body_bytes, t.etag, t.last_modified,
-  t.other_schemes, t.directives, t.note
+  t.other_schemes, t.directives, t.note, t.text_sha256, t.version
 FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::text[], $8::text[],
   $9::text[], $10::text[], $11::text[], $12::int[], $13::int[], $14::bytea[], $15::bigint[], $16::text[], $17::text[],
-  $18::text[], $19::text[], $20::text[]) AS t (url_id, status, content_type, charset, fetched_at, title, description,
+  $18::text[], $19::text[], $20::text[], $21::bytea[], $22::bigint[]) AS t (url_id, status, content_type, charset, fetched_at, title, description,
   keywords, canonical_url, meta_url, document_state, noindex, nofollow, sha256, body_bytes, etag, last_modified,
-  other_schemes, directives, note) LEFT JOIN body b ON b.sha256 = t.sha256
+  other_schemes, directives, note, text_sha256, version) LEFT JOIN body b ON b.sha256 = t.sha256
 ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
   description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
   meta_url = excluded.meta_url, document_state = excluded.document_state, noindex = excluded.noindex,
   nofollow = excluded.nofollow, body_id = excluded.body_id, body_bytes = excluded.body_bytes, etag = excluded.etag,
   last_modified = excluded.last_modified, other_schemes = excluded.other_schemes, directives = excluded.directives,
-  note = excluded.note;
+  note = excluded.note, text_sha256 = excluded.text_sha256, version = excluded.version, last_seen_at = NULL,
+  gone_at = NULL;
 
 -- name: insert_link
 INSERT INTO link (source, target, anchor, rel, follow)
@@ -188,13 +191,22 @@ UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers($1));
 UPDATE politeness_group g SET ready_at = (
   SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
   FROM site s CROSS JOIN LATERAL (
-    SELECT due_at FROM frontier WHERE site_id = s.id AND depth < $3 ORDER BY due_at LIMIT 1) f
-  WHERE s.group_id = g.id AND s.fetched < $1)
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND depth < $3 AND s.fetched < $1 ORDER BY due_at LIMIT 1)
+    UNION ALL
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND again = 1 AND s.fetched >= $1 ORDER BY due_at LIMIT 1)) f
+  WHERE s.group_id = g.id)
 WHERE id = ANY(numbers($2));
 
--- name: groups_with_work
-SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
-UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+-- name: refresh_all
+UPDATE politeness_group g SET ready_at = n.ready_at
+FROM politeness_group o LEFT JOIN (
+  SELECT s.group_id, min(greatest(h.next_at, s.wait_until, f.due_at)) AS ready_at
+  FROM site s JOIN politeness_group h ON h.id = s.group_id CROSS JOIN LATERAL (
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < $1 ORDER BY due_at LIMIT 1)
+    UNION ALL
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND again = 1 AND s.fetched >= $1 ORDER BY due_at LIMIT 1)) f
+  GROUP BY s.group_id) n ON n.group_id = o.id
+WHERE o.id = g.id AND n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Those that another worker is just about to claim are passed over.
@@ -216,11 +228,19 @@ SELECT crawl_delay_s FROM site WHERE name = $1;
 
 -- name: claimed_sites
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
-  (SELECT coalesce(json_agg(json_build_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind)
-     ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM
-    (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= $1 AND depth < $4
-       ORDER BY due_at, depth, url_id LIMIT $2) q
-    JOIN url u ON u.id = q.url_id),
+  (SELECT coalesce(json_agg(json_build_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
+      CASE WHEN v.url_id IS NOT NULL THEN json_build_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
+        v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
+        coalesce(v.last_modified, p.last_modified),
+        encode(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content), 'hex'),
+        encode(p.text_sha256, 'hex'), p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)
+     ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM (
+    (SELECT due_at, depth, url_id FROM frontier
+     WHERE site_id = s.id AND due_at <= $1 AND s.fetched < $4 AND depth < $5 ORDER BY due_at, depth, url_id LIMIT $2)
+    UNION ALL
+    (SELECT due_at, depth, url_id FROM frontier
+     WHERE site_id = s.id AND due_at <= $1 AND again = 1 AND s.fetched >= $4 ORDER BY due_at LIMIT $2)) q
+    JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
 FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
@@ -344,7 +364,7 @@ UPDATE site s SET group_id = g.id FROM unnest($1::text[], $2::bigint[]) AS t (gr
 JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
 
 -- name: queued_from
-SELECT u.id, s.name || u.path, u.depth, u.seed = 1 OR u.kind = 'sitemap' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.id > $1 AND u.state = 'queued' ORDER BY u.id LIMIT $2;
 
 -- name: visit_group
@@ -362,7 +382,8 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
   (SELECT count(*) FROM page), (SELECT count(*) FROM link), (SELECT count(*) FROM request), (SELECT count(*) FROM site);
 
 -- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> $1 ORDER BY id DESC LIMIT 1;
+SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run
+WHERE id <> $1 AND settings::json ->> 'errand' IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability)
@@ -376,3 +397,144 @@ WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier 
 
 -- name: dequeue_not_drawn
 DELETE FROM frontier WHERE depth >= $1 AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
+
+-- name: take_up_pages
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT url_id, fetched_at + $1 * tempo, fetched_at + $5, fetched_at, $2 * tempo, 'its first revisit' FROM (
+  SELECT p.url_id, p.fetched_at,
+    CASE p.document_state WHEN 'STATIC' THEN $3 WHEN 'DYNAMIC' THEN $4 ELSE 1.0::float8 END AS tempo
+  FROM page p WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = p.url_id)) AS n
+ON CONFLICT DO NOTHING;
+
+-- name: take_up_others
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT id, $6 + $1 * tempo, $6 + $5, $6, $2 * tempo, 'its first revisit' FROM (
+  SELECT id, $3::float8 AS tempo FROM url
+  WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
+  UNION ALL SELECT id, $4::float8 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected')) AS n
+WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id)
+ON CONFLICT DO NOTHING;
+
+-- name: due_revisits
+SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
+FROM revisit r JOIN url u ON u.id = r.url_id
+LEFT JOIN hint_record h ON h.site_id = r.url_id >> 39 AND h.source = r.hint
+LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
+  WHERE t.silent_at > $1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = r.url_id >> 39
+WHERE r.due_at <= $1 AND r.not_before < $2 AND u.state <> 'queued' AND (r.hint IS NOT NULL OR NOT $3::boolean)
+  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < greatest(told.registered_at, $4)
+    OR (r.failures > 0 AND u.state <> 'failed'));
+
+-- name: note_states
+UPDATE revisit r SET state = u.state, reason = u.reason FROM url u WHERE u.id = r.url_id AND r.url_id = ANY(numbers($1));
+
+-- name: queue_again
+UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at,
+  reason = 'revisit: ' || CASE WHEN r.hint IS NULL THEN 'due' ELSE 'told of by ' || r.hint END
+FROM revisit r WHERE r.url_id = u.id AND u.id = ANY($1::bigint[]) AND u.state <> 'queued';
+
+-- name: budgets
+SELECT site_id, paid_until FROM revisit_budget;
+
+-- name: pay
+INSERT INTO revisit_budget (site_id, paid_until) SELECT * FROM unnest($1::bigint[], $2::float8[])
+ON CONFLICT (site_id) DO UPDATE SET paid_until = excluded.paid_until;
+
+-- name: end_revisit
+UPDATE revisit r SET due_at = t.due_at, not_before = t.not_before, checked_at = coalesce(t.checked_at, r.checked_at),
+  changes = t.changes, watched_s = t.watched_s, failures = t.failures, why = t.why,
+  hint = CASE WHEN t.checked_at IS NULL THEN r.hint END, hinted_at = CASE WHEN t.checked_at IS NULL THEN r.hinted_at END,
+  etag = CASE WHEN t.checked_at IS NULL THEN r.etag ELSE t.etag END,
+  last_modified = CASE WHEN t.checked_at IS NULL THEN r.last_modified ELSE t.last_modified END,
+  content = CASE WHEN t.checked_at IS NULL THEN r.content ELSE t.content END
+FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::bigint[], $7::text[], $8::text[],
+  $9::text[], $10::bytea[], $11::bigint[]) AS t (due_at, not_before, checked_at, changes, watched_s, failures, why, etag,
+  last_modified, content, id) WHERE r.url_id = t.id;
+
+-- name: record_hint
+INSERT INTO hint_record AS h (site_id, source, tried, changed)
+SELECT r.url_id >> 39, r.hint, count(*), sum(t.was_right) FROM unnest($1::int[], $2::bigint[]) AS t (was_right, id)
+JOIN revisit r ON r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2
+ON CONFLICT (site_id, source) DO UPDATE SET tried = h.tried + excluded.tried, changed = h.changed + excluded.changed;
+
+-- name: take_hint
+UPDATE revisit SET hint = $1, hinted_at = $2,
+  due_at = CASE WHEN $3::boolean THEN least(due_at, greatest($4, not_before)) ELSE due_at END,
+  why = CASE WHEN $3::boolean AND due_at > greatest($4, not_before) THEN 'told of by ' || $1 ELSE why END
+WHERE url_id = $5 AND checked_at < $2 AND (hinted_at IS NULL OR hinted_at < $2) RETURNING url_id;
+
+-- name: failed_for_good
+SELECT id FROM url WHERE id = ANY(numbers($1)) AND state = 'failed'
+  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id);
+
+-- name: hint_records
+SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numbers($1));
+
+-- name: back_to
+UPDATE url u SET state = t.state, reason = t.reason, attempts = 0, due_at = 0
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS t (state, reason, id) WHERE u.id = t.id;
+
+-- name: page_seen
+UPDATE page p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL
+FROM unnest($1::float8[], $2::text[], $3::text[], $4::bigint[]) AS t (seen_at, etag, last_modified, id)
+WHERE p.url_id = t.id;
+
+-- name: page_gone
+UPDATE page p SET gone_at = coalesce(p.gone_at, t.gone_at) FROM unnest($1::float8[], $2::bigint[]) AS t (gone_at, id)
+WHERE p.url_id = t.id;
+
+-- name: ask_whole
+UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY($1::bigint[]);
+
+-- name: keep_version
+INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified)
+SELECT url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at), title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified
+FROM page WHERE url_id = ANY($1::bigint[]) AND noindex = 0
+ON CONFLICT (url_id, version) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+  charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
+  title = excluded.title, description = excluded.description, keywords = excluded.keywords,
+  noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
+  text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified;
+
+-- name: bodies_of
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version WHERE url_id = ANY($1::bigint[]) AND body_id IS NOT NULL
+ON CONFLICT DO NOTHING;
+
+-- name: blank_versions
+UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL, noindex = 1
+WHERE url_id = ANY($1::bigint[]);
+
+-- name: drop_links
+DELETE FROM link WHERE source = ANY($1::bigint[]);
+
+-- name: sweep_bodies
+DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
+  AND NOT EXISTS (SELECT 1 FROM page WHERE body_id = b.id)
+  AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
+
+-- name: body_of
+SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = $1
+  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = $1 AND $2::bigint IS NOT NULL) v
+JOIN body b ON b.id = v.body_id WHERE $2 IS NULL OR v.version = $2;
+
+-- name: orders
+SELECT id, asked_at, command, name, run_id, done_at FROM control WHERE id > $1 ORDER BY id;
+
+-- name: give_order
+INSERT INTO control (asked_at, command, name, run_id) VALUES ($1, $2, $3, $4);
+
+-- name: queued_on
+SELECT f.url_id FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
+JOIN frontier f ON f.site_id = s.id LIMIT $2;
+
+-- name: blocked_on
+SELECT u.id FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
+JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+WHERE u.state = 'excluded' AND u.reason = $2 LIMIT $3;
+
+-- name: beat
+INSERT INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (run_id, pid) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
+  lag_s = excluded.lag_s;

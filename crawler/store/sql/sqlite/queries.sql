@@ -10,7 +10,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: enqueue
 -- The frontier row of a queued URL, from its own row.
-INSERT INTO frontier (site_id, due_at, depth, url_id) SELECT id >> 39, due_at, depth, id FROM url WHERE id = ? AND state = 'queued';
+INSERT INTO frontier (site_id, due_at, depth, url_id, again)
+SELECT id >> 39, due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
+FROM url WHERE id = ? AND state = 'queued';
 
 -- name: dequeue
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT id >> 39, due_at, depth, id FROM url WHERE id = ?);
@@ -46,7 +48,7 @@ UPDATE url SET lastmod = ? WHERE id = ?;
 -- name: make_sitemap
 -- A URL known as a link turns out to be named as a sitemap, before it was asked for: (named on, id).
 UPDATE url SET kind = 'sitemap', found_on = coalesce(?, found_on)
-WHERE id = ? AND kind = 'page' AND state IN ('queued', 'excluded');
+WHERE id = ? AND kind = 'page' AND state IN ('queued', 'excluded') AND id NOT IN (SELECT url_id FROM revisit);
 
 -- name: main_site
 SELECT main_site FROM site WHERE id = ?;
@@ -88,8 +90,8 @@ INSERT INTO body (sha256, data) VALUES (?, coalesce(?, zstd(?))) ON CONFLICT DO 
 -- name: insert_page
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM body WHERE sha256 = ?), ?, ?, ?, ?, ?, ?);
+  other_schemes, directives, note, text_sha256, version)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM body WHERE sha256 = ?), ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_link
 INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
@@ -139,17 +141,28 @@ UPDATE politeness_group SET visited_by = NULL WHERE name = ?;
 UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: refresh_ready
--- When the earliest URL of each named group may be fetched that is not held back:
--- (pages allowed per site, JSON list of groups, depth from which URLs are held back).
+-- When the earliest URL of each named group may be fetched that is not held back: (pages allowed per site, JSON list of
+-- groups, depth from which URLs are held back). A site that has its pages is only visited again.
 UPDATE politeness_group SET ready_at = (
-  SELECT max(politeness_group.next_at, min(max(s.wait_until,
-    (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.depth < ?3 ORDER BY f.due_at LIMIT 1))))
-  FROM site s WHERE s.group_id = politeness_group.id AND s.fetched < ?1)
+  SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?1
+    THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.depth < ?3 ORDER BY f.due_at LIMIT 1)
+    ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_again WHERE f.site_id = s.id AND f.again
+      ORDER BY f.due_at LIMIT 1) END)))
+  FROM site s WHERE s.group_id = politeness_group.id)
 WHERE id IN (SELECT value FROM json_each(?2));
 
--- name: groups_with_work
-SELECT DISTINCT s.group_id FROM site s WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
-UNION SELECT id FROM politeness_group WHERE ready_at IS NOT NULL;
+-- name: refresh_all
+-- The same for every group, without writing what is as it was: (pages allowed per site).
+WITH now AS MATERIALIZED (
+  SELECT g.id, g.ready_at AS before, (
+    SELECT max(g.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?
+      THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
+      ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_again WHERE f.site_id = s.id AND f.again
+        ORDER BY f.due_at LIMIT 1) END)))
+    FROM site s WHERE s.group_id = g.id) AS ready_at
+  FROM politeness_group g)
+UPDATE politeness_group SET ready_at = now.ready_at FROM now
+WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- Longest ready first: (until when, worker, how many).
@@ -169,12 +182,22 @@ UPDATE politeness_group SET claimed_by = ? WHERE id IN (SELECT value FROM json_e
 SELECT crawl_delay_s FROM site WHERE name = ?;
 
 -- name: claimed_sites
--- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first:
--- (now, URLs per site, JSON list of groups, depth from which URLs are held back)
+-- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first; of a
+-- site that has its pages, only those to be visited again: (now, URLs per site, JSON list of groups, pages per site,
+-- depth from which URLs are held back)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
-  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind)) FROM
-    (SELECT url_id FROM frontier WHERE site_id = s.id AND due_at <= ?1 AND depth < ?4 ORDER BY due_at, depth, url_id LIMIT ?2) q
-    JOIN url u ON u.id = q.url_id),
+  (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
+      CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
+        v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
+        coalesce(v.last_modified, p.last_modified),
+        lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))), lower(hex(p.text_sha256)),
+        p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)) FROM
+    (SELECT url_id FROM (SELECT url_id FROM frontier
+       WHERE site_id = s.id AND due_at <= ?1 AND s.fetched < ?4 AND depth < ?5
+       ORDER BY due_at, depth, url_id LIMIT ?2)
+     UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier INDEXED BY frontier_again
+       WHERE site_id = s.id AND due_at <= ?1 AND again AND s.fetched >= ?4 ORDER BY due_at LIMIT ?2)) q
+    JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
 FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
@@ -310,7 +333,7 @@ UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = ?) WHER
 
 -- name: queued_from
 -- Queued URLs after a number: (last number, how many).
-SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind = 'sitemap' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.id > ? AND u.state = 'queued' ORDER BY u.id LIMIT ?;
 
 -- name: visit_group
@@ -331,7 +354,151 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
   (SELECT count(*) FROM page), (SELECT count(*) FROM link), (SELECT count(*) FROM request), (SELECT count(*) FROM site);
 
 -- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run WHERE id <> ? ORDER BY id DESC LIMIT 1;
+SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run
+WHERE id <> ? AND json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: take_up_pages
+-- Pages that are not up for revisits yet: (revisit.first, T of a page that is due after it, tempo of STATIC, tempo of
+-- DYNAMIC, least pause). The usual tempo is 1.
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT url_id, fetched_at + ?1 * tempo, fetched_at + ?5, fetched_at, ?2 * tempo, 'its first revisit' FROM (
+  SELECT p.url_id, p.fetched_at,
+    CASE p.document_state WHEN 'STATIC' THEN ?3 WHEN 'DYNAMIC' THEN ?4 ELSE 1.0 END AS tempo
+  FROM page p WHERE p.url_id NOT IN (SELECT url_id FROM revisit));
+
+-- name: take_up_others
+-- Redirects, and sitemaps that were there: as take_up_pages, with the time now in place of when they were visited.
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT id, ?6 + ?1 * tempo, ?6 + ?5, ?6, ?2 * tempo, 'its first revisit' FROM (
+  SELECT id, ?3 AS tempo FROM url  -- by the index url_out
+  WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
+  UNION ALL SELECT id, ?4 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected'))
+WHERE id NOT IN (SELECT url_id FROM revisit);
+
+-- name: due_revisits
+-- What is due, and may be visited by a run that visits nothing twice: (now, not_before at most, only what hints name,
+-- checked at before which all is due). A site that reports its changes is not polled meanwhile, but for what was visited
+-- before it began to, or could not be reached since.
+SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
+FROM revisit r JOIN url u ON u.id = r.url_id
+LEFT JOIN hint_record h ON h.site_id = r.url_id >> 39 AND h.source = r.hint
+LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
+  WHERE t.silent_at > ?1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = r.url_id >> 39
+WHERE r.due_at <= ?1 AND r.not_before < ?2 AND u.state <> 'queued' AND (r.hint IS NOT NULL OR NOT ?3)
+  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < max(told.registered_at, ?4)
+    OR (r.failures AND u.state <> 'failed'));
+
+-- name: note_states
+-- What these URLs were before they are queued again: (JSON list of URL numbers).
+UPDATE revisit SET (state, reason) = (SELECT u.state, u.reason FROM url u WHERE u.id = revisit.url_id)
+WHERE url_id IN (SELECT value FROM json_each(?));
+
+-- name: queue_again
+UPDATE url SET state = 'queued', attempts = 0, (due_at, reason) = (
+  SELECT r.due_at, 'revisit: ' || CASE WHEN r.hint IS NULL THEN 'due' ELSE 'told of by ' || r.hint END
+  FROM revisit r WHERE r.url_id = url.id)
+WHERE id = ? AND state <> 'queued';
+
+-- name: budgets
+SELECT site_id, paid_until FROM revisit_budget;
+
+-- name: pay
+INSERT OR REPLACE INTO revisit_budget (site_id, paid_until) VALUES (?, ?);
+
+-- name: end_revisit
+-- How a revisit ended: (due_at, not_before, checked_at or NULL where it told nothing, changes, watched_s, failures, why,
+-- etag, last_modified, content, id).
+UPDATE revisit SET due_at = ?1, not_before = ?2, checked_at = coalesce(?3, checked_at), changes = ?4, watched_s = ?5,
+  failures = ?6, why = ?7, hint = iif(?3 IS NULL, hint, NULL), hinted_at = iif(?3 IS NULL, hinted_at, NULL),
+  etag = iif(?3 IS NULL, etag, ?8), last_modified = iif(?3 IS NULL, last_modified, ?9),
+  content = iif(?3 IS NULL, content, ?10)
+WHERE url_id = ?11;
+
+-- name: record_hint
+-- Whether a hint was right: (1 if it was, URL).
+INSERT INTO hint_record (site_id, source, tried, changed)
+SELECT url_id >> 39, hint, 1, ?1 FROM revisit WHERE url_id = ?2 AND hint IS NOT NULL
+ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.changed;
+
+-- name: take_hint
+-- Bring a visit forward: (source, at, 1 if its word counts, now, URL). What was seen since is no news.
+UPDATE revisit SET hint = ?1, hinted_at = ?2,
+  due_at = CASE WHEN ?3 THEN min(due_at, max(?4, not_before)) ELSE due_at END,
+  why = CASE WHEN ?3 AND due_at > max(?4, not_before) THEN 'told of by ' || ?1 ELSE why END
+WHERE url_id = ?5 AND checked_at < ?2 AND (hinted_at IS NULL OR hinted_at < ?2) RETURNING url_id;
+
+-- name: failed_for_good
+-- Of these URLs, those that never were a page: a hint may know better by now.
+SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'failed'
+  AND id NOT IN (SELECT url_id FROM revisit);
+
+-- name: hint_records
+SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(?));
+
+-- name: back_to
+-- A revisit changed nothing: (state, reason, id). What it leads to stays.
+UPDATE url SET state = ?, reason = ?, attempts = 0, due_at = 0 WHERE id = ?;
+
+-- name: page_seen
+-- (when, etag, last_modified, id)
+UPDATE page SET last_seen_at = ?, etag = ?, last_modified = ?, gone_at = NULL WHERE url_id = ?;
+
+-- name: page_gone
+UPDATE page SET gone_at = coalesce(gone_at, ?) WHERE url_id = ?;
+
+-- name: ask_whole
+UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ?;
+
+-- name: keep_version
+-- What a page was so far, if there is anything to keep of it.
+INSERT OR REPLACE INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified)
+SELECT url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at), title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified
+FROM page WHERE url_id = ? AND NOT noindex;
+
+-- name: bodies_of
+INSERT OR IGNORE INTO body_to_drop SELECT body_id FROM page_version WHERE url_id = ? AND body_id IS NOT NULL;
+
+-- name: blank_versions
+-- A page says NOINDEX: nothing is kept of what it said before either.
+UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL, noindex = 1
+WHERE url_id = ?;
+
+-- name: drop_links
+DELETE FROM link WHERE source = ?;
+
+-- name: sweep_bodies
+DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
+  AND id NOT IN (SELECT body_id FROM page WHERE body_id IN (SELECT body_id FROM body_to_drop))
+  AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
+
+-- name: body_of
+-- The body of a page, or of one of its versions: (URL, version or NULL).
+SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = ?1
+  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = ?1 AND ?2 IS NOT NULL) v
+JOIN body b ON b.id = v.body_id WHERE ?2 IS NULL OR v.version = ?2;
+
+-- name: orders
+-- What the operator has asked since an order: (its number).
+SELECT id, asked_at, command, name, run_id, done_at FROM control WHERE id > ? ORDER BY id;
+
+-- name: give_order
+INSERT INTO control (asked_at, command, name, run_id) VALUES (?, ?, ?, ?);
+
+-- name: queued_on
+-- Some queued URLs on sites of these ranges of names: (JSON list of first and last, how many).
+SELECT f.url_id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN frontier f ON f.site_id = s.id LIMIT ?;
+
+-- name: blocked_on
+-- Some URLs on sites of these ranges of names that are left out for this reason: (JSON list, reason, how many).
+SELECT u.id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+WHERE u.state = 'excluded' AND u.reason = ? LIMIT ?;
+
+-- name: beat
+INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES (?, ?, ?, ?, ?);
 
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability) VALUES (?, ?, ?, ?);

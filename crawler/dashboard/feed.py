@@ -1,0 +1,98 @@
+"""The live stream: one look a second while anybody watches, and the same look for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+from crawler.clock import Clock
+from crawler.dashboard.look import Looker
+from crawler.errors import CrawlerError
+
+MOST_VIEWERS = 100
+_EVERY_S = 1.0
+_HEARTBEAT_S = 15.0
+
+
+class Feed:
+    """Looks, and hands what it saw to every viewer. A slow viewer misses looks, and gets the newest."""
+
+    def __init__(self, looker: Looker, clock: Clock) -> None:
+        self._looker = looker
+        self._clock = clock
+        self._looking = asyncio.Lock()
+        self._fresh = asyncio.Condition()
+        self._frame = b""
+        self._number = 0
+        self._closed = False
+        self.viewers = 0
+
+    async def look(self, *, whole: bool = False) -> dict[str, Any]:
+        """One look; never two at a time. Raises what :meth:`Looker.look` raises."""
+        async with self._looking:
+            return await self._looker.look(self._clock.now(), whole=whole)
+
+    def _has_more(self, seen: int) -> bool:
+        return self._closed or self._number > seen
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Every stream ends."""
+        async with self._fresh:
+            self._closed = True
+            self._fresh.notify_all()
+
+    async def _run(self) -> None:
+        with suppress(CrawlerError):  # it is told to whoever watches
+            while not (await self.look())["log_read"]:
+                pass  # a long log is read once, before somebody waits for its sums
+        while True:
+            if self.viewers:
+                await self._publish()
+                await self._clock.sleep(_EVERY_S)
+            else:
+                async with self._fresh:
+                    await self._fresh.wait_for(lambda: self.viewers > 0)
+
+    async def _publish(self) -> None:
+        try:
+            seen = await self.look()
+        except CrawlerError as error:
+            seen = {"error": str(error)}
+        seen["at"] = self._clock.now()
+        async with self._fresh:
+            self._frame = f"data: {json.dumps(seen, default=str)}\n\n".encode()
+            self._number += 1
+            self._fresh.notify_all()
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        """Server-sent events (WHATWG HTML, 9.2) for one viewer; a comment now and then where nothing is new."""
+        async with self._fresh:
+            self.viewers += 1
+            self._fresh.notify_all()
+        try:
+            # What the others see at the moment is new to this one; what was seen when somebody last watched is old.
+            seen = self._number - (self.viewers > 1 and self._number > 0)
+            while not self._closed:
+                try:
+                    async with asyncio.timeout(_HEARTBEAT_S), self._fresh:
+                        await self._fresh.wait_for(partial(self._has_more, seen))
+                        seen, frame = self._number, self._frame
+                except TimeoutError:
+                    frame = b": still here\n\n"
+                if not self._closed:
+                    yield frame
+        finally:
+            self.viewers -= 1

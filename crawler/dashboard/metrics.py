@@ -1,0 +1,76 @@
+"""The figures for Prometheus, in its text format 0.0.4 (prometheus.io, "Exposition formats")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from crawler.dashboard.figures import Tally
+from crawler.frontier.operator import BLOCKED
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Sample = tuple[dict[str, str], float]
+
+#: The words that reasons of exclusion begin with; what sites put in is never a label.
+_REASONS = frozenset(
+    {"scope", "contact", "depth", "robots", "mirror", "mirror cycle", "trap", "sitemap", "type", "address", "nofollow"}
+    | {"redirects", BLOCKED}
+)
+
+
+def exposition(seen: Mapping[str, Any], tally: Tally) -> str:
+    """``seen`` is a whole look (:meth:`crawler.dashboard.look.Looker.look`). Counters are of all runs on the store."""
+    return "".join(_lines(seen, tally))
+
+
+def _lines(seen: Mapping[str, Any], tally: Tally) -> Iterator[str]:
+    run = seen["run"] or {}
+    alive = run.get("state") in ("running", "pausing", "paused", "stopping")
+    yield from _metric("pages_total", "counter", "Pages fetched and kept.", [({}, seen["pages"])])
+    yield from _metric(
+        "requests_total",
+        "counter",
+        "Requests sent, by what for and by the status of the answer (none: no answer).",
+        [
+            ({"purpose": purpose, "status": "none" if status is None else str(status)}, n)
+            for (purpose, status), n in sorted(tally.requests.items(), key=str)
+        ],
+    )
+    yield from _metric("received_bytes_total", "counter", "Octets of bodies received.", [({}, tally.bytes)])
+    urls = [({"state": state}, n) for state, n in seen["urls"].items()]
+    yield from _metric("urls", "gauge", "URLs queued, and ended otherwise than fetched.", urls)
+    yield from _metric("excluded_urls", "gauge", "URLs left out, by reason.", _reasons(seen["excluded_for"]))
+    groups = [({"state": state}, n) for state, n in seen["groups"].items()]
+    yield from _metric("groups", "gauge", "Politeness groups with something to do, by what they are at.", groups)
+    yield from _metric("sites", "gauge", "Sites met.", [({}, seen["known_sites"])])
+    yield from _metric("blocked", "gauge", "Hosts and sites blocked by the operator.", [({}, len(seen["blocked"]))])
+    yield from _metric(
+        "paused", "gauge", "1 while the operator has paused the crawl.", [({}, seen["paused_since"] is not None)]
+    )
+    yield from _metric("up", "gauge", "1 while a crawl gives signs of life.", [({}, alive)])
+    if alive:
+        lag = "By how much the event loop came late at worst in the last five seconds."
+        yield from _metric("event_loop_lag_seconds", "gauge", lag, [({}, run["lag_s"])])
+        if run["memory_bytes"] is not None:
+            memory = "Resident memory of the crawl."
+            yield from _metric("resident_memory_bytes", "gauge", memory, [({}, run["memory_bytes"])])
+
+
+def _reasons(counts: Iterable[tuple[str, int]]) -> list[Sample]:
+    by_word: dict[str, int] = {}
+    for reason, n in counts:
+        word = reason if reason in _REASONS else "other"
+        by_word[word] = by_word.get(word, 0) + n
+    return [({"reason": reason}, n) for reason, n in sorted(by_word.items())]
+
+
+def _metric(name: str, kind: str, what: str, samples: Iterable[Sample]) -> Iterator[str]:
+    yield f"# HELP crawler_{name} {what}\n# TYPE crawler_{name} {kind}\n"
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"crawler_{name}{{{inside}}} {float(value):.15g}\n" if inside else f"crawler_{name} {float(value):.15g}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

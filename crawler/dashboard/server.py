@@ -1,0 +1,156 @@
+"""The dashboard's web server: a page, a live stream, a few questions and orders, and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from crawler.assemble import existing_store, order
+from crawler.clock import Clock
+from crawler.config import Settings
+from crawler.dashboard import metrics
+from crawler.dashboard.feed import MOST_VIEWERS, Feed
+from crawler.dashboard.guard import Guard, Handler, add_headers
+from crawler.dashboard.look import Looker
+from crawler.errors import CrawlerError, StoreError, UsageError
+from crawler.frontier.operator import Command, blockable
+from crawler.report.why import explain, told
+from crawler.search.results import search
+from crawler.store.interface import Store
+from crawler.store.location import is_url, shown
+from crawler.url import NotCrawlable, canonicalise
+
+_MOST_RESULTS = 10
+_MOST_BYTES = 16 * 1024  # of what is sent here
+
+
+@asynccontextmanager
+async def serving(settings: Settings, host: str, port: int, token: str | None, clock: Clock) -> AsyncIterator[int]:
+    """Serve the dashboard of the store that ``settings`` name until left; gives the port, the one taken for port 0.
+
+    Raises :class:`UsageError` where the address cannot be had or there is no such store.
+    """
+    db = settings.output.db
+    if is_url(db):
+        raise UsageError(f"--db {shown(db)}: the dashboard shows SQLite files; `crawler status` tells of this crawl")
+    async with existing_store(settings) as live, existing_store(settings) as asked:
+        looker = Looker(live, Path(settings.output.db))
+        feed = Feed(looker, clock)
+        pages = _Pages(settings, asked, feed, looker, clock)
+        app = web.Application(middlewares=[Guard(token).check, _told], client_max_size=_MOST_BYTES)
+        app.on_response_prepare.append(add_headers)
+        app.on_shutdown.append(lambda app: feed.close())
+        app.add_routes(pages.routes())
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port)
+            try:
+                await site.start()
+            except OSError as error:
+                why = "is in use; choose another port with --listen" if error.errno == 98 else f"{error.strerror}"
+                raise UsageError(f"--listen {host}:{port}: {why}") from None
+            async with feed.running():
+                yield int(runner.addresses[0][1])
+        finally:
+            await runner.cleanup()
+
+
+@web.middleware
+async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What the user did wrong, and a store that fails, are told in a sentence."""
+    try:
+        return await handler(request)
+    except StoreError as error:
+        return web.json_response({"error": str(error)}, status=503)
+    except (CrawlerError, NotCrawlable) as error:
+        return web.json_response({"error": str(error)}, status=400)
+
+
+def _file(name: str, package: str = "crawler.dashboard") -> bytes:
+    return (files(package) / name).read_bytes()
+
+
+def _static(body: bytes, content_type: str) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=body, content_type=content_type, charset="utf-8")
+
+    return answer
+
+
+class _Pages:
+    def __init__(self, settings: Settings, store: Store, feed: Feed, looker: Looker, clock: Clock) -> None:
+        self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
+        self._asking = asyncio.Lock()  # one question at a time: a big store has enough to do
+
+    def routes(self) -> list[web.RouteDef]:
+        style = _file("style.css", "crawler.webreport") + _file("style.css")
+        return [
+            web.get("/", _static(_file("page.html"), "text/html")),
+            web.get("/style.css", _static(style, "text/css")),
+            web.get("/script.js", _static(_file("script.js"), "text/javascript")),
+            web.get("/live", self.live),
+            web.get("/metrics", self.metrics),
+            web.get("/why", self.why),
+            web.get("/search", self.search),
+            web.post("/control", self.control),
+        ]
+
+    async def live(self, request: web.Request) -> web.StreamResponse:
+        if self._feed.viewers >= MOST_VIEWERS:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_VIEWERS} are watching already\n")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        await response.prepare(request)
+        frames = self._feed.frames()
+        try:
+            with suppress(ConnectionResetError):  # the viewer has left
+                async for frame in frames:
+                    await response.write(frame)
+        finally:
+            await frames.aclose()
+        return response
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        text = metrics.exposition(await self._feed.look(whole=True), self._looker.tally)
+        return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    async def why(self, request: web.Request) -> web.Response:
+        text = request.query.get("url", "").strip()
+        url = canonicalise(text if "://" in text else f"http://{text}")
+        async with self._asking:
+            known = await explain(self._store, url, token=self._settings.identity.agent, now=self._clock.now())
+        return web.json_response({"url": url, "told": [[label, str(value)] for label, value in told(known)]})
+
+    async def search(self, request: web.Request) -> web.Response:
+        async with self._asking:
+            found = await search(self._store, request.query.get("words", ""), limit=_MOST_RESULTS)
+        return web.json_response(asdict(found))
+
+    async def control(self, request: web.Request) -> web.Response:
+        asked = await _json(request)
+        try:
+            command = Command(str(asked.get("command")))
+        except ValueError:
+            raise UsageError("command: must be one of " + ", ".join(command.value for command in Command)) from None
+        about_site = command in (Command.BLOCK, Command.UNBLOCK)
+        name = blockable(str(asked.get("site", ""))) if about_site else ""
+        given = await order(self._settings, command, name, self._clock.now())
+        return web.json_response({"order": given.id, "name": name})
+
+
+async def _json(request: web.Request) -> dict[str, Any]:
+    try:
+        asked = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        asked = None
+    if not isinstance(asked, dict):
+        raise UsageError("send a JSON object")
+    return asked

@@ -1,0 +1,146 @@
+"""A request and its answer as WARC 1.1 records, octet by octet as they went over the connection.
+
+Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/), and what readers agree on where it
+leaves room: a payload digest is over the payload as it stands in the record, chunks and codings included. Records are
+put together here and not by warcio, which reads HTTP headers and writes them anew; here every octet counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from base64 import b32encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from crawler.export.warc import warc_date, warc_fields
+from crawler.model import Failed, FailureKind, NotModified, Purpose, Recorded
+
+_PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
+_HEAD = re.compile(rb"HTTP/.*?\r?\n\r?\n", re.DOTALL)
+_CUT_SHORT = {FailureKind.TRUNCATED: "disconnect", FailureKind.TIMEOUT: "time", FailureKind.TOO_LARGE: "length"}
+
+Fields = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A payload that an archive has whole: its digest, and the URL and date of its record."""
+
+    digest: str
+    url: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Records in their order, and the payload that they are the first to hold."""
+
+    records: list[bytes]
+    payload: Payload | None = None
+
+
+def warcinfo(filename: str, fields: Sequence[tuple[str, str]], now: float) -> tuple[str, bytes]:
+    """The first record of a file, behind its number. ``now`` in seconds since the epoch."""
+    number = _number()
+    head = [("WARC-Date", warc_date(now)), ("WARC-Filename", filename)]
+    return number, _record("warcinfo", number, head, warc_fields(fields), "application/warc-fields")
+
+
+def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload | None]) -> Made:
+    """The response or revisit record, the request and the metadata of one request; of what never was, no record.
+
+    ``seen`` gives the payload with a digest that is in the archive already.
+    """
+    answer, exchange = recorded.answer, recorded.answer.exchange
+    common = [("WARC-Target-URI", answer.url), ("WARC-Date", warc_date(answer.started_at))]
+    common.append(("WARC-Warcinfo-ID", info_id))
+    if exchange is not None and exchange.address:
+        common.append(("WARC-IP-Address", exchange.address))
+    records: list[bytes] = []
+    first = ""
+    payload = None
+    if exchange is not None and (head := _head(recorded)):
+        first = _number()
+        kind, fields, block, payload = _answered(recorded, head, seen)
+        records.append(_record(kind, first, common + fields, block, "application/http;msgtype=response"))
+    if exchange is not None:
+        number = _number()
+        fields = [("WARC-Concurrent-To", first)] if first else []
+        records.append(
+            _record("request", number, common + fields, exchange.request, "application/http;msgtype=request")
+        )
+        first = first or number
+    fields = common + ([("WARC-Concurrent-To", first)] if first else [])
+    records.append(_record("metadata", _number(), fields, warc_fields(_said(recorded)), "application/warc-fields"))
+    return Made(records, payload)
+
+
+def _head(recorded: Recorded) -> bytes:
+    """Status line and headers of the answer; nothing where it is not HTTP, or stops within them."""
+    answer = recorded.answer
+    if answer.exchange is None or (isinstance(answer, Failed) and answer.kind is FailureKind.PROTOCOL):
+        return b""
+    head = _HEAD.match(answer.exchange.response)
+    return head[0] if head else b""
+
+
+def _answered(
+    recorded: Recorded, head: bytes, seen: Callable[[str], Payload | None]
+) -> tuple[str, Fields, bytes, Payload | None]:
+    """Kind, fields and block of the record of an answer, and its payload where it is the first to hold that."""
+    answer, exchange = recorded.answer, recorded.answer.exchange
+    assert exchange is not None
+    if isinstance(answer, NotModified):
+        profile = ("WARC-Profile", f"{_PROFILE}server-not-modified")
+        return "revisit", [profile, ("WARC-Refers-To-Target-URI", answer.url)], head, None
+    body = exchange.response[len(head) :]
+    if recorded.left_out and (body or not exchange.complete):
+        reason = _CUT_SHORT.get(answer.kind, "unspecified") if isinstance(answer, Failed) else "unspecified"
+        return "response", [("WARC-Truncated", reason)], head, None
+    if not exchange.complete:
+        return "response", [("WARC-Truncated", "length")], exchange.response, None
+    payload = Payload(_digest(body), answer.url, warc_date(answer.started_at))
+    fields = [("WARC-Payload-Digest", payload.digest)]
+    if not body or recorded.purpose is Purpose.ROBOTS:  # what was obeyed stands there in full, each time
+        return "response", fields, exchange.response, None
+    before = seen(payload.digest)
+    if before is not None:
+        fields.append(("WARC-Profile", f"{_PROFILE}identical-payload-digest"))
+        fields += [("WARC-Refers-To-Target-URI", before.url), ("WARC-Refers-To-Date", before.date)]
+        return "revisit", fields, head, None
+    return "response", fields, exchange.response, payload
+
+
+def _said(recorded: Recorded) -> Fields:
+    answer = recorded.answer
+    error = answer.detail if isinstance(answer, Failed) else ""
+    return [
+        ("purpose", recorded.purpose),
+        ("hopsFromSeed", "L" * recorded.depth),
+        ("fetchTimeMs", str(round((answer.finished_at - answer.started_at) * 1000))),
+        ("error", error),
+        ("bodyLeftOut", recorded.left_out if recorded.left_out != error else ""),
+    ]
+
+
+def _record(kind: str, number: str, fields: Fields, block: bytes, content_type: str) -> bytes:
+    head = [
+        ("WARC-Type", kind),
+        ("WARC-Record-ID", number),
+        *fields,
+        ("WARC-Block-Digest", _digest(block)),
+        ("Content-Type", content_type),
+        ("Content-Length", str(len(block))),
+    ]
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head)
+    return b"WARC/1.1\r\n" + lines.encode() + b"\r\n" + block + b"\r\n\r\n"
+
+
+def _number() -> str:
+    return f"<{uuid.uuid4().urn}>"
+
+
+def _digest(data: bytes) -> str:
+    return "sha1:" + b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()

@@ -1,0 +1,149 @@
+"""What follows from a revisit, beside what follows from any visit: what changed, when to come again. Pure.
+
+A URL whose visit is due again is queued like any other, and keeps its page meanwhile. What ends the visit::
+
+    304, or the same content  -> as before; it was seen again
+    other content             -> fetched: a new version; the older ones are kept
+    a redirect                -> redirected; the versions are kept
+    404, 410                  -> failed: gone, and kept with its last version
+    another lasting failure, or robots.txt, scope, type -> failed or excluded; the versions are kept
+    temporary failures alone  -> as before, when the retries are spent
+
+Whether a page *changed* is told by its text where that is known of both versions, else by its content: a page whose
+mark-up alone differs at each visit makes versions, but is not thereby visited more often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+
+from crawler.frontier.decide import Outcome, is_temporary
+from crawler.frontier.offers import Offer
+from crawler.frontier.revisit import Again, Found, RevisitSettings, Seen, learn, next_visit
+from crawler.frontier.scope import Scope
+from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
+from crawler.robots.http_dates import http_date
+from crawler.robots.response import lifetime_left_s
+
+_UNCHANGED = ", unchanged"
+
+
+def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Outcome:
+    """How a revisit ends that was not sent, for robots.txt or the scope forbid it by now; a first visit as it does."""
+    seen = outcome.queued.seen
+    return outcome if seen is None else replace(outcome, again=_missed(Found.LOST, seen, settings, now))
+
+
+def same_sitemap(queued_seen: Seen | None, result: Fetched) -> bool:
+    """Whether a sitemap is what it was at the visit before, so that it need not be read."""
+    return queued_seen is not None and queued_seen.content == sha256(result.body).hexdigest()
+
+
+def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None, settings: RevisitSettings) -> Outcome:
+    """How a revisit ends, from its ``outcome`` as if it were a first one. These, and retries to come, stay as they are.
+
+    ``facts`` are the page's, or of a 304 those of its headers.
+    """
+    seen, now = outcome.queued.seen, result.finished_at
+    if seen is None or outcome.state is State.QUEUED:
+        return outcome
+    match result:
+        case NotModified():
+            return _not_modified(outcome, seen, result, facts, settings)
+        case Fetched():
+            if facts is not None and facts.note.startswith("not parsed") and seen.version:
+                return _unreached(outcome, seen, facts.note, settings, now)
+            return _fetched(outcome, seen, result, facts, settings)
+        case Redirected():
+            changed = outcome.reason != seen.reason
+            again = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
+            return replace(outcome, again=again or _missed(Found.LOST, seen, settings, now))
+        case Failed():
+            if result.status in (404, 410) and not is_temporary(result):
+                again = replace(_missed(Found.GONE, seen, settings, now), hint_was_right=True if seen.hint else None)
+                reason = f"{outcome.reason}: gone" if seen.version else outcome.reason
+                return replace(outcome, reason=reason, again=replace(again, checked_at=now))
+            if is_temporary(result):
+                return _unreached(outcome, seen, outcome.reason, settings, now)
+            return replace(outcome, again=_missed(Found.LOST, seen, settings, now))
+
+
+def feeds_of(facts: PageFacts, depth: int, scope: Scope) -> tuple[Offer, ...]:
+    """The feeds that a page names, to be asked for as sitemaps: that is what they are."""
+    return tuple(Offer(url, depth, scope.refusal(url, depth, is_seed=True), kind=Kind.SITEMAP) for url in facts.feeds)
+
+
+def _not_modified(
+    outcome: Outcome, seen: Seen, result: NotModified, facts: PageFacts | None, settings: RevisitSettings
+) -> Outcome:
+    if facts is not None and ((not facts.index and not seen.noindex) or (not facts.follow and not seen.nofollow)):
+        again = replace(_missed(Found.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
+        reason = "revisit: its headers ask for other treatment than before"
+        return replace(outcome, state=State.QUEUED, reason=reason, retry_at=result.finished_at, again=again)
+    return _unchanged(outcome, seen, result, "304", settings)
+
+
+def _fetched(
+    outcome: Outcome, seen: Seen, result: Fetched, facts: PageFacts | None, settings: RevisitSettings
+) -> Outcome:
+    content = sha256(result.body).hexdigest()
+    page = outcome.page
+    as_asked = facts is None or (facts.index is not seen.noindex and facts.follow is not seen.nofollow)
+    if content == seen.content and as_asked:
+        return _unchanged(outcome, seen, result, "same content", settings)
+    known = seen.content is not None
+    text = None if facts is None or facts.text_sha256 is None else facts.text_sha256.hex()
+    changed = content != seen.content and (text is None or seen.text is None or text != seen.text)
+    again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
+    kept = content if page is None or page.body is None else None
+    if page is not None and known and seen.version:
+        outcome = replace(outcome, reason=f"{outcome.reason}, changed{'' if changed else ' in its mark-up'}")
+    return replace(outcome, again=replace(again, found=Found.CHANGED, content=kept))
+
+
+def _unchanged(
+    outcome: Outcome, seen: Seen, result: Fetched | NotModified, how: str, settings: RevisitSettings
+) -> Outcome:
+    """It is what it was: its state and what it led to stay, nothing of it is written anew."""
+    before = f"{seen.status}{', noindex' * seen.noindex}" if seen.version else seen.reason.partition(_UNCHANGED)[0]
+    again = _seen(seen, result, False, settings)
+    again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
+    return Outcome(outcome.queued, State.FETCHED, f"{before}{_UNCHANGED} ({how})", again=again)
+
+
+def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: RevisitSettings) -> Again:
+    """The visit found what it asked for; ``changed`` is ``None`` where there is nothing to compare it with."""
+    now, headers, habits = result.finished_at, result.headers, seen.habits
+    # A 304 need not say its validators again.
+    etag, last_modified = (seen.etag, seen.last_modified) if isinstance(result, NotModified) else (None, None)
+    if changed is not None:
+        dated = http_date(header(headers, "last-modified") or "")
+        unchanged_s = None if dated is None else now - dated
+        habits = learn(habits, max(0.0, now - seen.checked_at), changed=changed, unchanged_s=unchanged_s)
+    return Again(
+        found=Found.CHANGED if changed else Found.UNCHANGED,
+        next=next_visit(habits, now, settings, fresh_s=_fresh_s(headers, now)),
+        habits=habits,
+        checked_at=now,
+        hint_was_right=changed if seen.hint else None,
+        etag=header(headers, "etag") or etag,
+        last_modified=header(headers, "last-modified") or last_modified,
+    )
+
+
+def _fresh_s(headers: Headers, now: float) -> float | None:
+    left_s = lifetime_left_s(headers, now)
+    return left_s if left_s and left_s > 0 else None
+
+
+def _missed(found: Found, seen: Seen, settings: RevisitSettings, now: float) -> Again:
+    """The visit found no page."""
+    failures = seen.failures + 1
+    return Again(found, next_visit(seen.habits, now, settings, failures=failures), seen.habits, failures)
+
+
+def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings, now: float) -> Outcome:
+    """Everything stays as it was, but for the time of the next visit."""
+    reason = f"{seen.status}, not reached since: {why}" if seen.state is State.FETCHED and seen.version else seen.reason
+    return Outcome(outcome.queued, seen.state, reason, again=_missed(Found.UNREACHED, seen, settings, now))

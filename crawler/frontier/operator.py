@@ -1,0 +1,105 @@
+"""What the operator asks of a crawl under way: to pause, to go on, to stop, to leave a site alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from crawler.url import NotCrawlable, canonicalise, host_of, split
+
+#: The reason of every URL that is left out because its site is blocked; taken back when it is blocked no more.
+BLOCKED = "blocked by the operator"
+
+
+class Command(StrEnum):
+    """What can be asked."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+    BLOCK = "block"
+    UNBLOCK = "unblock"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One thing asked, at ``asked_at`` (seconds since the epoch); orders hold in the sequence of their numbers.
+
+    ``name`` is what is to be blocked or not (:func:`blockable`); ``run_id`` the run that is to stop, and no later one.
+    ``done_at`` is when a crawl had carried it out.
+    """
+
+    id: int
+    asked_at: float
+    command: Command
+    name: str = ""
+    run_id: int | None = None
+    done_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What all orders so far come to."""
+
+    paused_since: float | None = None
+    blocked: Mapping[str, float] = field(default_factory=dict)  # name -> since when
+
+
+def standing(orders: Iterable[Order]) -> Standing:
+    """What ``orders`` come to, in their sequence. Who asks twice for the same has asked once."""
+    paused_since: float | None = None
+    blocked: dict[str, float] = {}
+    for order in orders:
+        match order.command:
+            case Command.PAUSE:
+                paused_since = order.asked_at if paused_since is None else paused_since
+            case Command.RESUME:
+                paused_since = None
+            case Command.BLOCK:
+                blocked.setdefault(order.name, order.asked_at)
+            case Command.UNBLOCK:
+                blocked.pop(order.name, None)
+            case Command.STOP:
+                pass  # is about one run alone
+    return Standing(paused_since, blocked)
+
+
+def blockable(text: str) -> str:
+    """The name under which a site is blocked: a host (``example.org``: whatever its scheme and port), or one site of
+    it (``https://example.org:8443``). A URL stands for its site.
+
+    Raises :class:`~crawler.url.NotCrawlable`.
+    """
+    text = text.strip()
+    if "://" in text:
+        return split(canonicalise(text)).site
+    if not text or any(sign in text for sign in "/?#@\\ ") or text.count(":") == 1:
+        raise NotCrawlable(
+            f"{text[:200]!r} is no host: write example.org, or https://example.org:8443 for one site of it"
+        )
+    bare = text.strip("[]")
+    return host_of(canonicalise(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/")).removesuffix(".")
+
+
+def name_ranges(name: str) -> list[tuple[str, str]]:
+    """The first and the last site, in the order of their names, of each range that ``name`` blocks."""
+    if "://" in name:
+        return [(name, name)]
+    host = f"[{name}]" if ":" in name else name
+    sites = [f"{scheme}://{host}{dot}" for scheme in ("http", "https") for dot in ("", ".")]
+    return [(site, site) for site in sites] + [(f"{site}:", f"{site}:~") for site in sites]
+
+
+class Blocks:
+    """The names blocked now. Shared by the scope and the gate, and changed while they work."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+
+    def covers(self, url: str) -> bool:
+        """Whether a canonical URL is on a blocked site."""
+        if not self.names:
+            return False
+        site = url[: url.index("/", 8)]
+        return site in self.names or host_of(site).removesuffix(".") in self.names

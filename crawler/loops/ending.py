@@ -1,0 +1,75 @@
+"""Whether a crawl is over, when nobody is at work on anything: the end and its reason, or when to look again."""
+
+from __future__ import annotations
+
+from crawler.clock import Clock
+from crawler.loops.budget import Budget
+from crawler.loops.crowd import Crowd
+from crawler.loops.frame import Frame
+from crawler.loops.manners import Manners
+from crawler.loops.progress import Progress
+from crawler.store.interface import Store
+
+_LOOK_EVERY_S = 1.0  # for work that other workers have made, beside their telling
+
+
+class Ending:
+    """Of one crawl."""
+
+    def __init__(
+        self,
+        store: Store,
+        manners: Manners,
+        clock: Clock,
+        progress: Progress,
+        budget: Budget,
+        frame: Frame | None,
+        crowd: Crowd,
+    ) -> None:
+        self._store = store
+        self._manners = manners
+        self._clock = clock
+        self._progress = progress
+        self._budget = budget
+        self._frame = frame
+        self._crowd = crowd
+
+    async def look(self) -> str | float:
+        """Why the crawl is over; or after how many seconds there may be something to do."""
+        if self._budget.is_reached():
+            if not self._manners.revisit.enabled:
+                return f"--max-pages reached ({self._manners.crawl.max_pages})"
+            self._budget.only_revisits = True
+            await self._store.prepare(0)
+        ready = None if self._budget.is_spent() else await self._store.next_ready()
+        if ready is not None:
+            self._progress.idle_for = ready
+            wait_s = max(0.0, ready.until - self._clock.now() - self._crowd.horizon_s())
+            return wait_s if self._store.lease_s is None else min(wait_s, _LOOK_EVERY_S)
+        if self._budget.is_spent() or await self._store.others_at_work():
+            return _LOOK_EVERY_S
+        return 0.0 if await self.queue_due() else await self._nothing_left()
+
+    async def queue_due(self) -> bool:
+        """With --revisit: queue what is due and this run has not visited, so that it ends; whether there was any."""
+        revisit, now, since = self._manners.revisit, self._clock.now(), self._progress.started_at
+        return revisit.enabled and await self._store.queue_due(revisit, now, since, self.pages_per_site()) > 0
+
+    def pages_per_site(self) -> int | None:
+        return 0 if self._budget.only_revisits else self._manners.crawl.max_pages_per_site
+
+    async def _nothing_left(self) -> str | float:
+        if self._frame is not None and not self._frame.is_closed:
+            await self._frame.close()
+            return 0.0
+        no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
+        if self._budget.only_revisits:
+            return f"--max-pages reached ({self._manners.crawl.max_pages}){no_revisit}"
+        queued = await self._store.queued_count()
+        if queued == 0:
+            return f"nothing is left in the frontier{no_revisit}"
+        if await self._store.next_ready() is not None:
+            return 0.0  # a block was lifted meanwhile
+        limit = self._manners.crawl.max_pages_per_site
+        assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
+        return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"

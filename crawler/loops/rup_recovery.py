@@ -1,0 +1,177 @@
+"""Asking a server for what may have been lost (Internet-Draft of 1998, 3.3.3), as :mod:`crawler.rup.robot` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from crawler.clock import Clock
+from crawler.loops.envoy import Envoy
+from crawler.loops.rup_requests import NoAnswer, ask
+from crawler.rup import answers
+from crawler.rup.forms import GetIndex, GetSequenceNumber
+from crawler.rup.report import Report, read_report
+from crawler.rup.robot import (
+    AskIndex,
+    AskNumber,
+    GiveUp,
+    Next,
+    RegisterAgain,
+    Reindex,
+    Server,
+    Wait,
+    on_number,
+    on_refused,
+    on_time,
+    on_unreachable,
+    recover,
+    recovered,
+    silent_at,
+)
+from crawler.rup.subscription import Subscription, index_of
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What an inquiry acts by. ``register`` sends Register once, and keeps the new key with why all is to be recovered;
+    ``keep`` stores a registration; ``heed`` takes a report's hints; ``reindex`` has a whole site looked at again."""
+
+    envoy: Envoy
+    clock: Clock
+    tell: Callable[[str], None]
+    register: Callable[[Subscription], Awaitable[Subscription]]
+    keep: Callable[[Subscription], Awaitable[None]]
+    heed: Callable[[Report], Awaitable[int]]
+    reindex: Callable[[str], Awaitable[int]]
+
+
+class Inquiry:
+    """The questions to one server, until there is nothing to do but wait."""
+
+    def __init__(self, subscription: Subscription, means: Means) -> None:
+        self._subscription = subscription
+        self._means = means
+        self._number = 0  # as the server last answered, at:
+        self._asked_at = 0.0
+
+    @property
+    def _server(self) -> Server:
+        return self._subscription.server
+
+    async def run(self) -> None:
+        """Ask what is due, if anything is."""
+        lost = self._subscription.lost if self._server.quiet == 0 else ""  # one that does not answer is not pressed
+        why = self._subscription.question or lost
+        following: Next = AskNumber(why) if why else on_time(self._server, now=self._means.clock.now())
+        if isinstance(following, Wait):
+            return
+        while not isinstance(following, Wait):
+            following = await self._do(following)
+        await self._keep(replace(self._subscription, question=""))
+
+    async def _do(self, following: AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp) -> Next:
+        match following:
+            case AskNumber(why):
+                self._tell(f"asked for its sequence number: {why}")
+                return await self._ask_number()
+            case AskIndex(_, why):
+                return await self._ask_index(following, why)
+            case Reindex(why):
+                pages = await self._means.reindex(self._server.site)
+                self._tell(f"{why}; all its {pages} pages are to be looked at again")
+                return await self._recovered()
+            case RegisterAgain(why):
+                return await self._register_again(why)
+            case GiveUp(why):
+                self._tell(f"given up: {why}; `crawler rup register` tries anew")
+                self._subscription = replace(self._subscription, given_up=why, lost="")
+                return Wait(float("inf"))
+            case _:
+                assert_never(following)
+
+    async def _ask_number(self) -> Next:
+        server = self._server
+        self._asked_at = self._means.clock.now()
+        try:
+            answer = await ask(self._means.envoy, server.cgi, GetSequenceNumber(server.key, server.email))
+        except NoAnswer as failure:
+            if failure.status == 400:
+                return self._follow(*on_refused(server, now=self._asked_at))
+            if failure.status == 501:  # it keeps no numbers: what they would tell is to be found out otherwise
+                self._number = server.sequence_number
+                return recover(server, str(failure), now=self._asked_at)
+            return self._unreached(failure)
+        self._subscription = replace(self._subscription, unreached="")
+        number = answers.read_sequence_number(answer)
+        if number is None:
+            return self._unreached(NoAnswer(f"{server.cgi}: the answer has no SequenceNumber"))
+        self._number = number
+        if self._subscription.lost:
+            return Reindex(self._subscription.lost)
+        after, following = on_number(server, number, now=self._asked_at)
+        if isinstance(following, Wait):
+            self._tell(f"nothing was lost: {number} reports, as known")
+            if self._subscription.question:  # it was not for its silence that it was asked
+                after = replace(after, quiet=server.quiet)
+                following = Wait(silent_at(after))
+            return self._follow(after, following)
+        return following  # the state stays as it is until what was lost is recovered
+
+    async def _ask_index(self, following: AskIndex, why: str) -> Next:
+        server = self._server
+        try:
+            answer = await ask(self._means.envoy, server.cgi, GetIndex(following.span))
+        except NoAnswer as failure:
+            if failure.status is None or failure.unclear:
+                return self._unreached(failure)
+            return Reindex(f"{why}; {failure}")
+        report = index_of(read_report(answer, base=f"{server.site}/"), server.site)
+        if isinstance(report, str):
+            return Reindex(f"{why}; {report}")
+        changes = await self._means.heed(report)
+        self._tell(f"{why}; its index of {following.span} names {changes} pages")
+        if report.skipped:
+            return Reindex(f"{why}; its index is too long to be read")
+        return await self._recovered()
+
+    async def _recovered(self) -> Wait:
+        server = recovered(self._server, self._number, now=self._asked_at)
+        self._subscription = replace(self._subscription, server=server, lost="")
+        return Wait(0.0)
+
+    async def _register_again(self, why: str) -> Next:
+        """With the same wishes. Its numbers begin anew, and what it did not tell us it may not know itself."""
+        self._tell(f"{why}: registering again")
+        known = self._subscription
+        fresh = replace(self._server, key="", sequence_number=0, digest="", refused=0)
+        try:
+            self._subscription = await self._means.register(replace(known, server=fresh, question="", lost=why))
+        except NoAnswer as failure:
+            if failure.unclear:  # noted as such: whether it registered us, only its operator can tell
+                self._tell(str(failure))
+                self._subscription = replace(known, server=fresh, given_up=f"no answer to Register ({failure})")
+                return Wait(float("inf"))
+            await self._keep(known)
+            if failure.status is None:
+                self._subscription = replace(known, server=replace(known.server, refused=0))
+                return self._unreached(failure)
+            return self._follow(*on_refused(known.server, now=self._means.clock.now()))
+        self._number, self._asked_at = 0, self._server.heard_at
+        return Reindex(f"{why}, so it may have lost its log as well")
+
+    def _unreached(self, failure: NoAnswer) -> Next:
+        self._tell(f"{failure}; it is asked again later")
+        self._subscription = replace(self._subscription, unreached=str(failure)[:200])
+        return self._follow(*on_unreachable(self._server, now=self._means.clock.now()))
+
+    def _follow(self, server: Server, following: Next) -> Next:
+        self._subscription = replace(self._subscription, server=server)
+        return following
+
+    async def _keep(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        await self._means.keep(subscription)
+
+    def _tell(self, what: str) -> None:
+        self._means.tell(f"{self._server.site}: {what}")

@@ -1,0 +1,1 @@
+"""Mail: sending by SMTP, reading from IMAP or a Maildir."""

@@ -1,0 +1,53 @@
+"""What a server answers, both ways (Internet-Draft of 1998, 3.1.2 and 3.3.3): HTML documents that contain a line.
+
+A robot reads the line wherever it stands, with ``:`` or ``=`` and any letter case; :func:`page` writes a document in
+which it stands on a line of its own.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from crawler.rup.units import Span
+from crawler.rup.wire import decode, unwrap
+
+#: Octets of an answer that are searched for a line.
+MAX_BYTES = 64 * 1024
+
+_KEY = re.compile(r"\bRegistrationKey[ \t]*+[:=][ \t]*+(\S{1,200})(?!\S)", re.IGNORECASE)
+_NUMBER = re.compile(r"\bSequenceNumber[ \t]*+[:=][ \t]*+(\d{1,15})(?!\d)", re.IGNORECASE | re.ASCII)
+
+
+def page(title: str, content: str) -> str:
+    """An HTML document whose lines are those of ``content``, a plain text."""
+    text = html.escape(content.rstrip("\n"), quote=False)
+    return (
+        f"<!DOCTYPE html>\n<html>\n<head><title>{html.escape(title)}</title></head>\n<body>\n<pre>\n"
+        f"{text}\n</pre>\n</body>\n</html>\n"
+    )
+
+
+def key_line(key: str) -> str:
+    return f"RegistrationKey: {key}"
+
+
+def sequence_number_line(number: int) -> str:
+    return f"SequenceNumber={number}"
+
+
+def read_key(body: bytes) -> str | None:
+    """The registration key in an answer to Register; ``None`` where there is none."""
+    match = _KEY.search(unwrap(decode(body[:MAX_BYTES])))
+    return match[1] if match else None
+
+
+def read_sequence_number(body: bytes) -> int | None:
+    """The number in an answer to GetSequenceNumber; ``None`` where there is none."""
+    match = _NUMBER.search(unwrap(decode(body[:MAX_BYTES])))
+    return int(match[1]) if match else None
+
+
+def too_far_back(asked: Span, most: Span) -> str:
+    """Why GetIndex is refused."""
+    return f"Span={asked} reaches further back than MaxQuerySpan: {most}"

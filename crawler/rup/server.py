@@ -1,0 +1,308 @@
+"""What a server answers, keeps and reports (Internet-Draft of 1998, 3.1 to 3.3): decisions as data.
+
+A caller looks up the registration that a request is about, asks :func:`decide`, carries out the effect, and only then
+sends the answer. ``docs/rup-server.md`` says how gaps in the draft are closed.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from crawler.rup import answers
+from crawler.rup.forms import (
+    Asked,
+    BadForm,
+    GetIndex,
+    GetSequenceNumber,
+    ModifyPreferences,
+    Register,
+    Unregister,
+    Wishes,
+)
+from crawler.rup.info import ANY_PATTERN, RupInfo
+from crawler.rup.report import Change, Report, write_report
+from crawler.rup.units import Span
+
+#: The longest time between two reports, in seconds.
+MAX_LATENCY_S = 365 * 86_400
+
+#: A robot that wants reports more often hears of quiet times once in so many seconds.
+SIGN_OF_LIFE_S = 86_400
+
+#: How long changes are kept where nobody says otherwise.
+MAX_QUERY_SPAN = Span(30, "day")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What strangers may cost."""
+
+    patterns: int = 20  # of one registration
+    pattern_chars: int = 200
+    registrations: int = 10_000  # in all
+    registrations_per_client: int = 100  # by the network address that a registration came from
+    unconfirmed_s: float = 30 * 86_400  # after so long a registration that was never answered for is dropped
+    index_bytes: int = 4 * 2**20  # of an answer to GetIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What this server does: its place, and what it lets robots choose. Never without a latency."""
+
+    cgi: str  # canonical URL
+    url_base: str  # the site, with its slash
+    latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
+    max_query_span: Span = MAX_QUERY_SPAN
+    limits: Limits = Limits()
+
+    @property
+    def info(self) -> RupInfo:
+        """What its ``/rupinfo.txt`` says. A robot may choose patterns freely: ``.*`` stands for any."""
+        free = (ANY_PATTERN,)
+        return RupInfo(self.cgi, "none", self.latencies, free, free, self.max_query_span)
+
+    @property
+    def default_latency(self) -> Span:
+        """For a robot that names none: a day, or else the coarsest unit offered."""
+        return Span(1, "day" if "day" in self.latencies else self.latencies[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One robot. All times in seconds since the epoch."""
+
+    email: str
+    key: str
+    latency: Span
+    registered_at: float
+    client: str  # the network address it registered from
+    agent: str = ""  # the product token it registered with, for robots.txt
+    exclude: tuple[str, ...] = ()
+    include_only: tuple[str, ...] = ()
+    confirmed: bool = False  # it has shown its key since
+    sequence_number: int = 0  # of the last report made for it
+    reported_to: int = 0  # the last entry of the modification log that a report had to consider
+    reported_at: float | None = None  # when the last report was made
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and HTML document."""
+
+    status: int
+    html: str
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Keep ``registration``, in the place of the one that has the address ``instead_of``, if there is one."""
+
+    registration: Registration
+    instead_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    email: str
+
+
+Effect = Put | Remove | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store knows that bears on a request."""
+
+    registration: Registration | None = None  # of the address that the request names as the robot's
+    other: Registration | None = None  # of the address that a robot wants to move to
+    registrations: int = 0
+    registrations_of_client: int = 0
+    log_end: int = 0  # the newest entry of the modification log
+    unsent: int = 0  # reports made for the robot that the mail server has not taken yet
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who asks: network address, and the product token of its User-Agent."""
+
+    address: str
+    agent: str = ""
+
+
+def refuse(status: int, why: str) -> Answer:
+    """An answer that says what is wrong."""
+    title = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented"}.get(status, "Error")
+    return Answer(status, answers.page(f"{status} {title}", f"Error: {why}"))
+
+
+def decide(
+    asked: Asked | BadForm,
+    known: Known,
+    client: Client,
+    offer: Offer,
+    *,
+    now: float,
+    new_key: str,
+    check_pattern: Callable[[str], str | None],
+) -> tuple[Answer, Effect]:
+    """Answer every Action but GetIndex, for which see :func:`answer_index`.
+
+    ``check_pattern`` says what is wrong with a pattern, if anything. ``new_key`` is a fresh secret.
+    """
+    match asked:
+        case BadForm(status, why):
+            return refuse(status, why), None
+        case Register():
+            return _register(asked, known, client, offer, now, new_key, check_pattern)
+        case GetIndex():
+            raise ValueError("GetIndex is answered by answer_index")
+    found = known.registration
+    # In constant time, and with one answer for both faults: whether an address is registered is nobody's business.
+    if found is None or not hmac.compare_digest(found.key.encode(), asked.key.encode("utf-8", "surrogatepass")):
+        return refuse(400, "no robot is registered with this RegisteredRobotEmail and RegistrationKey"), None
+    confirmed = replace(found, confirmed=True)
+    match asked:
+        case Unregister():
+            return _page("Unregistered", "Unregistered"), Remove(found.email)
+        case GetSequenceNumber():
+            line = answers.sequence_number_line(max(0, found.sequence_number - known.unsent))
+            return _page("Sequence number", line), None if found.confirmed else Put(confirmed, found.email)
+        case ModifyPreferences():
+            return _modify(asked, confirmed, known, offer, now, check_pattern)
+
+
+def _register(
+    asked: Register,
+    known: Known,
+    client: Client,
+    offer: Offer,
+    now: float,
+    new_key: str,
+    check_pattern: Callable[[str], str | None],
+) -> tuple[Answer, Effect]:
+    found = known.registration
+    wrong = _wrong(asked.wishes, offer, check_pattern)
+    if wrong:
+        return refuse(400, wrong), None
+    if found is not None and found.confirmed:
+        return refuse(400, "this RobotEmail is registered already; with its key it can be unregistered"), None
+    if found is None and known.registrations >= offer.limits.registrations:
+        return refuse(400, "no more robots can be registered here"), None
+    again = found is not None and found.client == client.address
+    if not again and known.registrations_of_client >= offer.limits.registrations_per_client:
+        return refuse(400, "too many robots are registered from your network address"), None
+    registration = Registration(
+        email=asked.email,
+        key=new_key,
+        latency=asked.wishes.latency or offer.default_latency,
+        registered_at=now,
+        client=client.address,
+        agent=client.agent,
+        exclude=asked.wishes.exclude or (),
+        include_only=asked.wishes.include_only or (),
+        reported_to=known.log_end,
+        reported_at=None if found is None else found.reported_at,  # it had its one mail
+    )
+    return _page("Registered", answers.key_line(new_key)), Put(registration, asked.email)
+
+
+def _modify(
+    asked: ModifyPreferences,
+    found: Registration,
+    known: Known,
+    offer: Offer,
+    now: float,
+    check_pattern: Callable[[str], str | None],
+) -> tuple[Answer, Effect]:
+    """What is not named stays; of the two lists, naming one takes the place of the other."""
+    wishes = asked.wishes
+    wrong = _wrong(wishes, offer, check_pattern)
+    if wrong:
+        return refuse(400, wrong), None
+    changed = replace(found, latency=wishes.latency or found.latency)
+    if wishes.exclude is not None:
+        changed = replace(changed, exclude=wishes.exclude)
+    if wishes.include_only is not None:
+        changed = replace(changed, include_only=wishes.include_only)
+    if wishes.exclude:
+        changed = replace(changed, include_only=())
+    if wishes.include_only:
+        changed = replace(changed, exclude=())
+    if asked.new_email is not None and asked.new_email != found.email:
+        if known.other is not None:
+            return refuse(400, "the new RobotEmail is registered already"), None
+        # Nobody has answered there: it is as if registered now, so that moving about makes no more mail than staying.
+        changed = replace(changed, email=asked.new_email, registered_at=now, confirmed=False, reported_at=None)
+    return _page("Preferences modified", "Modified"), Put(changed, found.email)
+
+
+def _wrong(wishes: Wishes, offer: Offer, check_pattern: Callable[[str], str | None]) -> str | None:
+    """Why wishes cannot be granted."""
+    latency, limits = wishes.latency, offer.limits
+    if latency is not None and latency.unit not in offer.latencies:
+        return f"Latency is one of {', '.join(offer.latencies)}, with a number before it"
+    if latency is not None and latency.seconds > MAX_LATENCY_S:
+        return "Latency is a year at most"
+    patterns = (*(wishes.exclude or ()), *(wishes.include_only or ()))
+    if len(patterns) > limits.patterns:
+        return f"more than {limits.patterns} patterns"
+    for pattern in patterns:
+        if len(pattern) > limits.pattern_chars:
+            return f"a pattern is longer than {limits.pattern_chars} characters"
+        if why := check_pattern(pattern):
+            return f"a pattern cannot be read: {why}"
+    return None
+
+
+def answer_index(asked: GetIndex, offer: Offer, changes: Callable[[], Iterable[Change]]) -> Answer:
+    """Answer GetIndex from the ``changes`` of that span, which are asked for only where it may be answered."""
+    if asked.span.seconds > offer.max_query_span.seconds:
+        return refuse(400, answers.too_far_back(asked.span, offer.max_query_span))
+    text = write_report(Report(0, offer.url_base, tuple(condense(changes()))))
+    if len(text) > offer.limits.index_bytes:
+        return refuse(400, f"more changed in {asked.span} than is told at once; ask for less, or read the site anew")
+    return _page("Index", text)
+
+
+def _page(title: str, content: str) -> Answer:
+    return Answer(200, answers.page(title, content))
+
+
+def condense(changes: Iterable[Change]) -> Iterator[Change]:
+    """The same story, shorter: of several changes of one kind to a file, with no other between them, the last."""
+    kept: dict[tuple[str, int], Change] = {}
+    runs: dict[str, tuple[object, int]] = {}  # path -> the kind of its last run, and the number of that run
+    for change in changes:
+        kind, run = runs.get(change.path, (None, 0))
+        if kind is not change.kind:
+            run += 1
+        runs[change.path] = (change.kind, run)
+        kept.pop((change.path, run), None)
+        kept[change.path, run] = change
+    return iter(kept.values())
+
+
+def may_report(registration: Registration) -> bool:
+    """Whether another report may be made: to an address that nobody has answered for, one in all."""
+    return registration.confirmed or registration.reported_at is None
+
+
+def due_at(registration: Registration, *, changed: bool) -> float:
+    """When the next report is to be made: a latency after the last one, if anything has ``changed``.
+
+    In quiet times a robot is sent a report without changes, as a sign of life (3.3.3 has it worry when none comes): one
+    latency after the last report, but not before a day, and only where the robot has answered before.
+    """
+    last = registration.registered_at if registration.reported_at is None else registration.reported_at
+    if changed:
+        return last + registration.latency.seconds
+    if not registration.confirmed:
+        return float("inf")
+    return last + max(registration.latency.seconds, SIGN_OF_LIFE_S)
+
+
+def is_stale(registration: Registration, offer: Offer, *, now: float) -> bool:
+    """Whether a registration that nobody ever answered for is to be dropped."""
+    return not registration.confirmed and now >= registration.registered_at + offer.limits.unconfirmed_s

@@ -1,0 +1,54 @@
+-- The store of `crawler rup serve`: see docs/rup-server.md. Times in seconds since the epoch, UTC.
+
+-- The document tree as it was when last scanned.
+CREATE TABLE file (
+  path TEXT PRIMARY KEY,      -- of its URL, percent-encoded
+  mtime_ns INTEGER NOT NULL,  -- 0: changed so lately that the next scan reads it again
+  ctime_ns INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sha256 BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- The last scan that was carried through; one row.
+CREATE TABLE scan (only INTEGER PRIMARY KEY CHECK (only = 1), at REAL NOT NULL);
+
+-- The modification log. Numbers only grow, so that "reported up to" means the same for ever.
+CREATE TABLE change (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  found_at REAL NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('New', 'Change', 'Delete')),
+  at REAL NOT NULL,
+  path TEXT NOT NULL
+);
+CREATE INDEX change_found_at ON change (found_at);
+
+CREATE TABLE registration (
+  email TEXT PRIMARY KEY COLLATE NOCASE,
+  key TEXT NOT NULL,
+  latency_count INTEGER NOT NULL,
+  latency_unit TEXT NOT NULL,
+  registered_at REAL NOT NULL,
+  client TEXT NOT NULL,       -- the network address it came from
+  agent TEXT NOT NULL,        -- product token, for robots.txt
+  exclude TEXT NOT NULL,      -- patterns with blanks between
+  include_only TEXT NOT NULL,
+  confirmed INTEGER NOT NULL,
+  sequence_number INTEGER NOT NULL,
+  reported_to INTEGER NOT NULL,  -- change.id
+  reported_at REAL,
+  refusals INTEGER NOT NULL DEFAULT 0  -- mails in a row that the mail server refused for good
+);
+CREATE INDEX registration_client ON registration (client);
+
+-- Mails made and not yet taken by the mail server, whole as they will be sent.
+CREATE TABLE outbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  email TEXT NOT NULL COLLATE NOCASE,
+  sequence_number INTEGER NOT NULL,
+  mail BLOB NOT NULL,
+  made_at REAL NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0,
+  next_try_at REAL NOT NULL
+);
+CREATE INDEX outbox_email ON outbox (email);
+CREATE INDEX outbox_next_try_at ON outbox (next_try_at);

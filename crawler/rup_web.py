@@ -1,0 +1,334 @@
+"""The server side of the Remote Update Protocol over HTTP: ``/rupinfo.txt``, and the CGI that robots talk to.
+
+``serve`` runs it alone; ``mount`` adds it to an aiohttp application. Needs the extra ``updates``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from crawler.about import VERSION
+from crawler.clock import Clock, SystemClock
+from crawler.errors import CrawlerError, UsageError
+from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.loops.own_robots import OwnRobots
+from crawler.loops.publish import Publisher, Publishing
+from crawler.mail.smtp import SmtpMailer
+from crawler.robots import product_token
+from crawler.rup import patterns
+from crawler.rup.buckets import Buckets, one_client
+from crawler.rup.forms import MAX_FIELDS, Asked, BadForm, GetIndex, ModifyPreferences, Register, read_form
+from crawler.rup.info import PATHS, write_info
+from crawler.rup.report import Change
+from crawler.rup.server import (
+    MAX_QUERY_SPAN,
+    Answer,
+    Client,
+    Known,
+    Offer,
+    Put,
+    Remove,
+    answer_index,
+    decide,
+    refuse,
+)
+from crawler.rup.units import UNITS_S, Span
+from crawler.rup_store.sqlite import RupStore
+from crawler.rup_store.tree import Tree
+from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
+
+#: Where the CGI is, at the site's root.
+CGI_PATH = "/rup"
+
+#: Octets of a form, and the changes that an answer to GetIndex is made of at most.
+MAX_FORM_BYTES = 64 * 1024
+MAX_INDEX_CHANGES = 100_000
+
+_INDEXES_AT_ONCE = 2
+_FORM_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RupServer:
+    """What to serve. The mail server may be given a user and a password, which are kept nowhere."""
+
+    root: Path
+    base_url: str  # where the files of ``root`` are served
+    smtp: tuple[str, int]
+    db: Path = Path("rup.db")
+    sender: str = ""  # empty: rup@ and the host of base_url
+    latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
+    max_query_span: Span = MAX_QUERY_SPAN
+    scan_every_s: float = 60.0
+    smtp_user: str | None = field(default=None, repr=False)
+    smtp_password: str | None = field(default=None, repr=False)
+
+
+def _quiet(message: str) -> None:
+    pass
+
+
+async def serve(server: RupServer, host: str, port: int, note: Callable[[str], None] = _quiet) -> None:
+    """Serve on an address until cancelled. Raises :class:`UsageError` for what cannot be served, or not there, and
+    :class:`StoreError` where the store fails."""
+    async with _service(server, SystemClock(), note) as service:
+        app = web.Application()
+        _add_routes(app, lambda: service)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise UsageError(f"--listen {host}:{port}: {error.strerror or error}") from None
+            note(f"serving {service.offer.url_base}rupinfo.txt on {_bound(runner)}")
+            await service.publisher.run()
+        finally:
+            await runner.cleanup()
+
+
+def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = _quiet) -> None:
+    """Add the server to an aiohttp application: the routes ``/rupinfo.txt``, ``/rupinfo.tex`` and :data:`CGI_PATH`, and
+    what works behind them from the application's start to its end.
+
+    For a sub-application under a domain of its own: ``app.add_domain("www.example.org", sub)``, with ``sub`` mounted.
+    """
+    running: list[_Service] = []
+
+    async def run(_: web.Application) -> AsyncIterator[None]:
+        async with _service(server, SystemClock(), note) as service:
+            running.append(service)
+            task = asyncio.create_task(service.publisher.run())
+            task.add_done_callback(lambda done: _tell_end(done, note))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                running.clear()
+
+    _add_routes(app, lambda: running[0])
+    app.cleanup_ctx.append(run)
+
+
+def _tell_end(task: asyncio.Task[None], note: Callable[[str], None]) -> None:
+    if not task.cancelled() and isinstance(error := task.exception(), CrawlerError):
+        note(f"no more reports are made: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A server at work."""
+
+    offer: Offer
+    store: RupStore
+    publisher: Publisher
+    robots: OwnRobots
+    clock: Clock
+    buckets: Buckets
+    indexes: asyncio.Semaphore
+
+
+def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AbstractAsyncContextManager[_Service]:
+    offer, tree = offer_of(server), _tree(server)
+    return _opened(server, offer, tree, clock, note)
+
+
+@asynccontextmanager
+async def _opened(
+    server: RupServer, offer: Offer, tree: Tree, clock: Clock, note: Callable[[str], None]
+) -> AsyncIterator[_Service]:
+    site = split(offer.url_base).site
+    fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
+    store = await RupStore.open(server.db)
+    try:
+        async with HttpFetcher(fetching, clock) as fetcher:
+            robots_file = tree.root / "robots.txt" if tree.prefix == "/" else None
+            robots = OwnRobots(site, robots_file, fetcher, clock)
+            publisher = Publisher(
+                Publishing(
+                    store=store,
+                    tree=tree,
+                    offer=offer,
+                    robots=robots,
+                    mailer=SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password),
+                    wanted=patterns.wanted,
+                    clock=clock,
+                    note=note,
+                    sender=server.sender or _sender(offer),
+                    scan_every_s=server.scan_every_s,
+                )
+            )
+            yield _Service(offer, store, publisher, robots, clock, Buckets(), asyncio.Semaphore(_INDEXES_AT_ONCE))
+    finally:
+        await store.close()
+
+
+def offer_of(server: RupServer) -> Offer:
+    """What a server offers. Raises :class:`UsageError` for a base URL that is none, and for unknown latencies."""
+    try:
+        base = canonicalise(server.base_url)
+    except NotCrawlable as error:
+        raise UsageError(f"--base-url: {error}") from None
+    if "?" in base:
+        raise UsageError(f"--base-url: {base} has a query; name the folder under which the tree is served")
+    unknown = [unit for unit in server.latencies if unit not in UNITS_S]
+    if unknown or not server.latencies:
+        raise UsageError(f"--latencies: {', '.join(unknown) or 'none'}; known are {', '.join(UNITS_S)}")
+    site = split(base).site
+    return Offer(f"{site}{CGI_PATH}", f"{site}/", tuple(server.latencies), server.max_query_span)
+
+
+def _tree(server: RupServer) -> Tree:
+    root = server.root.resolve()
+    if not root.is_dir():
+        raise UsageError(f"--root: {server.root}: no such folder")
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise UsageError(f"--root: {server.root}: cannot be read: Permission denied")
+    db = server.db.resolve()
+    ours = frozenset(Path(f"{db}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock"))
+    path = split(canonicalise(server.base_url)).path
+    return Tree(root, path if path.endswith("/") else path + "/", ours)
+
+
+def _sender(offer: Offer) -> str:
+    host = host_of(offer.url_base)
+    return f"rup@{host if literal_address(host) is None else 'localhost'}"
+
+
+def _bound(runner: web.AppRunner) -> str:
+    host, port = runner.addresses[0][:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+# --- requests ---------------------------------------------------------------------------------------
+
+
+def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
+    async def info(request: web.Request) -> web.Response:
+        text = write_info(service().offer.info)
+        return web.Response(text=text, content_type="text/plain", charset="us-ascii")
+
+    async def cgi(request: web.Request) -> web.Response:
+        return await _cgi(service(), request)
+
+    for path in PATHS:
+        app.router.add_get(path, info)
+    app.router.add_get(CGI_PATH, cgi, allow_head=False)
+    app.router.add_post(CGI_PATH, cgi)
+
+
+async def _cgi(service: _Service, request: web.Request) -> web.Response:
+    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429."""
+    client = Client(one_client(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
+    wait_s = service.buckets.wait_s(client.address, service.clock.now())
+    if wait_s > 0:
+        answer = refuse(429, "too many requests from your network address")
+        return _response(answer, {"Retry-After": str(int(wait_s) + 1)})
+    asked = await _asked(request)
+    if isinstance(asked, GetIndex):
+        async with service.indexes:
+            return _response(await _index(service, asked, client))
+    answer = await _answer(service, asked, client)
+    return _response(answer)
+
+
+def _response(answer: Answer, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        status=answer.status,
+        text=answer.html,
+        content_type="text/html",
+        charset="utf-8",
+        headers={"Cache-Control": "no-store", **(headers or {})},
+    )
+
+
+def _address(request: web.Request) -> str:
+    """Where a request came from: what a proxy on this machine says, or who sent it."""
+    peer = request.remote or ""
+    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    try:
+        return forwarded if forwarded and ip_address(peer).is_loopback else peer
+    except ValueError:
+        return peer
+
+
+async def _asked(request: web.Request) -> Asked | BadForm:
+    if request.method == "GET":
+        return _form(request.rel_url.raw_query_string)
+    kind = request.content_type
+    if request.can_read_body and kind not in ("application/x-www-form-urlencoded", "application/octet-stream"):
+        return BadForm(400, "a form is sent as application/x-www-form-urlencoded")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_FORM_S):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > MAX_FORM_BYTES:
+                    break
+    except TimeoutError:
+        return BadForm(400, f"no whole form in {_FORM_S} s")
+    return _form("&".join(filter(None, (request.rel_url.raw_query_string, body.decode("utf-8", "replace")))))
+
+
+def _form(text: str) -> Asked | BadForm:
+    if len(text) > MAX_FORM_BYTES:
+        return BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
+    try:
+        return read_form(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+    except ValueError:
+        return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
+
+
+async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> Answer:
+    """Answer what changes or asks for a registration, in one transaction."""
+    store = service.store
+    async with store.turn():
+        known = Known()
+        if not isinstance(asked, BadForm | GetIndex):
+            new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
+            known = await store.known(asked.email, new_email, client.address)
+        answer, effect = decide(
+            asked,
+            known,
+            client,
+            service.offer,
+            now=service.clock.now(),
+            new_key=secrets.token_urlsafe(24),
+            check_pattern=patterns.wrong_with,
+        )
+        match effect:
+            case Put(registration, instead_of):
+                if isinstance(asked, Register):
+                    await store.remove(asked.email)
+                await store.put(registration, instead_of)
+            case Remove(email):
+                await store.remove(email)
+    service.publisher.look()
+    return answer
+
+
+async def _index(service: _Service, asked: GetIndex, client: Client) -> Answer:
+    """What changed lately, as far as the site's robots.txt lets the one who asks know."""
+    allows = await service.robots.allows()
+    if allows is None:
+        return refuse(400, "the site's robots.txt is not to be had, so nothing is told for now")
+    allowed = allows(client.agent)
+    changes: list[Change] | None = []
+    if asked.span.seconds <= service.offer.max_query_span.seconds:
+        changes = await service.store.changes_since(service.clock.now() - asked.span.seconds, MAX_INDEX_CHANGES)
+    if changes is None:
+        return refuse(400, f"more changed in {asked.span} than is told at once; ask for less, or read the site anew")
+    told = [change for change in changes if allowed(change.path)]
+    return answer_index(asked, service.offer, lambda: told)

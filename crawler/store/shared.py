@@ -1,0 +1,57 @@
+"""What a store is asked by workers of whom there may be several: who is at work, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+
+class Shared(Protocol):
+    """A part of :class:`crawler.store.interface.Store`."""
+
+    @property
+    def lease_s(self) -> float | None:
+        """How long a lease of a worker holds, in seconds; ``None`` where nobody else can be at work."""
+        ...
+
+    def beginning(self) -> AbstractAsyncContextManager[None]:
+        """Within it, one process at a time begins a run, or joins one."""
+        ...
+
+    @property
+    def run_id(self) -> int:
+        """The number of the run that :meth:`start_run` began, or that this process is a worker of; 0 before."""
+        ...
+
+    @property
+    def worker_id(self) -> int:
+        """The number of this process among the workers."""
+        ...
+
+    async def join_run(self, run_id: int, now: float) -> None:
+        """Be a worker of a run from now on; with it, what this process had claimed as another worker is released."""
+        ...
+
+    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        """Number and settings of the run that others are at work on."""
+        ...
+
+    async def renew(self, now: float) -> None:
+        """Begin this worker's lease anew, and release what workers have left behind whose lease ended.
+
+        Raises :class:`crawler.errors.LeaseLost` where it was taken away.
+        """
+        ...
+
+    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+        """Release at once what a worker has left behind that is known to be dead."""
+        ...
+
+    async def others_at_work(self) -> bool:
+        """Whether other workers hold groups, whose pages may still lead to new URLs, or have just given one back."""
+        ...
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` where another worker may have made work for this one."""
+        ...

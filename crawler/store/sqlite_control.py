@@ -1,0 +1,90 @@
+"""Orders of the operator in a SQLite store: given beside the running crawl, and taken by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from crawler.errors import UsageError
+from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges
+from crawler.store.connection import Database, Read, load_queries, one, open_database, require_usable, transaction
+from crawler.store.interface import Beat
+
+
+class SqliteControl:
+    """See :class:`crawler.store.interface.Control`."""
+
+    def __init__(
+        self,
+        db: Database,
+        queries: Mapping[str, str],
+        read: Read,
+        writing: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._db, self._sql, self._read, self._writing = db, queries, read, writing
+
+    async def orders(self, after: int = 0) -> list[Order]:
+        return [
+            Order(number, asked_at, Command(command), *rest)
+            for number, asked_at, command, *rest in await self._read(self._sql["orders"], (after,))
+        ]
+
+    async def give(self, command: Command, name: str, now: float) -> Order:
+        """Ask something of the crawl. Raises :class:`UsageError` where there is no run to stop."""
+        async with self._writing():
+            return await _give(self._db, self._sql, command, name, now)
+
+    async def done(self, order: Order, now: float) -> None:
+        async with self._writing():
+            await self._db.execute("UPDATE control SET done_at = ? WHERE id = ?", (now, order.id))
+
+    async def queued_on(self, name: str, limit: int) -> list[int]:
+        rows = await self._read(self._sql["queued_on"], (json.dumps(name_ranges(name)), limit))
+        return [row[0] for row in rows]
+
+    async def blocked_on(self, name: str, limit: int) -> list[int]:
+        rows = await self._read(self._sql["blocked_on"], (json.dumps(name_ranges(name)), BLOCKED, limit))
+        return [row[0] for row in rows]
+
+    async def beat(self, beat: Beat) -> None:
+        async with self._writing():
+            await self._db.execute("DELETE FROM heartbeat WHERE run_id < ?", (beat.run_id,))
+            await self._db.execute(
+                self._sql["beat"], (beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
+            )
+
+    async def beats(self) -> list[Beat]:
+        return [
+            Beat(*row) for row in await self._read("SELECT run_id, pid, seen_at, memory_bytes, lag_s FROM heartbeat")
+        ]
+
+
+async def _give(db: Database, queries: Mapping[str, str], command: Command, name: str, now: float) -> Order:
+    run_id = None
+    if command is Command.STOP:
+        row = await one(db, "SELECT id, finished_at FROM run ORDER BY id DESC LIMIT 1")
+        if row is None or row[1] is not None:
+            raise UsageError("no crawl is running on this store, there is nothing to stop")
+        run_id = row[0]
+    await db.execute(queries["give_order"], (now, command, name, run_id))
+    (number,) = await one(db, "SELECT max(id) FROM control WHERE asked_at = ? AND command = ?", (now, command))
+    return Order(int(number), now, command, name, run_id)
+
+
+async def give_order(path: Path, command: Command, name: str, now: float) -> Order:
+    """Write an order into the store at ``path``, in one short transaction beside the crawl that may be running.
+
+    Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop.
+    """
+    require_usable(path, read_only=True)
+    require_usable(path, read_only=False)
+    db = await open_database(path, migrate=False)
+    try:
+        async with transaction(db, path):
+            return await _give(db, load_queries("sqlite"), command, name, now)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    finally:
+        await db.close()

@@ -1,0 +1,56 @@
+"""A real browser for tests, and texts that would do harm in it if they were read as markup."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+
+
+def hostile(port: int) -> str:
+    """Would run, load and leave its mark if it were read as markup anywhere: in text, attribute, style or script."""
+    load = f"<img src=http://127.0.0.1:{port}/leak onerror=\"document.title='OWNED'\">"
+    return (
+        f"\"'></title></style></script><script>document.title='OWNED'</script>{load}<svg onload=\"document.title=1\">"
+    )
+
+
+def doctor(db: Path, text: str) -> None:
+    """Put a text wherever the report takes one from."""
+    with sqlite3.connect(db) as doctored:
+        for statement in (
+            "UPDATE url SET path = path || :t, reason = reason || :t",
+            "UPDATE site SET name = name || :t",
+            "UPDATE page SET title = :t, content_type = :t",
+            "UPDATE run SET ended_by = :t, crawler_version = :t",
+            "UPDATE run SET settings = json_replace(settings, '$.identity.contact', :t, '$.identity.agent', :t)",
+            "UPDATE run SET settings = json_replace(settings, '$.scope.include', json_array(:t))",
+            "UPDATE request SET path = path || :t, error = :t",
+            "UPDATE robots_copy SET status = :t",
+            "INSERT INTO mirror (site, main_site, evidence, seen_at) VALUES ('javascript:1' || :t, :t, 'host', 0)",
+        ):
+            doctored.execute(statement, {"t": text})
+    doctored.close()
+
+
+@contextmanager
+def browser_page(*, bypass_csp: bool = False) -> Iterator[Page]:
+    """A page of Chromium that can reach loopback and nothing else; every question it asks is answered with yes."""
+    options = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    options += ["--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        try:
+            page = browser.new_page(bypass_csp=bypass_csp)
+            page.on("dialog", lambda dialog: dialog.accept())
+            yield page
+        finally:
+            browser.close()

@@ -1,0 +1,86 @@
+"""What every store does with orders: kept in sequence, carried out once, about the right sites."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import UsageError
+from crawler.frontier.operator import BLOCKED, Command
+from crawler.store.interface import Beat
+from crawler.store.sqlite import SqliteStore, SqlStore
+from crawler.store.sqlite_control import give_order
+from tests.contract.visits import NOW, Harness
+
+
+async def give(harness: Harness, folder: Path, command: Command, name: str = "") -> int:
+    if isinstance(harness.store, SqliteStore):
+        return (await give_order(folder / "crawl.db", command, name, harness.now)).id
+    assert isinstance(harness.store, SqlStore)
+    return (await harness.store.control.give(command, name, harness.now)).id
+
+
+async def test_orders_are_kept_in_sequence_and_can_be_asked_for_from_one_on(harness: Harness, tmp_path: Path) -> None:
+    first = await give(harness, tmp_path, Command.PAUSE)
+    second = await give(harness, tmp_path, Command.BLOCK, "a.test")
+    assert [order.id for order in await harness.store.control.orders()] == [first, second]
+    (later,) = await harness.store.control.orders(first)
+    assert (later.command, later.name, later.asked_at, later.done_at) == (Command.BLOCK, "a.test", NOW, None)
+    await harness.store.control.done(later, NOW + 1)
+    await harness.reopen()
+    assert [order.done_at for order in await harness.store.control.orders()] == [None, NOW + 1]
+
+
+async def test_an_order_waits_for_the_turn_that_is_being_written(harness: Harness, tmp_path: Path) -> None:
+    """A second writer for a moment: neither fails for the other."""
+    await harness.seed(*(f"http://h{n}.test/" for n in range(50)))
+    turns = [harness.claim(1) for _ in range(20)]
+    given = [give(harness, tmp_path, Command.BLOCK, f"h{n}.test") for n in range(20)]
+    await asyncio.gather(*turns, *given)
+    assert len(await harness.store.control.orders()) == 20
+
+
+async def test_stop_is_about_the_latest_run_and_only_while_it_goes_on(harness: Harness, tmp_path: Path) -> None:
+    await harness.reopen()  # as after a crash: the run before has no end
+    await give(harness, tmp_path, Command.STOP)
+    (order,) = await harness.store.control.orders()
+    assert order.run_id == harness.store.run_id
+    await harness.store.end_run("enough", NOW)
+    with pytest.raises(UsageError, match="nothing to stop"):
+        await give(harness, tmp_path, Command.STOP)
+    assert len(await harness.store.control.orders()) == 1
+
+
+async def test_what_is_blocked_is_found_by_host_and_by_site(harness: Harness) -> None:
+    urls = ["http://a.test/", "https://a.test/", "http://a.test:8080/", "http://a.test./", "http://b.a.test/"]
+    await harness.seed(*urls)
+
+    async def named(name: str, *, excluded: bool = False) -> set[str]:
+        control = harness.store.control
+        numbers = set(await (control.blocked_on if excluded else control.queued_on)(name, 100))
+        rows = await harness.store.query("SELECT url_id, url FROM urls")
+        return {row["url"] for row in rows if row["url_id"] in numbers}
+
+    assert await named("a.test") == set(urls[:4])
+    assert await named("https://a.test") == {"https://a.test/"}
+    assert await named("c.test") == set()
+    assert len(await harness.store.control.queued_on("a.test", 2)) == 2
+    numbers = await harness.store.control.queued_on("a.test", 100)
+    await harness.store.exclude([(number, BLOCKED) for number in numbers])
+    assert (await named("a.test"), await named("a.test", excluded=True)) == (set(), set(urls[:4]))
+    await harness.store.requeue(await harness.store.control.blocked_on("https://a.test", 100))
+    assert (await harness.urls())["https://a.test/"] == "queued"
+    assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {urls[1], urls[4]}
+
+
+async def test_signs_of_life_are_those_of_the_latest_run(harness: Harness) -> None:
+    first = Beat(harness.store.run_id, 7, NOW, 1000, 0.5)
+    await harness.store.control.beat(first)
+    await harness.store.control.beat(other := Beat(harness.store.run_id, 8, NOW, None, 0.0))
+    await harness.store.control.beat(again := Beat(harness.store.run_id, 7, NOW + 5, 2000, 0.1))
+    assert sorted(await harness.store.control.beats(), key=lambda beat: beat.pid) == [again, other]
+    await harness.reopen()
+    await harness.store.control.beat(last := Beat(harness.store.run_id, 9, NOW + 9, 1, 0.0))
+    assert await harness.store.control.beats() == [last]

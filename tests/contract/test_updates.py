@@ -1,0 +1,54 @@
+"""What stores keep of servers that report, and of the mail that they sent."""
+
+from __future__ import annotations
+
+from crawler.rup.forms import Wishes
+from crawler.rup.info import RupInfo
+from crawler.rup.robot import Server
+from crawler.rup.subscription import MailRow, Offered, Subscription
+from crawler.rup.units import Span
+from tests.contract.conftest import Opener
+
+SITE = "http://a.test"
+SERVER = Server(
+    SITE, f"{SITE}/cgi", "a secret", "me@b.test", Span(6, "hour"), 10.5, ("hour", "day"), Span(1, "month"),
+    sequence_number=7, digest="d", good_until=20.5, heard_at=30.5, quiet=2, refused=1,
+)  # fmt: skip
+
+
+async def test_a_registration_is_kept_as_it_is_and_its_key_is_not_shown(opener: Opener) -> None:
+    store = await opener()
+    known = Subscription(SERVER, Wishes(Span(6, "hour"), ("^/a", "b, c")), "a gap", "all of it", "")
+    server = Server("http://b.test", "http://b.test/", "", "me@b.test", Span(1, "day"), 1.0)
+    other = Subscription(server, Wishes(Span(1, "day")))
+    await store.rup.put([known, other], [], 40.0)
+    assert await store.rup.subscriptions() == [known, other]
+    await store.rup.remove("http://b.test")
+    assert await store.rup.subscriptions() == [known]
+    rows = await store.query("SELECT * FROM rup_servers")
+    assert [row["state"] for row in rows] == ["to be asked: a gap"]
+    assert "a secret" not in str(rows)
+    await store.close()
+
+
+async def test_an_offer_is_kept_as_it_is(opener: Opener) -> None:
+    store = await opener()
+    assert await store.rup.offered(SITE) is None
+    info = RupInfo(f"{SITE}/cgi", "none", ("day",), (".*",), ("a",), Span(3, "week"))
+    offered = Offered(f"{SITE}/rupinfo.txt", 5.0, info)
+    await store.rup.put_offered(offered)
+    assert await store.rup.offered(SITE) == offered
+    await store.close()
+
+
+async def test_a_mail_is_known_again_and_counted_once(opener: Opener) -> None:
+    store = await opener()
+    await store.rup.put([Subscription(SERVER)], [], 1.0)
+    taken, again = MailRow(b"1" * 32, SITE, 1, "taken", 3, 2), MailRow(b"2" * 32, SITE, 1, "again")
+    rows = [taken, again, MailRow(b"3" * 32, None, None, "?")]
+    await store.rup.put([], rows, 2.0)
+    await store.rup.put([], rows, 3.0)
+    assert await store.rup.read_before([b"1" * 32, b"3" * 32, b"4" * 32]) == {b"1" * 32, b"3" * 32}
+    (row,) = await store.query("SELECT reports, ignored, changes, refused FROM rup_servers")
+    assert tuple(row.values()) == (1, 1, 3, 2)
+    await store.close()

@@ -1,0 +1,466 @@
+"""``crawler dashboard`` and ``crawler control`` beside a running crawl: over HTTP, and in a real browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import expect
+from prometheus_client.parser import text_string_to_metric_families
+
+from crawler.demo.pages import Page, plain
+from crawler.frontier.operator import BLOCKED
+from tests.browser import browser_page, doctor, hostile, in_chromium
+from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.web import LoopbackWeb
+
+Crawling = subprocess.Popen[str]
+
+
+def long_site(pages: int) -> dict[str, Page]:
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(pages))
+    leaves = {f"/{n}": Page(f"<title>leaf {n}</title>") for n in range(pages)}
+    return {"/robots.txt": plain("User-agent: *\nDisallow: /7"), "/": Page(links), **leaves}
+
+
+@pytest.fixture
+def web(loopback: LoopbackWeb) -> LoopbackWeb:
+    loopback.sites.update({"a.test": long_site(600), "b.test": long_site(600)})
+    return loopback
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    (tmp_path / "hasty.toml").write_text(HASTY)
+    return tmp_path / "c.db"
+
+
+def crawl(web: LoopbackWeb, db: Path) -> Crawling:
+    seeds = [web.url("a.test"), web.url("b.test")]
+    running = start("run", *seeds, "--config", db.parent / "hasty.toml", *LOOPBACK, "--db", db)
+    until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin")
+    return running
+
+
+@pytest.fixture
+def crawling(web: LoopbackWeb, db: Path) -> Iterator[Crawling]:
+    """A crawl of two sites that takes half a minute."""
+    running = crawl(web, db)
+    yield running
+    if running.poll() is None:
+        running.kill()
+    running.communicate()
+
+
+class Dashboard:
+    """A running ``crawler dashboard`` and its address."""
+
+    def __init__(self, db: Path, *options: str | Path) -> None:
+        self.db = db
+        self.process = start("dashboard", "--db", db, "--listen", "127.0.0.1:0", *options)
+        assert self.process.stdout is not None
+        self.line = self.process.stdout.readline()
+        assert "http://" in self.line, self.process.communicate()
+        self.url = self.line.split(": ", 1)[1].strip()
+        self.host = f"127.0.0.1:{urlsplit(self.url).port}"
+
+    def ask(
+        self, path: str, body: object = None, *, method: str = "", **headers: str
+    ) -> tuple[int, str, http.client.HTTPResponse]:
+        connection = http.client.HTTPConnection(self.host, timeout=20)
+        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method or ("GET" if data is None else "POST"), path, data, sent)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(), answer
+        finally:
+            connection.close()
+
+    def order(self, command: str, site: str = "") -> None:
+        status, text, _ = self.ask("/control", {"command": command, "site": site})
+        assert status == 200, text
+
+    def look(self) -> dict[str, Any]:
+        """The next event of the live stream."""
+        connection = http.client.HTTPConnection(self.host, timeout=20)
+        try:
+            connection.request("GET", "/live")
+            answer = connection.getresponse()
+            assert answer.getheader("Content-Type") == "text/event-stream"
+            while not (line := answer.fp.readline()).startswith(b"data: "):
+                assert line, "the stream ended"
+            return dict(json.loads(line[6:]))
+        finally:
+            connection.close()
+
+    def state(self) -> str:
+        return str(self.look()["run"]["state"])
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        ended = finish(self.process)
+        assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.fixture
+def dashboard(db: Path, crawling: Crawling) -> Iterator[Dashboard]:
+    running = Dashboard(db)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A dashboard of a small crawl that is over."""
+    folder = tmp_path_factory.mktemp("idle")
+    with LoopbackWeb({"a.test": {"/": Page("x")}}) as web:
+        assert here("run", web.url("a.test"), *LOOPBACK, "--delay", "0", "--db", folder / "c.db").code == 0
+    running = Dashboard(folder / "c.db")
+    yield running
+    running.close()
+
+
+def select(db: Path, sql: str, *parameters: object) -> list[Any]:
+    connection = sqlite3.connect(db)
+    try:
+        return connection.execute(sql, parameters).fetchall()
+    finally:
+        connection.close()
+
+
+# --- over HTTP ---------------------------------------------------------------------------------------
+
+
+def test_a_running_crawl_is_paused_set_going_and_stopped(
+    web: LoopbackWeb, db: Path, crawling: Crawling, dashboard: Dashboard
+) -> None:
+    assert dashboard.state() == "running"
+    dashboard.order("pause")
+    until(lambda: dashboard.state() == "paused", "the pause")
+    until(lambda: select(db, "SELECT count(*) FROM request")[0][0] == len(web.log), "the log of what was in flight")
+    sent = len(web.log)
+    seen = [dashboard.look() for _ in range(2)]
+    assert [look["requests"] for look in seen] == [sent, sent]
+    assert "Paused" in here("status", "--db", db).out
+    assert json.loads(here("status", "--db", db, "--json").out)["paused_since"] == seen[0]["paused_since"]
+    assert len(web.log) == sent
+    dashboard.order("resume")
+    until(lambda: len(web.log) > sent + 10, "the crawl to go on")
+    until(lambda: dashboard.state() == "running", "the dashboard to see it")
+    dashboard.order("stop")
+    ended = finish(crawling)
+    assert ended.code == 3
+    assert "stopped by the operator; the same command goes on" in ended.out
+    assert "paused by the operator" in ended.err
+    until(lambda: dashboard.state() == "ended", "the dashboard to see it")
+    status, text, _ = dashboard.ask("/control", {"command": "stop"})
+    assert (status, "nothing to stop" in text) == (400, True)
+
+
+def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
+    web: LoopbackWeb, db: Path, crawling: Crawling, dashboard: Dashboard
+) -> None:
+    dashboard.order("block", web.url("b.test"))
+    name = web.url("b.test").rstrip("/")
+    until(lambda: bool(select(db, "SELECT 1 FROM control WHERE done_at IS NOT NULL")), "the block")
+    sent = len(web.hits("b.test"))
+    states = dict(select(db, "SELECT state, count(*) FROM urls WHERE site = ? GROUP BY 1", name))
+    assert "queued" not in states
+    assert select(db, "SELECT count(*) FROM urls WHERE site = ? AND reason = ?", name, BLOCKED)[0][0] > 300
+    status, text, _ = dashboard.ask(f"/why?url={quote(web.url('b.test', '/599'))}")
+    assert status == 200
+    assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["told"]
+    assert BLOCKED in here("why", web.url("b.test", "/599"), "--db", db).out
+    crawling.kill()
+    crawling.communicate()
+    again = crawl(web, db)
+    until(lambda: dashboard.state() == "running", "the next run")
+    assert [blocked["name"] for blocked in dashboard.look()["blocked"]] == [name]
+    assert len(web.hits("b.test")) == sent
+    lifted = here("control", "unblock", name, "--db", db)
+    assert (lifted.code, lifted.err) == (0, "")
+    until(lambda: len(web.hits("b.test")) > sent, "the site's next request")
+    assert select(db, "SELECT count(*) FROM urls WHERE reason = ?", BLOCKED) == [(0,)]
+    again.send_signal(signal.SIGTERM)
+    assert finish(again).code == 3
+    assert here("audit", "--db", db).code == 0
+
+
+def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboard: Dashboard) -> None:
+    dashboard.order("stop")
+    crawling.communicate()
+
+    def metrics() -> dict[tuple[str, ...], float]:
+        status, text, answer = dashboard.ask("/metrics")
+        assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        families = text_string_to_metric_families(text)
+        return {
+            (sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples
+        }
+
+    pages = select(db, "SELECT count(*) FROM page")[0][0]
+    queued = select(db, "SELECT count(*) FROM frontier")[0][0]
+    excluded = select(db, "SELECT count(*) FROM url WHERE state = 'excluded'")[0][0]
+
+    def is_current() -> bool:
+        """Figures may be as old as twenty times what they cost."""
+        read = metrics()
+        counted = sum(n for key, n in read.items() if key[0] == "crawler_excluded_urls")
+        now = (read["crawler_pages_total",], read["crawler_urls", "queued"], counted)
+        return now == (pages, queued, excluded)
+
+    until(is_current, "figures of the crawl's end", timeout_s=60)
+    read = metrics()
+    assert read["crawler_received_bytes_total",] == select(db, "SELECT sum(bytes) FROM request")[0][0]
+    requests = select(db, "SELECT purpose, status, count(*) FROM request GROUP BY 1, 2")
+    assert requests
+    for purpose, code, n in requests:
+        assert read["crawler_requests_total", purpose, "none" if code is None else str(code)] == n
+    assert pages > 0
+    robots = select(db, "SELECT count(*) FROM url WHERE reason LIKE 'robots:%'")[0][0]
+    assert read.get(("crawler_excluded_urls", "robots"), 0) == robots
+    assert read["crawler_up",] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "said"),
+    [
+        ("/", {"Host": "evil.example"}, 403, "names of its own machine"),
+        ("/metrics", {"Host": "127.0.0.1.evil.example"}, 403, "names of its own machine"),
+        ("/", {"Host": "localhost:1"}, 200, "<!doctype html>"),
+        ("/nope", {}, 404, "404"),
+        ("/../../etc/passwd", {}, 404, "404"),
+        ("/control", {}, 405, "405"),
+        ("/why?url=", {}, 400, "not a URL"),
+        ("/why?url=javascript:alert(1)", {}, 400, ""),
+        ("/search?words=", {}, 400, "error"),
+        ("/search?words=x", {}, 400, "no search index yet"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told(
+    idle: Dashboard, path: str, headers: dict[str, str], status: int, said: str
+) -> None:
+    got, text, answer = idle.ask(path, **headers)
+    assert (got, said in text, "Traceback" in text) == (status, True, False)
+    assert "default-src 'none'" in (answer.getheader("Content-Security-Policy") or "")
+    assert answer.getheader("X-Content-Type-Options") == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        ({"command": "pause"}, {"Origin": "http://evil.example"}, 403),
+        ({"command": "pause"}, {"Origin": "null"}, 403),
+        ({"command": "pause"}, {"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"command": "pause"}, {"Sec_Fetch_Site": "same-site"}, 403),
+        ({"command": "pause"}, {"Content_Type": "text/plain"}, 403),
+        ({"command": "pause"}, {"Content_Type": "application/x-www-form-urlencoded"}, 403),
+        ({"command": "pause"}, {"Host": "evil.example"}, 403),
+        ({"command": "explode"}, {}, 400),
+        ({"command": "block", "site": "a b"}, {}, 400),
+        ({"command": "block"}, {}, 400),
+        ([], {}, 400),
+        (b"{", {}, 400),
+        (b"[" * 10_000, {}, 400),
+        (b" " * 20_000, {}, 413),
+    ],
+)
+def test_no_other_page_gives_orders_and_nonsense_gives_none(
+    idle: Dashboard, body: object, headers: dict[str, str], status: int
+) -> None:
+    got, text, _ = idle.ask("/control", body, **headers)
+    assert (got, "Traceback" in text) == (status, False)
+    assert select(idle.db, "SELECT * FROM control") == []
+
+
+def test_a_token_is_asked_for_where_there_is_one(idle: Dashboard, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("0123456789abcdef\n")
+    dashboard = Dashboard(idle.db, "--token-file", tmp_path / "token")
+    assert urlsplit(dashboard.url).query == ""
+    for path in ("/", "/live", "/metrics", "/script.js", "/why?url=http://a.test/"):
+        assert dashboard.ask(path)[0] == 401
+        assert dashboard.ask(path, Authorization="Bearer 0123456789abcdeX")[0] == 401
+    assert dashboard.ask("/control", {"command": "pause"})[0] == 401
+    assert dashboard.ask("/?token=wrong")[0] == 401
+    assert dashboard.ask("/metrics", Authorization="Bearer 0123456789abcdef")[0] == 200
+    status, _, answer = dashboard.ask("/?token=0123456789abcdef")
+    cookie = answer.getheader("Set-Cookie") or ""
+    assert (status, answer.getheader("Location")) == (303, "/")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert dashboard.ask("/", Cookie=cookie.partition(";")[0])[0] == 200
+    assert dashboard.ask("/", Cookie=cookie.partition(";")[0], Host="any.example")[0] == 200
+    assert select(idle.db, "SELECT * FROM control") == []
+    dashboard.close()
+
+
+def test_beyond_loopback_a_token_is_made_and_told_once(idle: Dashboard) -> None:
+    dashboard = Dashboard(idle.db, "--listen", "0.0.0.0:0")
+    token = urlsplit(dashboard.url).query.removeprefix("token=")
+    assert len(token) >= 32
+    assert dashboard.ask("/")[0] == 401
+    assert dashboard.ask(f"/?token={token}")[0] == 303
+    dashboard.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--listen", "8080"], "write HOST:PORT"),
+        (["--listen", "::1:80"], "write HOST:PORT"),
+        (["--listen", "127.0.0.1:99999"], "write HOST:PORT"),
+        (["--token-file", "none"], "--token-file none: No such file"),
+        (["--token-file", "short"], "16 letters"),
+        ([], "c.db: no such store"),
+    ],
+)
+def test_what_cannot_be_served_is_told(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short").write_text("secret")
+    ended = here("dashboard", "--db", "c.db", *arguments)
+    assert (ended.code, ended.out, said in ended.err) == (2, "", True), ended
+    assert not (tmp_path / "c.db").exists()
+
+
+def test_a_port_in_use_is_told(idle: Dashboard) -> None:
+    ended = here("dashboard", "--db", idle.db, "--listen", idle.host)
+    assert (ended.code, "is in use; choose another port with --listen" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["block"], "name the SITE"),
+        (["pause", "a.test"], "takes no SITE"),
+        (["block", "a/b"], "is no host"),
+        (["explode"], "explode"),
+        (["pause"], "no such store"),
+    ],
+)
+def test_what_control_cannot_do_is_told(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = here("control", *arguments)
+    assert (ended.code, ended.out, said in ended.err) == (2, "", True), ended
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- in a browser ------------------------------------------------------------------------------------
+
+
+def named(page: BrowserPage, name: str) -> Any:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+@in_chromium
+def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Crawling, dashboard: Dashboard) -> None:
+    with browser_page() as page:
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text))
+        page.goto(dashboard.url)
+        state = page.locator("#state")
+        expect(state).to_have_text("running", timeout=20_000)
+        expect(page.locator("#sites tr")).to_have_count(2)
+        named(page, "Pause").click()
+        expect(state).to_have_text("paused", timeout=20_000)
+        expect(page.locator("#notice")).to_contain_text("Paused by the operator since")
+        named(page, "Go on").click()
+        expect(state).to_have_text("running", timeout=20_000)
+        page.locator("#sites tr", has_text="b.test").get_by_role("button", name="Block").click()
+        expect(page.locator("#blocked")).to_contain_text("b.test is blocked since", timeout=20_000)
+        expect(page.locator("#sites tr")).to_have_count(1, timeout=20_000)
+        named(page, "Unblock").click()
+        expect(page.locator("#blocked")).to_be_hidden(timeout=20_000)
+        expect(page.locator("#sites tr")).to_have_count(2, timeout=20_000)
+        page.get_by_label("Why this URL?").fill(web.url("a.test", "/7"))
+        named(page, "Tell").click()
+        expect(page.locator("#told")).to_contain_text("forbidden by line 2")
+        named(page, "Stop").click()
+        expect(state).to_have_text("ended", timeout=20_000)
+        assert wrong == []
+    assert finish(crawling).code == 3
+
+
+@pytest.fixture
+def hostile_db(loopback: LoopbackWeb, db: Path) -> Path:
+    """What was crawled, and all that it says of itself, would run in a browser that took it as markup."""
+    text = hostile(loopback.port)
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;")
+    links = "".join(f"<a href=\"/?{n}='><script>document.title='OWNED'</script>\">{escaped}</a>" for n in range(9))
+    loopback.sites["one.test"] = {
+        "/": Page(f"<title>{escaped} needle</title>{links}<p>needle {escaped}"),
+        "*": Page("x"),
+    }
+    seed = loopback.url("one.test")
+    done = here("run", seed, "--config", db.parent / "hasty.toml", *LOOPBACK, "--max-pages", "3", "--db", db)
+    assert done.code == 0, done
+    assert here("index", "--db", db).code == 0
+    doctor(db, text)
+    connection = sqlite3.connect(db)
+    connection.execute("INSERT INTO control (asked_at, command, name) VALUES (1, 'block', ?)", (text,))
+    connection.commit()
+    connection.close()
+    return db
+
+
+def shown(page: BrowserPage, loopback: LoopbackWeb) -> None:
+    """Have the dashboard show the crawl, why a URL, and what a search finds."""
+    expect(page.locator("#state")).to_have_text("ended", timeout=20_000)
+    expect(page.locator("#sites tr").first).to_be_visible()
+    page.get_by_label("Search the pages").fill("needle")
+    named(page, "Search").click()
+    page.locator("#found li button").first.click()
+    expect(page.locator("#told .error")).to_contain_text("not a URL")  # its site is called by no name that there can be
+    page.get_by_label("Why this URL?").fill(loopback.url("one.test", f"/{hostile(loopback.port)}"))
+    named(page, "Tell").click()
+    expect(page.locator("#told dt").first).to_be_visible()
+
+
+@in_chromium
+def test_nothing_that_was_crawled_runs_or_loads(loopback: LoopbackWeb, hostile_db: Path) -> None:
+    dashboard = Dashboard(hostile_db)
+    asked = len(loopback.log)
+    with browser_page(bypass_csp=True) as page:  # text is text even where no policy would stop it
+        sent: list[str] = []
+        page.on("request", lambda request: sent.append(request.url))
+        page.goto(dashboard.url)
+        shown(page, loopback)
+        assert page.content().count("document.title='OWNED'") > 10  # it is there to be read
+        assert page.title() == "ended: c.db"
+        assert page.locator("img, script:not([src]), [onload], [onerror], a[href^='http']").count() == 0
+        assert {urlsplit(url).netloc for url in sent if not url.startswith("data:")} == {dashboard.host}
+    assert loopback.log[asked:] == []
+    dashboard.close()
+
+
+@in_chromium
+@pytest.mark.parametrize("guarded", [True, False], ids=["with its policy", "without"])
+def test_the_policy_stops_even_what_gets_in_as_markup(loopback: LoopbackWeb, hostile_db: Path, guarded: bool) -> None:
+    """Without the policy the same markup does run, so that the test can fail."""
+    dashboard = Dashboard(hostile_db)
+    with browser_page(bypass_csp=not guarded) as page:
+        page.goto(dashboard.url)
+        page.evaluate("window.ran = []")
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', `<img src=/nope onerror='window.ran.push(1)'>`)")
+        page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran.push(2)'}))"
+        )
+        page.wait_for_timeout(500)
+        assert (page.evaluate("window.ran.length") == 0) is guarded
+    dashboard.close()

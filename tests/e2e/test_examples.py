@@ -1,0 +1,119 @@
+"""The worked examples in ``docs/examples`` are true: every block runs, in order, and shows what the page shows.
+
+In a page, ``sh`` and ``python`` blocks are run; a ``text`` block behind one is all that it prints, where ``…`` stands
+for what differs from day to day (and a line of it alone for any lines). Sites called ``NAME.example`` are served here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page, Site, plain, redirect
+from tests.command import ROOT
+from tests.web import LoopbackWeb
+
+EXAMPLES = ROOT / "docs" / "examples"
+_BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.M | re.S)
+_PORT = re.compile(r"(?<=[a-z]):[0-9]{4,5}\b")
+#: Before every ``crawler`` of a page: the names lead here, and nobody is kept waiting.
+_COMMAND = """#!/bin/sh
+if [ "$1" = run ]; then set -- "$@" --resolve '*.example=127.0.0.1' --allow-private --delay 0.05; fi
+exec {python} -m crawler "$@"
+"""
+
+
+def site(title: str, **pages: str) -> Site:
+    """A site whose start page links to the others; each is a title and a text, with links where it says ``#name``."""
+    start = "".join(f'<li><a href="/{name}">{text.partition("|")[0]}</a>' for name, text in pages.items())
+    return {
+        "/": Page(f"<title>{title}</title><ul>{start}</ul>"),
+        **{f"/{name}": _page(text) for name, text in pages.items()},
+        "/robots.txt": plain("User-agent: *\nDisallow: /cart\n"),
+    }
+
+
+def _page(text: str) -> Page:
+    title, _, body = text.partition("|")
+    return Page(f"<title>{title}</title><h1>{title}</h1><p>" + re.sub(r"#(\w+)", r'<a href="/\1">\1</a>', body))
+
+
+def journal(articles: int, words: int) -> Site:
+    """A site of so many articles: every fifth is in French, every eighth is gone."""
+    made: dict[str, Page] = {"/": Page("<html lang=en>" + "".join(f"<a href=/{n}>{n}</a>" for n in range(articles)))}
+    for n in range(articles):
+        if n % 8:
+            language = "fr" if n % 5 == 0 else "en"
+            made[f"/{n}"] = Page(f"<html lang={language}><title>Article {n}</title><p>{'word ' * words * n}")
+    return {**made, "/robots.txt": plain("User-agent: *\nDisallow: /3\n")}
+
+
+WEB: dict[str, Site] = {
+    "weekly.example": journal(40, 20),
+    "daily.example": journal(120, 5),
+    "books.example": {
+        **site(
+            "A Bookshop",
+            lighthouse="The Lighthouse Keeper|A novel about a lamp, and whoever trims it. See also #tides.",
+            tides="A Table of Tides|High water for every harbour of the coast.",
+            cart="Your cart|Empty.",
+            drafts="Drafts|Not for search engines.",
+        ),
+        "/drafts": Page("<meta name=robots content=noindex><title>Drafts</title><p>Not yet."),
+        "/old": redirect("/tides", 301),
+    },
+    "club.example": site("A Club", rules="Rules of the Club|Members bring a book.", cart="Orders|None."),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the pages are written for a POSIX shell")
+@pytest.mark.parametrize("page", sorted(EXAMPLES.glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_is_true(page: Path, loopback: LoopbackWeb, tmp_path: Path) -> None:
+    loopback.sites.update(WEB)
+    blocks = _BLOCK.findall(page.read_text())
+    assert len(blocks) > 5
+    for (kind, code), (following, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if kind != "text":
+            printed = _run(kind, code, loopback.port, tmp_path)
+            expected = shown if following == "text" else ""
+            assert re.fullmatch(_pattern(expected), _plain(printed)), f"{code}\nprints:\n{_plain(printed)}"
+
+
+def _run(kind: str, code: str, port: int, folder: Path) -> str:
+    """What a block prints, on both streams; it must end well."""
+    code = re.sub(r"(?<=[a-z])\.example\b(?!\.)", f".example:{port}", code)
+    bin_ = folder / ".bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / "crawler").write_text(_COMMAND.format(python=sys.executable))
+    (bin_ / "crawler").chmod(0o755)
+    command = ["sh", "-euc", code] if kind == "sh" else [sys.executable, "-c", code]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{bin_}:{os.environ['PATH']}", "COLUMNS": "120"},
+    )
+    assert done.returncode == 0, f"{code}\n{done.stdout}"
+    return done.stdout
+
+
+def _plain(text: str) -> str:
+    """Without ports, and without the blanks that make columns."""
+    lines = (" ".join(_PORT.sub("", line).split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _pattern(shown: str) -> str:
+    """What a shown output stands for, as a regular expression."""
+    lines = [re.escape(line).replace("…", ".*") for line in _plain(shown).splitlines()]
+    return "\n".join(r"[\s\S]*" if line == ".*" else line for line in lines)

@@ -1,0 +1,165 @@
+"""``crawler run --revisit`` against a real server, whose log counts the 304s and the bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sqlite3
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crawler as library
+from crawler.demo.pages import Page
+from tests import judge
+from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
+from tests.web import LoopbackWeb
+
+#: Everything is due after a second; a page whose server is slow enough to be killed in between.
+SOON = HASTY + '[revisit]\nfirst = 1\nmin_interval = 0.5\nmax_interval = "2 s"\n'
+PAGES = 12
+
+
+@pytest.fixture
+def web(loopback: LoopbackWeb) -> LoopbackWeb:
+    links = "".join(f"<a href=/{n}>{n}</a>" for n in range(PAGES))
+    pages = {f"/{n}": page(n, 1) for n in range(PAGES)}
+    loopback.sites["a.test"] = pages | {"/": Page(f"<title>Home</title>{links}", headers=(("ETag", '"home"'),))}
+    return loopback
+
+
+def page(number: int, version: int) -> Page:
+    return Page(f"<title>{number}</title><p>version {version}", headers=(("ETag", f'"{number}.{version}"'),))
+
+
+def change(web: LoopbackWeb, **pages: Page | None) -> None:
+    site = dict(web.sites["a.test"])
+    for name, new in pages.items():
+        site.pop(f"/{name[1:]}")
+        if new is not None:
+            site[f"/{name[1:]}"] = new
+    web.sites["a.test"] = site
+
+
+@pytest.fixture
+def options(tmp_path: Path, db_path: Path) -> list[str | Path]:
+    (tmp_path / "soon.toml").write_text(SOON)
+    return ["--config", tmp_path / "soon.toml", *LOOPBACK, "--db", db_path]
+
+
+def rows(db: Path, sql: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(db)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
+    web: LoopbackWeb, db_path: Path, options: list[str | Path]
+) -> None:
+    assert crawler("run", web.url("a.test"), *options).code == 0
+    bodies_before = rows(db_path, "SELECT count(*) FROM body")
+    change(web, _3=page(3, 2), _4=None)
+    before = len(web.log)
+    time.sleep(1.2)
+    ended = crawler("run", "--revisit", *options, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    result = json.loads(ended.out)
+    assert result["ended_by"] == "nothing is left in the frontier, and no revisit is due"
+    assert result["run"]["revisits"] == {"unchanged": PAGES - 1, "changed": 1, "gone": 1}
+    assert Counter(hit.status for hit in web.log[before:]) == {304: PAGES - 1, 200: 1, 404: 1}
+    assert rows(db_path, "SELECT count(*) FROM body") == [(bodies_before[0][0] + 1,)]
+    assert rows(db_path, "SELECT count(*) FROM pages") == [(PAGES + 1,)]
+    versions = "SELECT version, body_bytes FROM page_versions WHERE url LIKE '%/3' ORDER BY version"
+    assert rows(db_path, versions) == [(1, len(page(3, 1).octets)), (2, len(page(3, 2).octets))]
+    assert rows(db_path, "SELECT title FROM pages WHERE gone_at IS NOT NULL") == [("4",)]
+    assert judge.violations(web.log, judge.Manners(0.05, agent="PoliteCrawler/")) == []
+
+    audited = json.loads(here("audit", "--db", db_path, "--json").out)
+    assert (audited["violations"], audited["requests"]) == ([], len(web.log))
+    gone = here("why", web.url("a.test", "/4"), "--db", db_path).out
+    assert "failed: 404 Not Found: gone" in gone
+    assert "visits in a row that found no page: 1" in gone or "revisit.max_interval" in gone
+    changed = here("why", web.url("a.test", "/3"), "--db", db_path).out
+    assert "200, changed" in changed
+    assert "changes about every" in changed
+    assert [f"{n}: 20" in changed for n in (1, 2, 3)] == [True, True, False], "its versions, with their times"
+    assert json.loads(here("status", "--db", db_path, "--json").out)["revisits"]["known"] == PAGES + 1
+    assert "URLs are due for `crawler run --revisit`" in here("status", "--db", db_path).out
+
+
+def test_a_killed_revisit_loses_nothing(web: LoopbackWeb, db_path: Path, options: list[str | Path]) -> None:
+    assert crawler("run", web.url("a.test"), *options).code == 0
+    change(web, **{f"_{n}": page(n, 2) for n in range(PAGES)})
+    time.sleep(1.2)
+    for _ in range(3):
+        before, process = len(web.log), start("run", "--revisit", *options, "--delay", "0.15")
+        until(lambda seen=before: len(web.log) > seen + 2, "some revisits", 20)
+        process.send_signal(signal.SIGKILL)
+        assert finish(process).code == -signal.SIGKILL
+        waiting = rows(db_path, "SELECT 1 FROM urls WHERE state = 'queued' AND reason LIKE 'revisit: due'")
+        assert waiting
+        assert rows(db_path, "SELECT count(*) FROM pages") == [(PAGES + 1,)]
+    assert crawler("run", "--revisit", *options).code == 0
+    newest = rows(db_path, "SELECT version FROM pages WHERE title <> 'Home'")
+    assert newest == [(2,)] * PAGES
+    assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
+    assert judge.violations(web.log, judge.Manners(0.05, agent="PoliteCrawler/")) == []
+
+
+def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "late.toml").write_text(HASTY + "[revisit]\nmin_interval = 0.2\n")
+    options = ["--config", tmp_path / "late.toml", *LOOPBACK, "--db", db_path]
+    crawler("run", web.url("a.test"), *options)
+    before = len(web.log)
+    crawler("run", "--revisit", *options)
+    assert len(web.log) == before, "nothing is due for a week"
+    change(web, _5=page(5, 2))
+    time.sleep(0.3)
+    said = f"{web.url('a.test', '/5')}\n{web.url('a.test', '/new')} # a page nobody links to\nhttp://b.test/\n"
+    told = crawler("hint", "--from", "-", "--db", db_path, "--json", stdin=said.encode())
+    assert json.loads(told.out) == {"moved": 1, "new": 1, "ignored": 1}
+    crawler("run", "--revisit", *options)
+    assert [hit.path for hit in web.log[before:]] == ["/new", "/5"]
+    assert rows(db_path, "SELECT version FROM pages WHERE url LIKE '%/5'") == [(2,)]
+
+
+def test_hint_tells_what_is_no_url_and_that_there_is_no_store(tmp_path: Path) -> None:
+    wrong = here("hint", "not a url", "--db", tmp_path / "none.db")
+    assert wrong.code == 2
+    assert "not a url" in wrong.err
+    missing = here("hint", "http://a.test/", "--db", tmp_path / "none.db")
+    assert missing.code == 2
+    assert "no such store" in missing.err
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_the_bounds_are_refused_where_they_are_none(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[revisit]\nper_day = -1\nmin_interval = 0\nfrist = 3\n")
+    ended = here("run", "http://a.test/", "--config", tmp_path / "c.toml")
+    assert ended.code == 2
+    assert all(word in ended.err for word in ("revisit.per_day", "revisit.min_interval", "revisit.first"))
+
+
+async def test_older_versions_from_python(web: LoopbackWeb, db_path: Path) -> None:
+    settings = {
+        "fetch.resolve": [LoopbackWeb.resolve],
+        "fetch.allow_private": True,
+        "politeness.delay": 0.02,
+        "revisit.enabled": True,
+        "revisit.first": 0.2,
+        "revisit.min_interval": 0.1,
+    }
+    url = web.url("a.test", "/3")
+    async with library.open(db_path, settings) as crawl:
+        assert [p.url async for p in crawl.run(seeds=[url])] == [url]
+        change(web, _3=page(3, 2))
+        await asyncio.sleep(0.4)
+        assert [p.body async for p in crawl.run()] == [page(3, 2).octets], "a changed page is handed over again"
+        assert crawl.ended_by == "nothing is left in the frontier, and no revisit is due"
+        assert [await crawl.body(url, version=n) for n in (1, 2)] == [page(3, 1).octets, page(3, 2).octets]

@@ -1,0 +1,105 @@
+"""A whole round: ``crawler rup serve`` over a tree, a real mail server, a Maildir, and the crawler that is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command import here
+from tests.rup.old_server import deliver, maildir
+from tests.rup.post import post_office
+from tests.rup.site import TreeSite, serving
+from tests.rup.tour import Round
+
+
+@pytest.fixture
+def tour(tmp_path: Path) -> Iterator[Round]:
+    """A site of 31 pages, crawled, and registered with."""
+    root = tmp_path / "tree"
+    root.mkdir()
+    box = maildir(tmp_path / "mail")
+    with post_office(box) as post, serving(TreeSite(root, tmp_path / "rup.db", post)) as site:
+        tour = Round(site, tmp_path)
+        names = [f"p{n}.html" for n in range(30)]
+        (root / "index.html").write_text(
+            "<title>start</title>" + "".join(f"<a href={name}>{name}</a>" for name in names)
+        )
+        for name in names:
+            tour.write(name, f"old {name}")
+        site.open_rup()
+        tour.crawl()
+        assert tour.is_in_step()
+        tour.register()
+        yield tour
+
+
+def test_round_after_round_only_what_changed_is_asked_for(tour: Round) -> None:
+    for turn in range(1, 4):
+        changed = [
+            tour.write(f"new{turn}.html", f"new {turn}"),
+            tour.write(f"p{turn}.html", f"changed {turn}"),
+            tour.delete(f"p{20 + turn}.html"),
+        ]
+        tour.posted(turn)
+        time.sleep(1.2)  # what came too late for this report is in the next
+        tour.sync()
+        assert set(tour.crawl("--revisit")) <= {*changed, "/robots.txt"}
+        while not tour.is_in_step():
+            tour.posted(tour.post.count + 1)
+            tour.sync()
+            assert set(tour.crawl("--revisit")) <= set(changed)
+    assert here("audit", "--db", tour.db).code == 0
+
+
+def test_mail_lost_doubled_and_out_of_order(tour: Round) -> None:
+    tour.write("p1.html", "first")
+    tour.posted(1)
+    tour.sync()  # the first report is answered for, or no more would come
+    tour.crawl("--revisit")
+    tour.post.holding = True
+    for count, name in ((2, "p2.html"), (3, "p3.html"), (4, "p4.html")):
+        tour.write(name, f"held {name}")
+        tour.posted(count)
+    lost, _, last = tour.post.held[-3:]
+    tour.post.holding = False
+    for mail in (last, last, tour.post.held[-2]):  # the one before them is lost
+        deliver(tour.post.box, mail)
+    assert "came after" in tour.sync().err
+    tour.crawl("--revisit")
+    assert tour.is_in_step()
+    deliver(tour.post.box, lost)
+    tour.sync()
+    tour.crawl("--revisit")
+    assert tour.is_in_step()
+    assert tour.query("SELECT state FROM rup_servers") == [("reports",)]
+
+
+def test_a_server_that_restarts_and_one_that_lost_its_memory(tour: Round) -> None:
+    tour.site.close_rup()
+    tour.write("p1.html", "while it was down")
+    tour.later(400)
+    assert "502" in tour.sync().err
+    assert tour.query("SELECT state LIKE 'not reached: %502%' FROM rup_servers") == [(1,)]
+    tour.site.open_rup()
+    tour.posted(1)
+    tour.sync()
+    tour.crawl("--revisit")
+    assert tour.is_in_step()
+    tour.site.close_rup()
+    for path in tour.site.db.parent.glob("rup.db*"):
+        path.unlink()
+    tour.site.open_rup()
+    tour.write("p2.html", "told to nobody")
+    time.sleep(0.5)
+    tour.later(2000)
+    assert "registering again" in tour.sync().err
+    tour.crawl("--revisit")
+    assert tour.is_in_step()
+    tour.write("p3.html", "told again")
+    tour.posted(2)
+    tour.sync()
+    tour.crawl("--revisit")
+    assert tour.is_in_step()

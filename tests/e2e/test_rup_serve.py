@@ -1,0 +1,317 @@
+"""``crawler rup serve`` with a real mail server, asked by a robot that knows the draft and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.message import Message
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from aiohttp import ClientSession, web
+from aiosmtpd.controller import Controller
+
+from crawler.rup_web import RupServer, mount
+from tests.command import ROOT, crawler, finish, start, until
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@dataclass
+class PostOffice:
+    """A real mail server on loopback."""
+
+    port: int = field(default_factory=free_port)
+    mails: list[Message] = field(default_factory=list)
+    controller: Controller | None = None
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        self.mails.append(message_from_bytes(envelope.content))
+        return "250 OK"
+
+    def open(self) -> None:
+        self.controller = Controller(self, hostname="127.0.0.1", port=self.port)
+        self.controller.start()
+
+    def close(self) -> None:
+        if self.controller is not None:
+            self.controller.stop()
+            self.controller = None
+
+    def texts(self, to: str = "r@robot.example") -> list[str]:
+        payloads = [mail.get_payload(decode=True) for mail in self.mails if mail["To"] == to]
+        return [payload.decode("ascii").replace("\r\n", "\n") for payload in payloads if isinstance(payload, bytes)]
+
+
+@dataclass
+class Server:
+    """A site whose changes are served, in a process of its own."""
+
+    folder: Path
+    post: PostOffice
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[str] | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def run(self, *options: str) -> None:
+        self.process = start(
+            *("rup", "serve", "--root", self.root, "--base-url", f"http://127.0.0.1:{self.port}/"),
+            *("--listen", f"127.0.0.1:{self.port}", "--smtp", f"127.0.0.1:{self.post.port}"),
+            *("--db", self.folder / "rup.db", "--latencies", "second,minute,day", "--scan-every", "0.1", *options),
+        )
+        until(self.is_up, "the server", 30)
+
+    def is_up(self) -> bool:
+        try:
+            self.get("/rupinfo.txt")
+        except OSError:
+            return False
+        return bool(self.rows("SELECT 1 FROM scan"))
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.communicate()
+        self.process = None
+
+    def get(self, path: str, agent: str = "indie/1.0") -> tuple[int, str]:
+        return self._ask("GET", path, None, {"User-Agent": agent})
+
+    def post_form(self, text: str | None = None, /, **fields: str) -> tuple[int, str]:
+        body = urlencode(fields) if text is None else text
+        headers = {"User-Agent": "indie/1.0", "Content-Type": "application/x-www-form-urlencoded"}
+        return self._ask("POST", "/rup", body.encode("latin-1"), headers)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def register(self, **wishes: str) -> dict[str, str]:
+        """Register, and return what later requests are signed with."""
+        status, html = self.post_form(Action="Register", RobotEmail="r@robot.example", **wishes)
+        assert status == 200, html
+        [key] = re.findall(r"^RegistrationKey: (\S+)$", html, re.MULTILINE)
+        return {"RegistrationKey": key, "RegisteredRobotEmail": "r@robot.example"}
+
+    def rows(self, sql: str) -> list[Any]:
+        db = sqlite3.connect(f"file:{self.folder / 'rup.db'}?mode=ro", uri=True)
+        try:
+            return db.execute(sql).fetchall()
+        except sqlite3.OperationalError:
+            return []
+        finally:
+            db.close()
+
+
+@pytest.fixture
+def post() -> Iterator[PostOffice]:
+    office = PostOffice()
+    office.open()
+    yield office
+    office.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, post: PostOffice) -> Iterator[Server]:
+    served = Server(tmp_path, post)
+    served.root.mkdir()
+    (served.root / "index.html").write_text("1")
+    (served.root / "old.html").write_text("1")
+    (served.root / "robots.txt").write_text("User-agent: *\nDisallow: /closed/\n")
+    yield served
+    if served.process is not None:
+        served.kill()
+
+
+DATE = r"\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\]"
+
+
+def changes_of(texts: list[str]) -> set[tuple[str, str]]:
+    """What reports say, read by the letter of the draft."""
+    found = set()
+    for line in "".join(texts).split("\n"):
+        if match := re.fullmatch(rf"(New|Change|Delete){DATE}: (.*)", line):
+            found |= {(match[1], path) for path in match[2].split(", ")}
+    return found
+
+
+def test_a_robot_that_knows_only_the_draft_is_told_what_changes(server: Server) -> None:
+    server.run()
+    status, info = server.get("/rupinfo.txt")
+    assert (status, info) == server.get("/rupinfo.tex")
+    assert info == (
+        f"RUP-CGI: http://127.0.0.1:{server.port}/rup\nAuthentifier: none\nLatency: second, minute, day\n"
+        "Exclude: .*\nIncludeOnly: .*\nMaxQuerySpan: 30-day\n"
+    )
+    signed = server.register(Latency="1-second", Exclude=r"\.gif$")
+    (server.root / "closed").mkdir()
+    for name in ("a.html", "b, c.html", "x.gif", "closed/secret.html", ".hidden"):
+        (server.root / name).write_text("1")
+    (server.root / "index.html").write_text("2")
+    (server.root / "old.html").unlink()
+    until(lambda: bool(server.post.texts()), "a report")
+    status, html = server.post_form(Action="GetSequenceNumber", **signed)
+    assert re.search(r"^SequenceNumber=\d+$", html, re.MULTILINE)
+    told = {("New", "/a.html"), ("New", "/b%2C%20c.html"), ("Change", "/index.html"), ("Delete", "/old.html")}
+    until(lambda: changes_of(server.post.texts()) == told, "all changes")
+    for number, text in enumerate(server.post.texts(), 1):
+        assert text.startswith(f"SequenceNumber: {number}\nURLBase: http://127.0.0.1:{server.port}/\n\n")
+    assert all(mail.get_content_type() == "text/plain" for mail in server.post.mails)
+
+    status, html = server.get("/rup?Action=GetIndex&Span=1-day")
+    assert status == 200
+    assert changes_of([html]) == told | {("New", "/x.gif")}
+    assert server.get("/rup?Action=GetIndex&Span=31-day")[0] == 400
+    assert server.post_form(Action="ModifyPreferences", **signed, IncludeOnly="^/new/")[0] == 200
+    (server.root / "new").mkdir()
+    (server.root / "z.html").write_text("1")
+    (server.root / "new/n.html").write_text("1")
+    until(lambda: changes_of(server.post.texts()) == told | {("New", "/new/n.html")}, "the new page")
+    assert server.post_form(Action="Unregister", **signed)[0] == 200
+    assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 400
+    assert server.process is not None
+    server.process.send_signal(signal.SIGTERM)
+    ended = finish(server.process)
+    server.process = None
+    assert ended.code == 3, ended
+    assert "report 1 sent to r@robot.example" in ended.err
+
+
+def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
+    server.post.close()
+    server.run()
+    signed = server.register(Latency="1-second")
+    server.post_form(Action="GetSequenceNumber", **signed)
+    sent = []
+    for number in range(3):
+        (server.root / f"{number}.html").write_text("1")
+        until(lambda: len(server.rows("SELECT mail FROM outbox")) > number, "a report in the outbox")  # noqa: B023
+        assert "\nSequenceNumber=0\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
+        sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM outbox ORDER BY id")]
+        server.kill()
+        server.run()
+    server.post.open()
+    until(lambda: server.rows("SELECT count(*) FROM outbox") == [(0,)], "an empty outbox", 60)
+    assert [mail["Message-ID"] for mail in server.post.mails] == [mail["Message-ID"] for mail in sent]
+    assert [text.partition("\n")[0] for text in server.post.texts()] == [f"SequenceNumber: {n}" for n in (1, 2, 3)]
+    assert changes_of(server.post.texts()) == {("New", f"/{number}.html") for number in range(3)}
+    assert "\nSequenceNumber=3\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
+
+
+def test_hostile_forms_are_answered_and_change_nothing(server: Server) -> None:
+    server.run()
+    signed = server.register(Latency="1-day")
+    before = server.rows("SELECT * FROM registration")
+    wrong: list[tuple[int, str]] = [
+        server.post_form("Action=Register&RobotEmail=a@b&Exclude=" + "x" * 200_000),
+        server.post_form("Action=Register&RobotEmail=a@b&Exclude=" + "+".join(["(a*)*$"] * 3000)),
+        server.post_form("Action=Register&RobotEmail=a@b&" + "&".join(f"x{n}=1" for n in range(5000))),
+        server.post_form("\x00\xff" * 5000),
+        server.post_form("Action=Register&RobotEmail=a%40b%0D%0ABcc:c%40d"),
+        server.post_form("Action=Register&RobotEmail=a@b&RobotEmail=c@d"),
+        server.post_form("Action=Register&RobotEmail=r@robot.example%00"),
+        server.post_form("Action=GetIndex&Span=999999-year"),
+        server.post_form("Action=GetIndex&Span=-1-day"),
+        server.post_form(Action="Unregister", RegistrationKey="'; DROP TABLE registration; --",
+                         RegisteredRobotEmail="r@robot.example"),
+        server.post_form(Action="ModifyPreferences", **signed, Exclude="("),
+        server._ask("POST", "/rup", b"{}", {"Content-Type": "application/json"}),
+        server._ask("POST", "/rup", b"", {}),
+        server.get("/rup"),
+    ]  # fmt: skip
+    assert [status for status, _ in wrong] == [400] * len(wrong)
+    assert server.post_form(Action="Frobnicate")[0] == 501
+    assert server.rows("SELECT * FROM registration") == before
+    many = [server.get("/rup?Action=GetIndex&Span=1-day")[0] for _ in range(200)]
+    assert set(many) == {200, 429}, "a stranger's requests are counted"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--root", "none", "--root: none: no such folder"),
+        ("--base-url", "ftp://a.example/", "--base-url: not an http or https URL"),
+        ("--base-url", "http://a.example/?x", "has a query"),
+        ("--listen", "8080", "--listen: 8080: no HOST:PORT"),
+        ("--smtp", "mail:smtp", "--smtp: mail:smtp: no HOST:PORT"),
+        ("--sender", "me", "--sender: me: no e-mail address"),
+        ("--latencies", "day,fortnight", "--latencies: fortnight; known are second, minute"),
+        ("--max-query-span", "long", "--max-query-span: long: no number, hyphen and unit"),
+        ("--db", "none/rup.db", "the folder"),
+        ("--db", "crawl.db", "no store of `crawler rup serve`"),
+        ("--listen", "192.0.2.1:80", "--listen 192.0.2.1:80: "),
+    ],
+)
+def test_wrong_options_are_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    db = sqlite3.connect("crawl.db")
+    db.execute("CREATE TABLE url (x)")
+    db.close()
+    options = {"--root": ".", "--base-url": "http://a.example/", "--listen": "127.0.0.1:0", "--smtp": "127.0.0.1:25"}
+    ended = crawler("rup", "serve", *(text for pair in {**options, option: value}.items() for text in pair))
+    assert ended.code == 2, ended
+    assert says in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["re2", "aiosmtplib"])
+def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path, missing: str) -> None:
+    arguments = ("crawler", "rup", "serve", "--root", ".", "--base-url", "http://a.example/", "--listen",
+                 "127.0.0.1:0", "--smtp", "127.0.0.1:25")  # fmt: skip
+    script = (
+        f"import sys; sys.modules[{missing!r}] = None; sys.argv = {[*arguments]!r}; import crawler.cli as c; c.main()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "pip install 'polite-crawler[updates]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+async def test_it_can_be_mounted_in_an_application(tmp_path: Path, post: PostOffice) -> None:
+    async def home(request: web.Request) -> web.Response:
+        return web.Response(text="home")
+
+    port = free_port()
+    app = web.Application()
+    app.router.add_get("/", home)
+    mount(app, RupServer(tmp_path, f"http://127.0.0.1:{port}/", ("127.0.0.1", post.port), tmp_path / "rup.db"))
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        async with ClientSession() as session:
+            for path, text in [("/", "home"), ("/rupinfo.txt", "RUP-CGI: "), ("/rup?Action=GetIndex&Span=day", "URLB")]:
+                async with session.get(f"http://127.0.0.1:{port}{path}") as answer:
+                    assert text in await answer.text()
+    finally:
+        await runner.cleanup()
+    assert os.path.exists(tmp_path / "rup.db")

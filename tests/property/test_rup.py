@@ -1,0 +1,261 @@
+"""The Remote Update Protocol: what is written reads back the same, and nothing that is read can raise or cost much."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crawler.rup import answers, forms, robot
+from crawler.rup.forms import GetIndex, GetSequenceNumber, ModifyPreferences, Register, Unregister, Wishes, is_address
+from crawler.rup.info import NoInfo, RupInfo, read_info, write_info
+from crawler.rup.mail import Arrived, Mail, read_mail, write_mail
+from crawler.rup.report import Change, Kind, Report, Unreadable, read_report, write_report
+from crawler.rup.server import condense
+from crawler.rup.units import UNITS_S, Span, read_span, span_over
+from crawler.url import NotCrawlable, canonicalise, split
+
+SPANS = st.builds(Span, st.integers(1, 999_999), st.sampled_from(list(UNITS_S)))
+WORDS = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=12)
+PATTERNS = st.lists(WORDS.filter(lambda word: not word.endswith(",")), max_size=4).map(tuple)
+ADDRESSES = st.from_regex(r"[a-z0-9+_-]{1,20}@[a-z0-9]{1,9}(\.[a-z]{2,5}){0,2}", fullmatch=True)
+KEYS = st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True)
+SECONDS = st.integers(0, 2**33).map(float)
+
+
+def _path(text: str) -> str:
+    try:
+        return split(canonicalise(f"http://a.example/{text}")).path
+    except NotCrawlable:
+        return "/"
+
+
+PATHS = st.text(max_size=30).map(_path).filter(lambda path: "%2c" not in path.lower())
+CHANGES = st.lists(st.builds(Change, st.sampled_from(Kind), SECONDS, PATHS), max_size=12).map(tuple)
+REPORTS = st.builds(Report, st.integers(0, 10**12), st.just("http://a.example/"), CHANGES)
+WISHES = st.one_of(
+    st.builds(Wishes, st.none() | SPANS, st.none() | PATTERNS, st.none() | st.just(())),
+    st.builds(Wishes, st.none() | SPANS, st.none() | st.just(()), st.none() | PATTERNS),
+)
+ASKED = st.one_of(
+    st.builds(Register, ADDRESSES, WISHES),
+    st.builds(Unregister, KEYS, ADDRESSES),
+    st.builds(GetSequenceNumber, KEYS, ADDRESSES),
+    st.builds(ModifyPreferences, KEYS, ADDRESSES, st.none() | ADDRESSES, WISHES),
+    st.builds(GetIndex, SPANS),
+)
+
+FRAGMENTS = [
+    *("SequenceNumber", "URLBase", "RUP-CGI", "Latency", "Exclude", "RegistrationKey", "New", "Changed", "Delete"),
+    *(
+        ":",
+        "=",
+        ": ",
+        "[",
+        "]",
+        ", ",
+        ",",
+        "\n",
+        "\r\n",
+        "\r",
+        "\n ",
+        " ",
+        "\t",
+        "12",
+        "http://a.example/",
+        "/a",
+        "%2C",
+    ),
+    *("<html>", "<pre>", "<br", ">", "&amp;", "&#", "\x00", "ü", "\u2028", "1998-01-03T10:00:00Z", "9999-12-31"),
+    *("Content-Type: ", "text/plain", "multipart/mixed; boundary=x", "\n\n", "--x", "--x--", "; charset=", "idna"),
+    *("Content-Transfer-Encoding: ", "base64", "quoted-printable", "=", "=0A", "From: a", "Date: ", "day", "30-day"),
+]
+TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5), max_size=40).map("".join)
+OCTETS = st.binary(max_size=200) | TEXTS.map(lambda text: text.encode("utf-8", "replace"))
+
+
+@given(SPANS)
+def test_a_span_reads_back(span: Span) -> None:
+    assert read_span(str(span)) == span
+
+
+@given(st.floats(0, 1e12), st.lists(st.sampled_from([*UNITS_S, "fortnight"]), max_size=4))
+def test_a_span_over_seconds_covers_them_as_far_as_spans_go(seconds: float, units: list[str]) -> None:
+    span = span_over(seconds, units)
+    assert read_span(str(span)) == span
+    assert span.seconds >= seconds or span.count == 999_999
+    assert span.unit in units or not set(units) & set(UNITS_S)
+
+
+@given(
+    st.lists(st.sampled_from(list(UNITS_S)), unique=True).map(tuple), PATTERNS, PATTERNS, st.none() | SPANS,
+    st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(),
+)  # fmt: skip
+def test_rupinfo_reads_back(
+    units: tuple[str, ...],
+    exclude: tuple[str, ...],
+    include: tuple[str, ...],
+    span: Span | None,
+    end: str,
+    folded: bool,
+) -> None:
+    info = RupInfo("http://a.example/cgi-bin/rup", "none", units, exclude, include, span)
+    text = write_info(info)
+    if folded:
+        text = text.replace(", ", ",\n\t")
+    assert read_info(text.replace("\n", end).encode(), "http://a.example/rupinfo.txt") == info
+
+
+@given(REPORTS, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.booleans())
+@example(Report(1, "http://a.example/", (Change(Kind.NEW, 0.0, "/" + "x" * 5000),)), "\n", False, False)
+@example(Report(1, "http://a.example/", tuple(Change(Kind.NEW, 0.0, f"/{n},") for n in range(999))), "\n", True, True)
+def test_a_report_reads_back(report: Report, end: str, in_html: bool, folded: bool) -> None:
+    text = write_report(report)
+    assert text.isascii()
+    assert all(len(line) <= 990 or line.count(", ") == 1 for line in text.split("\n"))
+    if folded:
+        text = text.replace(", /", ",\n /")
+    if in_html:
+        text = answers.page("Index", text)
+    assert read_report(text.replace("\n", end)) == report
+
+
+@given(REPORTS, ADDRESSES, ADDRESSES)
+@example(Report(1, "http://a.example/", (Change(Kind.NEW, 0.0, "/" + "x" * 5000),)), "a@b.example", "c@d.example")
+def test_a_mail_reads_back(report: Report, sender: str, recipient: str) -> None:
+    mail = Mail(sender, recipient, "<1@a.example>", 884_000_000.0, "Changes", report)
+    octets = write_mail(mail)
+    assert all(len(line) <= 998 for line in octets.split(b"\r\n"))
+    assert b"\n" not in octets.replace(b"\r\n", b"")
+    assert read_mail(octets) == Arrived(report, sender, "<1@a.example>", 884_000_000.0)
+    assert read_mail(octets.replace(b"\r\n", b"\n")) == Arrived(report, sender, "<1@a.example>", 884_000_000.0)
+
+
+@given(ASKED)
+def test_a_form_reads_back(asked: forms.Asked) -> None:
+    assert forms.read_form(forms.write_form(asked)) == asked
+    assert forms.read_form([(name.upper(), value) for name, value in forms.write_form(asked)]) == asked
+
+
+@given(ADDRESSES)
+def test_addresses_are_taken_as_they_are(address: str) -> None:
+    assert is_address(address)
+    assert not is_address(f"{address}\r\nBcc: x@b.example")
+    assert not is_address(f"{address},x@b.example")
+    assert not is_address(f"<{address}>")
+
+
+@given(KEYS, st.integers(0, 10**14), st.booleans())
+def test_answers_read_back(key: str, number: int, as_page: bool) -> None:
+    lines = (answers.key_line(key), answers.sequence_number_line(number))
+    key_page, number_page = ((answers.page("x", line) if as_page else line).encode() for line in lines)
+    assert answers.read_key(key_page) == key
+    assert answers.read_sequence_number(number_page) == number
+    assert answers.read_sequence_number(number_page.replace(b"=", b": ").lower()) == number
+
+
+@given(OCTETS)
+def test_anything_at_all_can_be_read(octets: bytes) -> None:
+    assert isinstance(read_info(octets, "http://a.example/rupinfo.txt"), RupInfo | NoInfo)
+    for found in (read_report(octets), read_mail(octets)):
+        assert isinstance(found, Report | Arrived | Unreadable)
+        report = found.report if isinstance(found, Arrived) else found
+        if isinstance(report, Report):
+            write_report(report)
+            robot.hints_of(report)
+    answers.read_key(octets)
+    answers.read_sequence_number(octets)
+    read_span(octets.decode("latin-1"))
+
+
+@given(st.lists(st.tuples(TEXTS | st.sampled_from(["Action", "Span", "Latency", "RobotEmail", "Exclude"]), TEXTS)))
+def test_any_fields_can_be_read(fields: list[tuple[str, str]]) -> None:
+    forms.read_form([("Action", "Register"), ("RobotEmail", "a@b.example"), *fields])
+    forms.read_form(fields)
+
+
+@given(st.lists(st.builds(Change, st.sampled_from(Kind), SECONDS, st.sampled_from(["/a", "/b", "/c"]))))
+def test_a_condensed_story_ends_the_same(changes: list[Change]) -> None:
+    short = list(condense(changes))
+    assert {change.path: change for change in short} == {change.path: change for change in changes}
+    for path in ("/a", "/b", "/c"):
+        kinds = [change.kind for change in changes if change.path == path]
+        runs = [kind for at, kind in enumerate(kinds) if at == 0 or kinds[at - 1] is not kind]
+        assert [change.kind for change in short if change.path == path] == runs
+
+
+SERVER = robot.Server(
+    "http://a.example", "http://a.example/rup", "k", "r@b.example", Span(1, "day"), 1000.0,
+    units=("day", "week"), max_query_span=Span(30, "day"),
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=12), st.integers(0, 6))
+def test_whatever_is_lost_doubled_or_reordered_is_asked_for(came: list[tuple[int, bool]], sent: int) -> None:
+    """``sent`` reports were made; some numbers come in any order, also forged ones beyond. In the end the robot knows
+    all, or asks."""
+    server, now, heard, asks = SERVER, 2000.0, set[int](), False
+    for number, forged in came:
+        now += 100
+        report = Report(number, "http://a.example/", (Change(Kind.NEW, now, f"/{'forged' if forged else number}"),))
+        if number > sent and not forged:
+            continue
+        follows = robot.on_report(server, report, sent_at=None, now=now)
+        if isinstance(follows, robot.Heard):
+            server = follows.server
+            asks = asks or isinstance(follows.next, robot.AskNumber)
+            heard |= set() if forged else {number}
+    silent = robot.on_time(server, now=robot.silent_at(server))
+    assert isinstance(silent, robot.AskNumber)
+    server, follows_number = robot.on_number(server, sent, now=now)
+    lost = set(range(1, sent + 1)) - heard
+    forged_before = any(forged and number <= sent for number, forged in came)
+    if lost and not forged_before:
+        assert isinstance(follows_number, robot.AskIndex)
+        assert now - follows_number.span.seconds <= server.known_until
+    elif not lost and max(heard, default=0) == sent and not forged_before and server.sequence_number == sent:
+        assert isinstance(follows_number, robot.Wait)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"SequenceNumber" + b" " * 200_000,
+        b"New" + b" " * 200_000 + b"x",
+        b"New[" * 60_000,
+        b"<" * 200_000,
+        b"<br " * 60_000,
+        b"New: /a" + b"," * 200_000,
+        b"New: /a" + b", " * 200_000,
+        b"New: /a\n" + b" /b,\n" * 60_000,
+        b"Content-Type: multipart/mixed; boundary=x\n\n" + b"--x\nContent-Type: multipart/mixed; boundary=x\n\n" * 9000,
+        b"Content-Type: multipart/mixed; boundary=x\n\n" + b"--x\n\n" * 60_000,
+        b"X: " + b"y" * 200_000 + b"\n\nSequenceNumber: 1",
+        b"Content-Type: text/plain;" + b' charset="x' * 5000 + b"\n\n",
+        b"\r" * 200_000,
+        b"Exclude: " + b", ".join([b"(a+)+$"] * 20_000),
+        b"RegistrationKey" + b" " * 200_000,
+        b"Content-Transfer-Encoding: base64\n\n" + b"A" * 300_001,
+        b"RUP-CGI: /\n" + b"Latency: day, " * 9000,
+    ],
+    ids=lambda octets: octets[:30].decode(),
+)
+def test_hostile_texts_cost_little(octets: bytes) -> None:
+    """Each reads in some milliseconds; what is quadratic in such a text takes minutes."""
+    began = time.process_time()
+    test_anything_at_all_can_be_read.hypothesis.inner_test(octets)  # type: ignore[attr-defined]
+    assert time.process_time() - began < 20
+
+
+def test_a_forged_report_does_not_hide_the_true_one() -> None:
+    true = Report(1, "http://a.example/", (Change(Kind.NEW, 5.0, "/true"),))
+    forged = replace(true, changes=(Change(Kind.NEW, 5.0, "/forged"),))
+    first = robot.on_report(SERVER, forged, sent_at=None, now=2000.0)
+    assert isinstance(first, robot.Heard)
+    second = robot.on_report(first.server, true, sent_at=None, now=2001.0)
+    assert isinstance(second, robot.Heard)
+    assert [hint.url for hint in second.hints] == ["http://a.example/true"]
+    assert isinstance(robot.on_report(second.server, forged, sent_at=None, now=2002.0), robot.Ignored)

@@ -1,0 +1,75 @@
+"""A crawler's store beside a site that reports to it: what both tests and the benchmark do with them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from tests.command import HASTY, Ended, here, until
+from tests.rup.site import TreeSite
+
+CONFIG = HASTY + '[revisit]\nmin_interval = "1 ms"\n'
+
+
+class Round:
+    """A tree, and the crawl of it."""
+
+    def __init__(self, site: TreeSite, folder: Path) -> None:
+        self.site, self.post = site, site.smtp
+        self.db, self.config = folder / "c.db", folder / "c.toml"
+        self.config.write_text(CONFIG)
+
+    def write(self, name: str, title: str) -> str:
+        (self.site.root / name).write_text(f"<title>{title}</title><p>{title}")
+        return f"/{name}"
+
+    def delete(self, name: str) -> str:
+        (self.site.root / name).unlink()
+        return f"/{name}"
+
+    def crawl(self, *options: str) -> list[str]:
+        before = len(self.site.asked)
+        arguments = ("--allow-private", "--no-progress", "--config", self.config, "--db", self.db)
+        ended = here("run", f"{self.site.base}/index.html", *arguments, *options)
+        assert ended.code == 0, ended
+        return sorted(line.partition(" ")[2] for line in self.site.asked[before:])
+
+    def register(self) -> None:
+        ended = here(
+            "rup", "register", self.site.base, "--email", "robot@crawler.test", "--latency", "1-second", "--db", self.db
+        )
+        assert ended.code == 0, ended
+
+    def sync(self) -> Ended:
+        ended = here("rup", "sync", "--maildir", self.post.box, "--db", self.db)
+        assert ended.code == 0, ended
+        return ended
+
+    def posted(self, count: int) -> None:
+        until(lambda: self.post.count >= count, f"mail {count}", 30)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(self.db)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    def later(self, seconds: float) -> None:
+        """For the crawler's store, all of it happened so much earlier."""
+        connection = sqlite3.connect(self.db)
+        with connection:
+            for column in ("registered_at", "good_until", "heard_at", "silent_at"):
+                connection.execute(f"UPDATE rup_server SET {column} = {column} - ? WHERE {column} > 0", (seconds,))
+        connection.close()
+
+    def is_in_step(self) -> bool:
+        """Whether the pages in the store are those of the tree."""
+        rows = self.query("SELECT url, title FROM pages WHERE gone_at IS NULL AND title <> 'start'")
+        tree = {
+            path: text.partition("<title>")[2].partition("<")[0]
+            for path, text in self.site.tree().items()
+            if path != "/index.html"
+        }
+        return {url.removeprefix(self.site.base): title for url, title in rows} == tree

@@ -1,0 +1,281 @@
+"""The operator beside a crawl, on virtual time: what is asked holds soon, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.frontier.operator import BLOCKED, Command
+from crawler.loops.crawl import Crawl
+from crawler.loops.operator import heeded
+from crawler.store.connection import load_queries
+from crawler.store.sqlite import SqliteStore
+from crawler.store.sqlite_control import give_order
+from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
+from tests.web import random_web
+
+
+def web_time() -> float:
+    """Now, as the log of the web has it."""
+    return asyncio.get_running_loop().time()
+
+
+def site(pages: int, *, robots: str = "") -> Site:
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(pages))
+    return {"/robots.txt": plain(robots), "/": Page(links), "*": Page("leaf")}
+
+
+class Operator:
+    """Gives orders. While a store is open they go over its connection, one transaction after the other: virtual time
+    hands threads' results over in the order of the calls, and would never free a lock that another call waits for."""
+
+    def __init__(self, path: Path, clock: VirtualClock) -> None:
+        self.path, self.clock = path, clock
+        self.store: SqliteStore | None = None
+
+    async def ask(self, command: Command, name: str = "") -> None:
+        if self.store is None:
+            await give_order(self.path, command, name, self.clock.now())
+            return
+        run_id = self.store.run_id if command is Command.STOP else None
+        async with self.store._writing():
+            await self.store._db.execute(load_queries()["give_order"], (self.clock.now(), command, name, run_id))
+
+    @asynccontextmanager
+    async def crawl(
+        self, web: SimulatedWeb, seeds: Sequence[str] = ()
+    ) -> AsyncIterator[tuple[Crawl, asyncio.Task[str]]]:
+        """A crawl that heeds this operator, in a task; what is left of it at the end is waited for."""
+        async with session(self.clock, self.path, web, seeds, Options()) as (run, self.store):
+            async with heeded(run, self.store, self.clock):
+                task = asyncio.create_task(run.run())
+                try:
+                    yield run, task
+                finally:
+                    await asyncio.wait([task])
+            await self.store.end_run("over", self.clock.now())
+        self.store = None
+
+    async def make_store(self) -> None:
+        """One without seeds, to be given orders before the first crawl."""
+        store = await SqliteStore.open(self.path)
+        await store.close()
+
+
+def test_nothing_is_sent_while_paused_and_paces_hold_afterwards(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[list[float], float, float, str]:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(30), "b.test": site(30)})
+        async with operator.crawl(web, ["http://a.test/", "http://b.test/"]) as (run, task):
+            await clock.sleep(10)
+            asked_at = web_time()
+            await operator.ask(Command.PAUSE)
+            await clock.sleep(1000)
+            assert run.progress.paused_since == EPOCH_S + asked_at
+            assert not task.done()
+            resumed_at = web_time()
+            await operator.ask(Command.RESUME)
+            ended_by = await task
+        return [hit.started_at for hit in web.log], asked_at, resumed_at, ended_by
+
+    sent, asked_at, resumed_at, ended_by = run_virtual(main)
+    assert ended_by == "nothing is left in the frontier"
+    assert [at for at in sent if asked_at + 0.5 < at < resumed_at] == []
+    assert min(at for at in sent if at >= resumed_at) <= resumed_at + 0.5
+    assert len(sent) == 2 * 32  # nothing twice, nothing lost
+
+
+def test_the_pause_between_requests_holds_over_a_pause_of_all(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> list[tuple[float, float]]:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(20, robots="User-agent: *\nCrawl-delay: 7")})
+        async with operator.crawl(web, ["http://a.test/"]):
+            for _ in range(15):
+                await clock.sleep(4.3)
+                await operator.ask(Command.PAUSE)
+                await clock.sleep(1.1)
+                await operator.ask(Command.RESUME)
+        return [(hit.started_at, hit.finished_at) for hit in web.log]
+
+    hits = run_virtual(main)
+    assert len(hits) == 22
+    assert all(start - end >= 7 for (_, end), (start, _) in pairwise(hits[1:]))
+
+
+def test_a_pause_lasts_over_a_crash_until_it_is_lifted(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[int, int, str]:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(30)})
+        async with operator.crawl(web, ["http://a.test/"]) as (_, task):
+            await clock.sleep(10)
+            await operator.ask(Command.PAUSE)
+            await clock.sleep(5)
+            task.cancel()
+        before = len(web.log)
+        async with operator.crawl(web) as (run, task):
+            await clock.sleep(100)
+            assert run.progress.paused_since is not None
+            paused = len(web.log)
+            await operator.ask(Command.RESUME)
+            return before, paused, await task
+
+    before, paused, ended_by = run_virtual(main)
+    assert 0 < before == paused
+    assert ended_by == "nothing is left in the frontier"
+
+
+def test_a_paused_crawl_can_be_stopped_and_its_limit_of_time_holds(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[str, bool, float]:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(30)})
+        async with operator.crawl(web, ["http://a.test/"]) as (run, task):
+            await operator.ask(Command.PAUSE)
+            await clock.sleep(50)
+            began = web_time()
+            await operator.ask(Command.STOP)
+            return await task, run.progress.stopped_by_operator, web_time() - began
+
+    ended_by, by_operator, took_s = run_virtual(main)
+    assert (ended_by, by_operator) == ("stopped by the operator; the same command goes on", True)
+    assert took_s <= 1
+
+
+def test_a_stop_asked_of_one_run_does_not_end_the_next(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> str:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(5)})
+        async with session(clock, db_path, web, ["http://a.test/"], Options()) as (_, operator.store):
+            await operator.ask(Command.STOP)  # and killed before it is heard
+        async with operator.crawl(web) as (_, task):
+            return await task
+
+    assert run_virtual(main) == "nothing is left in the frontier"
+
+
+def test_a_blocked_site_is_not_asked_any_more_and_its_urls_say_why(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[list[float], float, dict[str, tuple[str, str]], str]:
+        operator = Operator(db_path, clock)
+        late = {"/99": Page("<a href='http://b.test/late'>b</a>")}  # found when it is blocked
+        web = SimulatedWeb(clock, {"a.test": site(100) | late, "b.test": site(40)})
+        async with operator.crawl(web, ["http://a.test/", "http://b.test/"]) as (_, task):
+            await clock.sleep(12)
+            asked_at = web_time()
+            await operator.ask(Command.BLOCK, "b.test")
+            ended_by = await task
+        return [hit.started_at for hit in web.web.hits("b.test")], asked_at, await states(db_path), ended_by
+
+    sent, asked_at, urls, ended_by = run_virtual(main)
+    assert sent
+    assert max(sent) <= asked_at + 0.5
+    of_b = [end for url, end in urls.items() if "//b.test/" in url]
+    assert urls["http://b.test/late"] == ("excluded", BLOCKED)
+    assert {state for state, _ in of_b} == {"fetched", "excluded"}
+    assert all(end[0] == "fetched" for url, end in urls.items() if "//a.test/" in url)
+    assert ended_by == "nothing is left in the frontier"
+
+
+def test_a_site_blocked_before_the_crawl_is_not_even_asked_for_robots_txt(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[list[str], dict[str, tuple[str, str]]]:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(3), "b.test": site(3)})
+        await crawl(clock, db_path, web, ["http://a.test/"])
+        await operator.ask(Command.BLOCK, "b.test")
+        await crawl(clock, db_path, web, ["http://b.test/"])
+        return [hit.path for hit in web.web.hits("b.test")], await states(db_path)
+
+    asked, urls = run_virtual(main)
+    assert asked == []
+    assert urls["http://b.test/"] == ("excluded", BLOCKED)
+
+
+def test_a_robots_txt_behind_a_blocked_site_cannot_be_had_and_is_not_hammered(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[int, int, dict[str, tuple[str, str]]]:
+        operator = Operator(db_path, clock)
+        sites: dict[str, Site] = {
+            "a.test": {"/robots.txt": redirect("http://rules.test/r"), "/": Page("x")},
+            "rules.test": {"/r": plain(""), "/": Page("x")},
+        }
+        web = SimulatedWeb(clock, sites)
+        await operator.make_store()
+        await operator.ask(Command.BLOCK, "rules.test")
+        async with operator.crawl(web, ["http://a.test/"]) as (_, task):
+            await clock.sleep(3600)
+            asked, abroad = len(web.web.hits("a.test")), len(web.web.hits("rules.test"))
+            await operator.ask(Command.UNBLOCK, "rules.test")
+            await task
+            return asked, abroad, await states(db_path)
+
+    asked, abroad, urls = run_virtual(main)
+    assert 1 <= asked <= 12
+    assert abroad == 0
+    assert urls["http://a.test/"][0] == "fetched"
+
+
+def test_an_unblock_wakes_a_crawl_that_waits_for_something_else(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> float:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"a.test": site(3), "down.test": {"/robots.txt": Page(status=503)}})
+        await operator.make_store()
+        await operator.ask(Command.BLOCK, "a.test")
+        async with operator.crawl(web, ["http://a.test/", "http://down.test/"]) as (run, task):
+            await clock.sleep(5000)  # the pauses before another attempt at robots.txt have grown
+            assert web.web.hits("a.test") == []
+            asked_at = web_time()
+            await operator.ask(Command.UNBLOCK, "a.test")
+            await clock.sleep(30)
+            run.stop("enough")
+            await task
+            return web.web.hits("a.test")[0].started_at - asked_at
+
+    assert run_virtual(main) <= 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(seed: int, tmp_path: Path) -> None:
+    """At random times, over stops and crashes: in the end nothing is missing, nothing doubled, no depth wrong."""
+    wild = random_web(seed, hosts=4, pages_per_host=12, across=0.4)
+
+    async def undisturbed(clock: VirtualClock) -> Found:
+        await crawl(clock, tmp_path / "calm.db", SimulatedWeb(clock, wild.sites), wild.seeds)
+        return await look(tmp_path / "calm.db")
+
+    async def disturbed(clock: VirtualClock) -> Found:
+        path, chance = tmp_path / "wild.db", random.Random(seed)
+        web, operator = SimulatedWeb(clock, wild.sites), Operator(path, clock)
+        hosts = sorted(wild.sites)
+        seeds: Sequence[str] = wild.seeds
+        for _ in range(4):
+            async with operator.crawl(web, seeds) as (run, task):
+                seeds = ()
+                for _ in range(chance.randrange(1, 6)):
+                    await clock.sleep(chance.uniform(0, 3))
+                    command = chance.choice(
+                        (Command.BLOCK, Command.UNBLOCK, Command.BLOCK, Command.PAUSE, Command.RESUME)
+                    )
+                    name = chance.choice(hosts) if command in (Command.BLOCK, Command.UNBLOCK) else ""
+                    await operator.ask(command, name)
+                await clock.sleep(chance.uniform(0, 2))
+                if chance.random() < 0.5:
+                    task.cancel()
+                else:
+                    run.stop("enough")
+        await operator.ask(Command.RESUME)
+        for host in hosts:
+            await operator.ask(Command.UNBLOCK, host)
+        await crawl(clock, path, web)
+        undone = await rows(path, "SELECT name FROM control WHERE command = 'unblock' AND done_at IS NULL")
+        blocked = await rows(path, "SELECT url FROM urls WHERE reason = ?", [BLOCKED])
+        assert blocked == []
+        assert {name for (name,) in undone} <= set(hosts)
+        return await look(path)
+
+    assert run_virtual(disturbed) == run_virtual(undisturbed)

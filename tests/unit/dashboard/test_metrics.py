@@ -1,0 +1,102 @@
+"""The metrics as another program's parser reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from crawler.dashboard.figures import Tally
+from crawler.dashboard.metrics import exposition
+from crawler.store.sqlite import SqliteStore
+
+
+def look(**changes: Any) -> dict[str, Any]:
+    run = {"state": "running", "lag_s": 0.25, "memory_bytes": 70_000_001}
+    return {
+        "run": run,
+        "pages": 12_345_678_901,
+        "known_sites": 7,
+        "urls": {"queued": 5, "failed": 1},
+        "groups": {"worked_on": 2, "waiting": 3, "ready": 0},
+        "blocked": [{"name": "a.test", "since": 1.0}],
+        "paused_since": None,
+        "excluded_for": [("robots", 3), ('type"}\n crawler_up 9', 2), ("blocked by the operator", 1), ("odd", 4)],
+    } | changes
+
+
+def tally() -> Tally:
+    made = Tally.__new__(Tally)
+    made.requests = Counter({("page", 200): 8, ("page", None): 2, ("robots", 404): 1})
+    made.bytes = 1 << 40
+    return made
+
+
+def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    read = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        assert family.type in ("counter", "gauge")
+        for sample in family.samples:
+            key = (sample.name, tuple(sample.labels.values()))
+            assert key not in read
+            read[key] = sample.value
+    return read
+
+
+def test_every_figure_reads_back_exactly() -> None:
+    read = samples(exposition(look(), tally()))
+    assert read == {
+        ("crawler_pages_total", ()): 12_345_678_901,
+        ("crawler_requests_total", ("page", "200")): 8,
+        ("crawler_requests_total", ("page", "none")): 2,
+        ("crawler_requests_total", ("robots", "404")): 1,
+        ("crawler_received_bytes_total", ()): 1 << 40,
+        ("crawler_urls", ("queued",)): 5,
+        ("crawler_urls", ("failed",)): 1,
+        ("crawler_excluded_urls", ("blocked by the operator",)): 1,
+        ("crawler_excluded_urls", ("other",)): 6,
+        ("crawler_excluded_urls", ("robots",)): 3,
+        ("crawler_groups", ("worked_on",)): 2,
+        ("crawler_groups", ("waiting",)): 3,
+        ("crawler_groups", ("ready",)): 0,
+        ("crawler_sites", ()): 7,
+        ("crawler_blocked", ()): 1,
+        ("crawler_paused", ()): 0,
+        ("crawler_up", ()): 1,
+        ("crawler_event_loop_lag_seconds", ()): 0.25,
+        ("crawler_resident_memory_bytes", ()): 70_000_001,
+    }
+
+
+def test_without_a_living_run_it_is_down_and_has_no_memory() -> None:
+    for run in (None, {"state": "silent", "lag_s": 0.0, "memory_bytes": 5}, {"state": "ended", "lag_s": 0.0}):
+        read = samples(exposition(look(run=run, paused_since=5.0), tally()))
+        assert read["crawler_up", ()] == 0
+        assert read["crawler_paused", ()] == 1
+        assert ("crawler_resident_memory_bytes", ()) not in read
+
+
+async def test_the_log_is_summed_once_however_often_it_is_read(tmp_path: Any) -> None:
+    store = await SqliteStore.open(tmp_path / "c.db")
+    try:
+
+        async def sent(n: int, status: int | None, at: float) -> None:
+            row = (1, 1, "/", "page", at, at, status, 10)
+            sql = """INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, bytes)
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+            await store._db.executemany(sql, [row] * n)
+
+        summed = Tally(store)
+        await sent(3, 200, 100.0)
+        await summed.read(1000.0)
+        await sent(2, None, 990.5)
+        await summed.read(1000.0)
+        await summed.read(1000.0, whole=True)
+        assert summed.requests == {("page", 200): 3, ("page", None): 2}
+        assert (summed.bytes, summed.caught_up, dict(summed.recent)) == (50, True, {990: 2})
+        await summed.read(1291.0)
+        assert dict(summed.recent) == {}
+    finally:
+        await store.close()

@@ -1,0 +1,309 @@
+"""WARC files written while crawling: what each record says, and that a crash costs no whole record."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import io
+import os
+from argparse import Namespace
+from base64 import b32encode
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastwarc.warc import ArchiveIterator
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator
+from warcio.checker import Checker
+
+from crawler.clock import SystemClock
+from crawler.errors import StoreError, UsageError
+from crawler.export import recording
+from crawler.export.recording import WarcFolder, mend
+from crawler.model import (
+    Exchange,
+    Failed,
+    FailureKind,
+    Fetched,
+    NotModified,
+    Purpose,
+    Reading,
+    Recorded,
+    Redirected,
+)
+
+NOW = 1_800_000_000.0
+ASKED = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n"
+HEAD = b"HTTP/1.1 200 Fine  by me\r\nCONTENT-type:text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
+BODY = b"00002;x=y\r\nok\r\n0\r\nTrailer: t\r\n\r\n"
+ERROR = b"HTTP/1.1 404 No\r\nContent-Length: 5\r\n\r\n"
+
+
+class Still(SystemClock):
+    """A clock that stands at ``NOW``."""
+
+    def now(self) -> float:
+        return NOW
+
+
+def exchange(response: bytes = HEAD + BODY, *, complete: bool = True) -> Exchange:
+    return Exchange(ASKED, response, "192.0.2.1", complete)
+
+
+def page(path: str = "a", response: bytes = HEAD + BODY, left_out: str = "") -> Recorded:
+    answer = Fetched(f"http://a.test/{path}", NOW, NOW + 0.25, body=b"ok", exchange=exchange(response))
+    return Recorded(answer, Purpose.PAGE, left_out, depth=2)
+
+
+def failed(kind: FailureKind, response: bytes | None, *, complete: bool = False, **said: Any) -> Recorded:
+    made = None if response is None else exchange(response, complete=complete)
+    return Recorded(Failed("http://a.test/a", NOW, NOW + 1, kind=kind, exchange=made, **said), Purpose.PAGE, "unread")
+
+
+async def record(folder: Path, *batches: list[Recorded], max_file_bytes: int = 10**9) -> None:
+    async with folder_at(folder, max_file_bytes) as archive:
+        for batch in batches:
+            await archive.record(batch)
+
+
+def folder_at(folder: Path, max_file_bytes: int = 10**9) -> WarcFolder:
+    return WarcFolder(
+        folder,
+        Still(),
+        user_agent="Bot/1",
+        contact="me@example.org",
+        reading=Reading.STRICT,
+        max_file_bytes=max_file_bytes,
+    )
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.warc.gz*"))
+
+
+def read(*paths: Path) -> list[tuple[str, dict[str, str], bytes]]:
+    """Type, headers and block of each record, by FastWARC, which leaves out what does not match its digests."""
+    found = []
+    for path in paths:
+        with path.open("rb") as stream:
+            records = ArchiveIterator(stream, verify_digests=True, parse_http=False)
+            found += [(record.headers["WARC-Type"], dict(record.headers), record.reader.read()) for record in records]
+    return found
+
+
+async def one(folder: Path, recorded: Recorded) -> list[tuple[str, dict[str, str], bytes]]:
+    """The records made of one request, without the warcinfo."""
+    await record(folder, [recorded])
+    info, *rest = read(*files(folder))
+    assert info[0] == "warcinfo"
+    return rest
+
+
+def sha1(data: bytes) -> str:
+    return "sha1:" + b32encode(hashlib.sha1(data).digest()).decode()
+
+
+async def test_a_page_is_three_records(tmp_path: Path) -> None:
+    response, request, metadata = await one(tmp_path, page())
+    assert (response[0], response[2]) == ("response", HEAD + BODY)
+    assert response[1]["WARC-Target-URI"] == "http://a.test/a"
+    assert response[1]["WARC-Date"] == "2027-01-15T08:00:00.000000Z"
+    assert response[1]["WARC-IP-Address"] == "192.0.2.1"
+    assert response[1]["WARC-Payload-Digest"] == sha1(BODY)
+    assert response[1]["WARC-Block-Digest"] == sha1(HEAD + BODY)
+    assert (request[0], request[2]) == ("request", ASKED)
+    assert metadata[2] == b"purpose: page\r\nhopsFromSeed: LL\r\nfetchTimeMs: 250\r\n"
+    for other in (request, metadata):
+        assert other[1]["WARC-Concurrent-To"] == response[1]["WARC-Record-ID"]
+
+
+async def test_the_file_says_who_wrote_it(tmp_path: Path) -> None:
+    await record(tmp_path, [page()])
+    (file,) = files(tmp_path)
+    kind, headers, block = read(file)[0]
+    assert (kind, headers["WARC-Filename"]) == ("warcinfo", file.name)
+    for said in (b"operator: me@example.org\r\n", b"http-header-user-agent: Bot/1\r\n", b"robots: obeyed, strict"):
+        assert said in block
+
+
+async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None:
+    response, _, metadata = await one(tmp_path, page(left_out="the page asks that no copy is kept"))
+    assert response[2] == HEAD
+    assert response[1]["WARC-Truncated"] == "unspecified"
+    assert "WARC-Payload-Digest" not in response[1]
+    assert b"bodyLeftOut: the page asks that no copy is kept\r\n" in metadata[2]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "truncated", "block"),
+    [
+        (failed(FailureKind.HTTP, ERROR + b"gone!", complete=True, status=404), "unspecified", ERROR),
+        (failed(FailureKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", HEAD),
+        (failed(FailureKind.TIMEOUT, HEAD), "time", HEAD),
+        (failed(FailureKind.TOO_LARGE, HEAD + BODY), "length", HEAD),
+        (failed(FailureKind.HTTP, ERROR, complete=True), None, ERROR),
+        (Recorded(Redirected("http://a.test/", NOW, NOW, exchange=exchange(ERROR)), Purpose.PAGE, "x"), None, ERROR),
+        (
+            Recorded(
+                Fetched("http://a.test/robots.txt", NOW, NOW, exchange=exchange(HEAD + BODY[:9], complete=False)),
+                Purpose.ROBOTS,
+            ),
+            "length",
+            HEAD + BODY[:9],
+        ),
+    ],
+)
+async def test_why_a_body_is_not_whole(tmp_path: Path, recorded: Recorded, truncated: str | None, block: bytes) -> None:
+    response = (await one(tmp_path, recorded))[0]
+    assert (response[0], response[2], response[1].get("WARC-Truncated")) == ("response", block, truncated)
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nHalf a hea", b"not HTTP at all\r\n\r\n"])
+async def test_without_an_answer_there_is_no_response(tmp_path: Path, answer: bytes) -> None:
+    request, metadata = await one(tmp_path, failed(FailureKind.CONNECT, answer, detail="it broke\r\nForged: 1"))
+    assert (request[0], metadata[0]) == ("request", "metadata")
+    assert metadata[1]["WARC-Concurrent-To"] == request[1]["WARC-Record-ID"]
+    assert b"error: it broke Forged: 1\r\n" in metadata[2]
+
+
+async def test_what_never_left_is_told_in_metadata(tmp_path: Path) -> None:
+    (metadata,) = await one(tmp_path, failed(FailureKind.DNS, None, detail="no such name"))
+    assert (metadata[0], metadata[1]["WARC-Target-URI"]) == ("metadata", "http://a.test/a")
+    assert b"error: no such name\r\n" in metadata[2]
+
+
+async def test_the_same_payload_again_is_a_revisit_also_in_a_later_run(tmp_path: Path) -> None:
+    await record(tmp_path, [page("a"), page("b", left_out="asked"), page("c")])
+    await record(tmp_path, [page("d"), page("e", HEAD + b"0\r\n\r\n")])
+    told = [
+        (headers["WARC-Target-URI"][-1], kind, headers.get("WARC-Refers-To-Target-URI"), block)
+        for kind, headers, block in read(*files(tmp_path))
+        if kind in ("response", "revisit")
+    ]
+    first = "http://a.test/a"
+    assert told == [
+        ("a", "response", None, HEAD + BODY),
+        ("b", "response", None, HEAD),
+        ("c", "revisit", first, HEAD),
+        ("d", "revisit", first, HEAD),
+        ("e", "response", None, HEAD + b"0\r\n\r\n"),
+    ]
+
+
+async def test_not_modified_is_a_revisit(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 304 Same\r\nETag: x\r\n\r\n"
+    answer = NotModified("http://a.test/robots.txt", NOW, NOW, exchange=exchange(head))
+    revisit = (await one(tmp_path, Recorded(answer, Purpose.ROBOTS, "unread")))[0]
+    assert (revisit[0], revisit[2]) == ("revisit", head)
+    assert revisit[1]["WARC-Profile"].endswith("/revisit/server-not-modified")
+
+
+async def test_other_readers_find_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = HEAD + b"2\r\nok\r\n0\r\n\r\n"  # warcio does not know the extensions of chunks
+    batch = [
+        page("a", plain),
+        page("b", plain),
+        page("c", left_out="asked"),
+        failed(FailureKind.HTTP, ERROR + b"gone!", status=404),
+    ]
+    await record(tmp_path, batch, batch)
+    (file,) = files(tmp_path)
+    assert Checker(Namespace(inputs=[str(file)], verbose=True)).process_all() == 0
+    assert "digest pass" in capsys.readouterr().out
+    with file.open("rb") as stream:
+        bodies = [
+            record.content_stream().read()
+            for record in WarcioIterator(stream, check_digests="raise")
+            if record.rec_type == "response"
+        ]
+    assert bodies == [b"ok", b"", b"", b"", b""]
+
+
+async def test_a_full_file_is_followed_by_another(tmp_path: Path) -> None:
+    await record(tmp_path, [page(str(n), HEAD + os.urandom(500)) for n in range(10)], max_file_bytes=3000)
+    found = files(tmp_path)
+    assert len(found) > 2
+    assert [path.name for path in found] == [f"crawl-20270115080000-{n:05}.warc.gz" for n in range(len(found))]
+    assert all(read(path)[0][0] == "warcinfo" for path in found)
+    assert [kind for kind, _, _ in read(*found)].count("response") == 10
+
+
+async def test_a_crash_at_any_octet_costs_no_whole_record(tmp_path: Path) -> None:
+    await record(tmp_path / "whole", [page("a"), page("b")])
+    (file,) = files(tmp_path / "whole")
+    data, ends = file.read_bytes(), [0]
+    stream = io.BytesIO(data)
+    while stream.tell() < len(data):
+        member = recording.member()
+        rest = stream.read()
+        member.decompress(rest)
+        stream.seek(len(data) - len(member.unused_data))
+        ends.append(stream.tell())
+    assert len(ends) == 8
+    torn = tmp_path / "x.warc.gz.open"
+    for cut in {*range(0, len(data), 7), *ends, *(end - 1 for end in ends[1:])}:
+        for tail in (b"", bytes(10)):  # zeros: a file that had grown when the power went
+            torn.write_bytes(left := data[:cut] + tail)
+            mend(torn)
+            whole = max(end for end in ends if left[:end] == data[:end])
+            mended = tmp_path / "x.warc.gz"
+            assert (mended.read_bytes() if mended.exists() else b"") == data[:whole]
+            mended.unlink(missing_ok=True)
+
+
+async def test_the_next_run_mends_and_goes_on_in_a_file_of_its_own(tmp_path: Path) -> None:
+    await record(tmp_path, [page("a")])
+    (file,) = files(tmp_path)
+    file.rename(torn := file.with_name(file.name + ".open"))
+    torn.write_bytes(torn.read_bytes()[:-5])
+    await record(tmp_path, [page("b")])
+    assert [path.name for path in files(tmp_path)] == [file.name, file.name.replace("00000", "00001")]
+    assert [kind for kind, _, _ in read(file)] == ["warcinfo", "response", "request"]
+    assert gzip.decompress(file.read_bytes())
+
+
+async def test_a_folder_is_one_crawls(tmp_path: Path) -> None:
+    async with folder_at(tmp_path):
+        with pytest.raises(UsageError, match="another crawl records into it"):
+            await record(tmp_path)
+
+
+async def test_what_cannot_be_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for place in (tmp_path / "file", tmp_path / "none" / "deeper"):
+        with pytest.raises(UsageError, match=r"--warc .* cannot be written"):
+            await record(place)
+    (tmp_path / "payloads.sqlite").write_bytes(b"no database" * 1000)
+    with pytest.raises(UsageError, match=r"payloads\.sqlite: .*it may be deleted"):
+        await record(tmp_path)
+
+
+async def test_a_disk_that_fails_ends_the_run_and_the_next_one_mends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    async with folder_at(tmp_path) as archive:
+        await archive.record([page("a")])
+        with monkeypatch.context() as patch:
+            patch.setattr(recording.os, "fsync", full)
+            with pytest.raises(StoreError, match="No space left on device; what was committed is kept"):
+                await archive.record([page("b")])
+    (left,) = files(tmp_path)
+    assert left.name.endswith(".open")
+    await record(tmp_path, [replace(page("c"), left_out="asked")])
+    assert not list(tmp_path.glob("*.open"))
+    assert len(files(tmp_path)) == 2
+
+
+async def test_whoever_stops_waiting_does_not_tear_a_file(tmp_path: Path) -> None:
+    async with folder_at(tmp_path) as archive:
+        task = asyncio.create_task(archive.record([page(str(n), HEAD + os.urandom(9000)) for n in range(200)]))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert all(kind for kind, _, _ in read(*files(tmp_path)))
+    assert not list(tmp_path.glob("*.open"))

@@ -1,0 +1,137 @@
+"""Reports and rupinfo as the draft prints them, and as others may write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.rup import answers
+from crawler.rup.info import NoInfo, RupInfo, read_info, takes, write_info
+from crawler.rup.mail import Arrived, read_mail
+from crawler.rup.report import Change, Kind, Report, Unreadable, read_report, write_report
+from crawler.rup.units import Span
+
+AT = 883_821_600.0  # Sat, 03 Jan 1998 10:00:00 GMT
+REPORT = Report(
+    12,
+    "http://www.example.org/",
+    (
+        Change(Kind.NEW, AT, "/a.html"),
+        Change(Kind.NEW, AT, "/b/c,d.html"),
+        Change(Kind.CHANGE, AT + 60, "/index.html"),
+        Change(Kind.DELETE, AT + 60, "/old.html"),
+    ),
+)
+TEXT = """\
+SequenceNumber: 12
+URLBase: http://www.example.org/
+
+New[Sat, 03 Jan 1998 10:00:00 GMT]: /a.html, /b/c%2Cd.html
+Change[Sat, 03 Jan 1998 10:01:00 GMT]: /index.html
+Delete[Sat, 03 Jan 1998 10:01:00 GMT]: /old.html
+"""
+
+
+def test_a_report_is_written_as_the_draft_prints_it() -> None:
+    assert write_report(REPORT) == TEXT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        TEXT.replace("\n", "\r\n"),
+        TEXT.replace("Sat, 03 Jan 1998 10:00:00 GMT", "1998-01-03T10:00:00Z"),
+        TEXT.replace("Sat, 03 Jan 1998 10:00:00 GMT", "Saturday, 03-Jan-98 10:00:00 GMT"),
+        TEXT.replace("Sat, 03 Jan 1998 10:00:00 GMT", "Sat Jan  3 10:00:00 1998"),
+        TEXT.replace("SequenceNumber: ", "sequencenumber=").replace("URLBase", "urlbase").replace("New", "NEW"),
+        TEXT.replace(", /b", ",/b"),
+        TEXT.replace(", /b", ",\n    /b"),
+        TEXT.replace("/a.html", "http://www.example.org/a.html").replace("http://www.example.org/a", "/a"),
+        TEXT.replace("\n", "\n\n"),
+        TEXT.replace("%2C", ","),
+        answers.page("Index", TEXT),
+        f"<html><body>{TEXT.replace(chr(10), '<br>')}</body></html>",
+        f"<HTML>\n<P>{TEXT.replace(chr(10), '</p>  <p>')}",
+        f"Dear robot,\n\n{TEXT}\n-- \nyours",
+    ],
+)
+def test_it_is_read_however_it_is_written(text: str) -> None:
+    assert read_report(text) == REPORT
+
+
+def test_a_date_may_be_missing_or_nonsense() -> None:
+    text = "SequenceNumber: 1\nURLBase: http://a.example\nNew: /a\nChange[yesterday]: /b\nDelete[]: /c\n"
+    read = read_report(text)
+    assert isinstance(read, Report)
+    assert [(change.kind, change.at) for change in read.changes] == [(kind, None) for kind in Kind]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "New: /a", "SequenceNumber: 1", "URLBase: mailto:a@b", "URLBase:"])
+def test_what_names_no_base_is_no_report(text: str) -> None:
+    assert isinstance(read_report(text), Unreadable)
+
+
+MULTIPART = """\
+From: server@www.example.org
+Content-Type: multipart/alternative;
+ boundary="=_x"
+
+preamble, SequenceNumber: 99
+--=_x
+Content-Type: application/octet-stream
+
+SequenceNumber: 98
+URLBase: http://www.example.org/
+--=_x
+Content-Type: text/plain; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+
+{}
+--=_x--
+SequenceNumber: 97
+"""
+
+
+def test_a_report_is_found_in_a_multipart_and_only_in_a_text() -> None:
+    arrived = read_mail(MULTIPART.format(TEXT.replace("=", "=3D").replace("/b/", "=\n/b/")).encode())
+    assert isinstance(arrived, Arrived)
+    assert arrived.report == REPORT
+    assert arrived.sender == "server@www.example.org"
+
+
+def test_multiparts_nested_deep_are_left_alone() -> None:
+    octets = TEXT.encode()
+    for depth in range(8):
+        start = f"Content-Type: multipart/mixed; boundary=b{depth}\n\n--b{depth}\n".encode()
+        octets = start + (b"\n" if depth == 0 else b"") + octets + f"\n--b{depth}--\n".encode()
+        assert isinstance(read_mail(octets), Arrived if depth < 4 else Unreadable)
+
+
+def test_rupinfo_is_written_as_the_draft_prints_it() -> None:
+    info = RupInfo("http://a.example/rup", "none", ("day", "week"), (r"\.gif$", "/tmp/.*"), (), Span(30, "day"))
+    assert write_info(info) == (
+        "RUP-CGI: http://a.example/rup\n"
+        "Authentifier: none\n"
+        "Latency: day, week\n"
+        "Exclude: \\.gif$, /tmp/.*\n"
+        "MaxQuerySpan: 30-day\n"
+    )
+
+
+def test_rupinfo_is_read_however_it_is_written() -> None:
+    body = b"\xef\xbb\xbfrup-cgi:/cgi-bin/rup.pl\r\nX-New: 1\r\n"
+    body += b"latency : Days,\r\n  weeks,fortnight\r\nAUTHENTIFIER:None\r\n"
+    info = read_info(body, "https://a.example/rupinfo.txt")
+    assert info == RupInfo("https://a.example/cgi-bin/rup.pl", "none", ("day", "week"))
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Not found</html>", b"Latency: day", b"RUP-CGI: ftp://a.example/"])
+def test_what_names_no_cgi_is_no_rupinfo(body: bytes) -> None:
+    assert isinstance(read_info(body, "https://a.example/rupinfo.txt"), NoInfo)
+
+
+def test_a_server_says_which_patterns_it_takes() -> None:
+    assert takes([".*"], ["/a", "/b"])
+    assert takes(["/a", "/b"], ["/a"])
+    assert not takes(["/a"], ["/b"])
+    assert not takes([], ["/b"])

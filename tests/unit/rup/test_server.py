@@ -1,0 +1,242 @@
+"""What a server answers to each Action, and when a report is due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from crawler.rup.answers import read_key, read_sequence_number
+from crawler.rup.buckets import Buckets, one_client
+from crawler.rup.forms import (
+    Asked,
+    BadForm,
+    GetIndex,
+    GetSequenceNumber,
+    ModifyPreferences,
+    Register,
+    Unregister,
+    Wishes,
+    read_form,
+)
+from crawler.rup.patterns import wanted, wrong_with
+from crawler.rup.report import Change, Kind, Report, read_report
+from crawler.rup.server import (
+    Answer,
+    Client,
+    Effect,
+    Known,
+    Limits,
+    Offer,
+    Put,
+    Registration,
+    Remove,
+    answer_index,
+    decide,
+    due_at,
+    is_stale,
+    may_report,
+)
+from crawler.rup.units import Span
+
+OFFER = Offer("http://a.example/rup", "http://a.example/", ("hour", "day"), Span(30, "day"), Limits(registrations=3))
+ROBOT = Registration("r@b.example", "KEY", Span(1, "day"), 1000.0, "192.0.2.1", reported_to=7)
+DAY = 86_400
+
+
+def ask(asked: Asked | BadForm, known: Known | None = None) -> tuple[Answer, Effect]:
+    client = Client("192.0.2.1", "indie")
+    return decide(
+        asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", check_pattern=wrong_with
+    )  # fmt: skip
+
+
+def form(**fields: str) -> Asked | BadForm:
+    return read_form(fields.items())
+
+
+def test_a_robot_registers() -> None:
+    wishes = Wishes(Span(2, "hour"), exclude=("^/tmp/", r"\.gif$"))
+    answer, effect = ask(Register("r@b.example", wishes), Known(log_end=42))
+    assert answer.status == 200
+    assert "\nRegistrationKey: NEW\n" in answer.html
+    assert read_key(answer.html.encode()) == "NEW"
+    assert isinstance(effect, Put)
+    assert effect.registration == Registration(
+        "r@b.example", "NEW", Span(2, "hour"), 5000.0, "192.0.2.1", "indie", wishes.exclude or (), reported_to=42
+    )
+
+
+def test_a_robot_that_names_no_latency_is_told_once_a_day() -> None:
+    _, effect = ask(Register("r@b.example"))
+    assert isinstance(effect, Put)
+    assert effect.registration.latency == Span(1, "day")
+
+
+@pytest.mark.parametrize(
+    ("status", "fields"),
+    [
+        (400, {}),
+        (400, {"Action": "Register"}),
+        (400, {"Action": "Register", "RobotEmail": "nobody"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b\r\nBcc: c@d"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Latency": "1-month"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Latency": "0-day"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Latency": "400-day"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Latency": "soon"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Exclude": "/a", "IncludeOnly": "/b"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Exclude": "("}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Exclude": "(?=a)"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Exclude": "((a{50}){10}){2}b{900}c{900}"}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Exclude": "/a " * 21}),
+        (400, {"Action": "Register", "RobotEmail": "a@b", "Exclude": "a" * 201}),
+        (400, {"Action": "Unregister", "RegistrationKey": "x", "RegisteredRobotEmail": "a@b"}),
+        (400, {"Action": "GetSequenceNumber", "RegistrationKey": "x"}),
+        (400, {"Action": "GetIndex"}),
+        (400, {"Action": "GetIndex", "Span": "many"}),
+        (501, {"Action": "Authenticate"}),
+    ],
+)
+def test_what_is_wrong_is_answered_by_the_status_of_the_draft(status: int, fields: dict[str, str]) -> None:
+    answer, effect = ask(form(**fields))
+    assert (answer.status, effect) == (status, None)
+    assert "Error: " in answer.html
+
+
+def test_what_a_stranger_writes_is_shown_as_text() -> None:
+    answer, _ = ask(form(Action="<script>alert(1)</script>"))
+    assert "<script>" not in answer.html
+
+
+def test_registrations_are_limited() -> None:
+    assert ask(Register("r@b.example"), Known(registrations=3))[0].status == 400
+    assert ask(Register("r@b.example"), Known(registrations_of_client=100))[0].status == 400
+    assert ask(Register("r@b.example"), Known(replace(ROBOT, confirmed=True)))[0].status == 400
+
+
+def test_a_robot_that_never_answered_may_register_again_but_is_mailed_no_more_for_it() -> None:
+    _, effect = ask(Register("r@b.example"), Known(replace(ROBOT, reported_at=2000.0), log_end=9))
+    assert isinstance(effect, Put)
+    assert effect.registration.key == "NEW"
+    assert not may_report(effect.registration)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Unregister("WRONG", "r@b.example"),
+        GetSequenceNumber("KEY2", "r@b.example"),
+        GetSequenceNumber("", "r@b.example"),
+        ModifyPreferences("\ud800", "r@b.example", wishes=Wishes(Span(1, "hour"))),
+    ],
+)
+def test_a_wrong_key_changes_nothing_and_tells_nothing(asked: Asked) -> None:
+    with_robot, effect = ask(asked, Known(ROBOT))
+    without, _ = ask(asked, Known())
+    assert effect is None
+    assert with_robot.status == 400
+    assert with_robot == without
+
+
+def test_the_number_is_of_the_last_report_that_left() -> None:
+    known = Known(replace(ROBOT, sequence_number=7), unsent=2)
+    answer, effect = ask(GetSequenceNumber("KEY", "r@b.example"), known)
+    assert "\nSequenceNumber=5\n" in answer.html
+    assert read_sequence_number(answer.html.encode()) == 5
+    assert isinstance(effect, Put)
+    assert effect.registration == replace(ROBOT, sequence_number=7, confirmed=True)
+
+
+def test_modified_preferences_keep_what_is_not_named() -> None:
+    robot = replace(ROBOT, exclude=("/a",), sequence_number=3, confirmed=True)
+    for asked, changed in [
+        (Wishes(), robot),
+        (Wishes(Span(3, "hour")), replace(robot, latency=Span(3, "hour"))),
+        (Wishes(exclude=()), replace(robot, exclude=())),
+        (Wishes(include_only=("/b",)), replace(robot, exclude=(), include_only=("/b",))),
+    ]:
+        answer, effect = ask(ModifyPreferences("KEY", "r@b.example", wishes=asked), Known(robot))
+        assert answer.status == 200
+        assert effect == Put(changed, "r@b.example")
+
+
+def test_a_robot_moves_to_another_address_where_it_must_answer_anew() -> None:
+    robot = replace(ROBOT, confirmed=True, reported_at=3000.0)
+    _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), Known(robot))
+    moved = replace(robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None)
+    assert effect == Put(moved, "r@b.example")
+    answer, effect = ask(ModifyPreferences("KEY", "r@b.example", "x@b.example"), Known(robot, other=ROBOT))
+    assert (answer.status, effect) == (400, None)
+
+
+def test_a_robot_unregisters() -> None:
+    answer, effect = ask(Unregister("KEY", "r@b.example"), Known(ROBOT))
+    assert (answer.status, effect) == (200, Remove("r@b.example"))
+
+
+def test_an_index_is_a_report_in_html_without_a_number() -> None:
+    changes = (Change(Kind.NEW, 1000.0, "/a&b,c<d>.html"), Change(Kind.CHANGE, 2000.0, "/x"))
+    answer = answer_index(GetIndex(Span(30, "day")), OFFER, lambda: changes)
+    assert answer.status == 200
+    assert "\nURLBase: http://a.example/\n\nNew[Thu, 01 Jan 1970 00:16:40 GMT]: " in answer.html
+    read = read_report(answer.html)
+    assert isinstance(read, Report)
+    assert (read.sequence_number, [change.at for change in read.changes]) == (0, [1000.0, 2000.0])
+    assert read.changes[0].path.startswith("/a&b,c")
+
+
+def test_an_index_further_back_than_the_span_is_refused_without_being_made() -> None:
+    def changes() -> list[Change]:
+        raise AssertionError("asked for")
+
+    assert answer_index(GetIndex(Span(31, "day")), OFFER, changes).status == 400
+
+
+def test_an_address_that_nobody_answered_for_gets_one_report() -> None:
+    assert may_report(ROBOT)
+    assert not may_report(replace(ROBOT, reported_at=2000.0))
+    assert may_report(replace(ROBOT, reported_at=2000.0, confirmed=True))
+    assert not is_stale(ROBOT, OFFER, now=1000.0 + 29 * DAY)
+    assert is_stale(ROBOT, OFFER, now=1000.0 + 30 * DAY)
+    assert not is_stale(replace(ROBOT, confirmed=True), OFFER, now=inf)
+
+
+def test_reports_are_due_a_latency_apart_and_in_quiet_times_once_a_day() -> None:
+    hourly = replace(ROBOT, latency=Span(1, "hour"), confirmed=True, reported_at=10_000.0)
+    assert due_at(hourly, changed=True) == 13_600
+    assert due_at(hourly, changed=False) == 10_000 + DAY
+    assert due_at(replace(hourly, latency=Span(7, "day")), changed=False) == 10_000 + 7 * DAY
+    assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=True) == 4600
+    assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=False) == inf
+
+
+def test_patterns_are_searched_for_in_paths() -> None:
+    site = "http://a.example"
+    for pattern, path, found in [
+        (r"\.gif$", "/x.gif", True),
+        (r"\.gif$", "/x.gif.html", False),
+        ("^/docs/", "/docs/a", True),
+        ("^/docs/", "/old/docs/a", False),
+        ("http://a.example/b.*", "/b/c", True),
+        ("^http://a.example/b$", "/b/c", False),
+    ]:
+        assert wanted((), (pattern,), site)(path) is found
+        assert wanted((pattern,), (), site)(path) is not found
+    assert wanted((), (), site)("/anything")
+
+
+def test_buckets_bound_requests_and_their_own_memory() -> None:
+    buckets = Buckets(burst=3, per_s=0.5, most=10)
+    assert [buckets.wait_s("a", 0.0) for _ in range(4)] == [0, 0, 0, 2]
+    assert buckets.wait_s("b", 0.0) == 0
+    assert buckets.wait_s("a", 2.0) == 0
+    for number in range(100):
+        buckets.wait_s(str(number), 3.0)
+    assert len(buckets._levels) == 10
+
+
+def test_a_network_of_ipv6_is_one_client() -> None:
+    assert one_client("2001:db8:1:2:3::4") == one_client("2001:db8:1:2:ffff::") == "2001:db8:1:2::"
+    assert one_client("::ffff:192.0.2.1") == one_client("192.0.2.1") == "192.0.2.1"
+    assert one_client("nonsense") == "nonsense"

@@ -1,0 +1,75 @@
+"""What a robot keeps of its registrations, and what follows from a batch of mail."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.rup.forms import ModifyPreferences, Wishes
+from crawler.rup.info import RupInfo
+from crawler.rup.mail import Mail, write_mail
+from crawler.rup.report import Change, Kind, Report
+from crawler.rup.robot import Server
+from crawler.rup.subscription import TAKEN, Letter, Subscription, modified, read_letters, usual_latency
+from crawler.rup.units import Span
+
+SITE = "http://www.example.org"
+NOW = 1_000_000.0
+SERVER = Server(SITE, f"{SITE}/cgi", "key", "me@robot.test", Span(1, "day"), NOW - 5000)
+KNOWN = Subscription(SERVER, Wishes(Span(1, "day"), ("a", "b")))
+
+
+def letter(number: int, *paths: str, base: str = SITE) -> Letter:
+    report = Report(number, f"{base}/", tuple(Change(Kind.CHANGE, NOW - 50, path) for path in paths))
+    mail = Mail("rup@example.org", "me@robot.test", f"<{number}@x>", NOW - 40, "Changes", report)
+    return Letter(f"m{number}", write_mail(mail))
+
+
+def test_reports_are_taken_in_their_order_whatever_the_order_of_the_mail() -> None:
+    read = read_letters([letter(3, "/c"), letter(1, "/a"), letter(2, "/b")], {SITE: KNOWN}, now=NOW)
+    (after,) = read.changed
+    assert after.server.sequence_number == 3
+    assert [hint.url for hint in read.hints] == [f"{SITE}/a", f"{SITE}/b", f"{SITE}/c"]
+    assert [row.verdict for row in read.rows] == [TAKEN] * 3
+    assert after.question.startswith("its first report came")
+
+
+def test_a_gap_is_noted_with_the_state_that_it_leaves() -> None:
+    read = read_letters([letter(4, "/d")], {SITE: KNOWN}, now=NOW)
+    (after,) = read.changed
+    assert (after.server, after.question) == (SERVER, "report 4 came after 0")
+    assert [hint.url for hint in read.hints] == [f"{SITE}/d"], "what it says may be true all the same"
+
+
+def test_a_report_of_a_stranger_is_counted_and_refused() -> None:
+    read = read_letters([letter(1, "/a", "/b", base="http://other.test"), Letter("big", None)], {SITE: KNOWN}, now=NOW)
+    assert (read.changed, read.hints) == ((), ())
+    assert sorted((row.site, row.changes, row.refused) for row in read.rows) == [(None, 0, 0), (None, 0, 2)]
+
+
+REPORTS = st.text().map(lambda text: f"Subject: x\n\nSequenceNumber: 1\nURLBase: {SITE}\n\nNew: {text}".encode())
+
+
+@given(st.lists(st.binary(max_size=300) | REPORTS, max_size=5))
+def test_no_mail_raises_and_none_speaks_for_another_site(mails: list[bytes]) -> None:
+    read = read_letters([Letter(str(n), octets) for n, octets in enumerate(mails)], {SITE: KNOWN}, now=NOW)
+    assert len(read.rows) == len(mails)
+    assert all(hint.url.startswith(f"{SITE}/") for hint in read.hints)
+    assert all(len(row.verdict) <= 200 for row in read.rows)
+    assert read_letters([Letter(str(n), octets) for n, octets in enumerate(mails)], {}, now=NOW).hints == ()
+
+
+def test_what_is_not_named_stays_and_one_list_takes_the_place_of_the_other() -> None:
+    slower = modified(KNOWN, ModifyPreferences("key", "me@robot.test", None, Wishes(Span(2, "week"))))
+    assert (slower.server.latency, slower.wishes.exclude) == (Span(2, "week"), ("a", "b"))
+    only = modified(KNOWN, ModifyPreferences("key", "me@robot.test", "new@robot.test", Wishes(include_only=("c",))))
+    assert (only.server.email, only.server.latency) == ("new@robot.test", Span(1, "day"))
+    assert (only.wishes.exclude, only.wishes.include_only) == (None, ("c",))
+
+
+def test_a_day_is_asked_for_or_what_is_nearest_to_it() -> None:
+    cgi = f"{SITE}/cgi"
+    assert usual_latency(RupInfo(cgi)) == Span(1, "day")
+    assert usual_latency(RupInfo(cgi, latencies=("hour", "day", "week"))) == Span(1, "day")
+    assert usual_latency(RupInfo(cgi, latencies=("minute", "hour"))) == Span(1, "hour")
+    assert usual_latency(RupInfo(cgi, latencies=("month", "week"))) == Span(1, "week")
