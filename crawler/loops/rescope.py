@@ -9,7 +9,7 @@ from crawler.errors import UsageError
 from crawler.frontier.decide import may_adopt
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
-from crawler.loops.operator import take_up
+from crawler.loops.operator import blocked_sites
 from crawler.store.interface import Store
 
 _BATCH = 5000
@@ -51,7 +51,7 @@ async def begin(
     The settings are noted last. A crash before that, and the next run looks at all of it again.
     """
     await adopt_known(store, scope)
-    await take_up(store, scope.blocks, now)
+    scope.blocks.names = await blocked_sites(store)
     before = await store.last_settings()
     if seeds or before != plain(settings):
         await store.unsettle(now)

@@ -529,10 +529,12 @@ INSERT INTO control (asked_at, command, name, run_id) VALUES ($1, $2, $3, $4);
 SELECT f.url_id FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
 JOIN frontier f ON f.site_id = s.id LIMIT $2;
 
--- name: blocked_on
-SELECT u.id FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
-JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
-WHERE u.state = 'excluded' AND u.reason = $2 LIMIT $3;
+-- name: numbers_on
+SELECT s.id << 39, (s.id + 1 << 39) - 1 FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
+WHERE s.id >= $2::bigint >> 39 ORDER BY s.id;
+
+-- name: blocked_within
+SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason = $3 ORDER BY id LIMIT $4;
 
 -- name: beat
 INSERT INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5)
