@@ -300,10 +300,17 @@ class Store(Protocol):
         ...
 
     async def take_hints(
-        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Refusal,
+        *,
+        most_new: int | None = None,
     ) -> Heeded:
         """Bring forward the visits of URLs that are known, take up those that are not: ``refusal(url, depth)`` is the
-        scope's. Nothing is queued for a revisit yet: :meth:`queue_due` does that, within the budget."""
+        scope's, and no more than ``most_new`` are. Nothing is queued for a revisit yet: :meth:`queue_due` does that,
+        within the budget."""
         ...
 
     async def find_content_mirrors(self, now: float) -> int:

@@ -227,11 +227,17 @@ class SqliteStore:
         return len(numbers)
 
     async def take_hints(
-        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Refusal,
+        *,
+        most_new: int | None = None,
     ) -> Heeded:
         async with self._writing():
             await self._revisits.take_up(settings, now)
-            heeded, touched = await self._revisits.take_hints(hints, now, refusal)
+            heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)
             await self._turns.refresh(touched, None)
         return heeded
 

@@ -338,16 +338,20 @@ SELECT url_id >> 39, hint, 1, ?1 FROM revisit WHERE url_id = ?2 AND hint IS NOT 
 ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.changed;
 
 -- name: take_hint
--- Bring a visit forward: (source, at, 1 if its word counts, now, URL). What was seen since is no news.
+-- Bring a visit forward: (source, at, 1 if its word counts, now, URL, 1 if it was asked to tell: then the least pause
+-- between visits does not hold it back). What was seen since is no news.
 UPDATE revisit SET hint = ?1, hinted_at = ?2,
-  due_at = CASE WHEN ?3 THEN min(due_at, max(?4, not_before)) ELSE due_at END,
-  why = CASE WHEN ?3 AND due_at > max(?4, not_before) THEN 'told of by ' || ?1 ELSE why END
+  due_at = CASE WHEN ?3 THEN min(due_at, max(?4, iif(?6, 0, not_before))) ELSE due_at END,
+  why = CASE WHEN ?3 AND due_at > max(?4, iif(?6, 0, not_before)) THEN 'told of by ' || ?1 ELSE why END
 WHERE url_id = ?5 AND checked_at < ?2 AND (hinted_at IS NULL OR hinted_at < ?2);
 
 -- name: failed_for_good
 -- Of these URLs, those that never were a page: a hint may know better by now.
 SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'failed'
   AND id NOT IN (SELECT url_id FROM revisit);
+
+-- name: excluded_of
+SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'excluded';
 
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(?));
