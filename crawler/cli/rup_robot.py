@@ -181,11 +181,12 @@ def register(
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
+@click.option("--forget", is_flag=True, help="Only here, where SITE cannot be told any more.")
 @_requests
-def unregister(site: str, db: str, config: Path | None, **options: Any) -> int:
+def unregister(site: str, forget: bool, db: str, config: Path | None, **options: Any) -> int:
     """Have SITE send no more reports."""
     name = _site(site)
-    print(_asked(lambda subscriber: subscriber.unregister(name), name, db, config, options))
+    print(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
     return 0
 
 

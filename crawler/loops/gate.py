@@ -216,6 +216,11 @@ class Gate:
         self._log(_row(request, warrant, answer), warrant.group, live.pace)
 
 
+def shown_location(request: Request, answer: Redirected) -> str:
+    """Where a redirect leads; ``-`` where the URL asked for holds a secret, for the answer may repeat it."""
+    return answer.location if request.shown_url is None else "-"
+
+
 def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
     return RequestRow(
         site_id=warrant.site_id,
@@ -232,5 +237,5 @@ def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
         robots_id=warrant.robots_id,
         verdict_line=warrant.verdict_line,
         for_site_id=warrant.for_site_id,
-        location=answer.location if isinstance(answer, Redirected) else None,
+        location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
     )

@@ -169,30 +169,53 @@ class Subscriber:
         return registered
 
     async def modify(self, site: str, email: str | None, wishes: Wishes) -> Subscription:
-        """Change a registration; what is not named stays. Raises :class:`UsageError`, :class:`NoAnswer`."""
+        """Change a registration; what is not named stays.
+
+        Raises :class:`UsageError`, :class:`NotOffered`, :class:`NoAnswer`.
+        """
         before = await self._registered(site)
         server = before.server
+        offered = await self._store.offered(site) or await self.info(site)
+        refusal = may_register(
+            offered.info,
+            offered.url,
+            latency=wishes.latency,
+            exclude=wishes.exclude or (),
+            include_only=wishes.include_only or (),
+            elsewhere=True,  # that was decided when we registered
+        )
+        if refusal is not None:
+            raise NotOffered(f"{site}: {refusal}")
         asked = ModifyPreferences(server.key, server.email, email, wishes)
         await ask(self._envoy, server.cgi, asked)
         changed = modified(before, asked)
         await self._keep(changed)
         return changed
 
-    async def unregister(self, site: str) -> str:
-        """Cancel a registration; what came of it. Raises :class:`UsageError`, :class:`NoAnswer`."""
+    async def unregister(self, site: str, *, forget: bool = False) -> str:
+        """Cancel a registration; what came of it. ``forget``: only here, and ask nothing.
+
+        Raises :class:`UsageError`, :class:`NoAnswer`.
+        """
         before = await self._subscription(site)
         if before is None:
             raise UsageError(f"not registered with {site}")
         said = f"no longer registered with {site}"
-        if before.is_unclear:
+        if forget:
+            said = (
+                f"forgot the registration with {site}; it was not told, and may go on writing to {before.server.email}"
+            )
+        elif before.is_unclear:
             said = f"forgot the registration with {site} that was never answered"
         else:
             try:
                 await ask(self._envoy, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
-                if failure.status != 400:
-                    raise
-                said = f"{site} knew of no such registration; forgot it here too"
+                if failure.status not in (400, 404, 410):
+                    raise NoAnswer(
+                        f"{failure}; with --forget the registration is dropped here only", failure.status
+                    ) from None
+                said = f"{site} knows of no such registration any more ({failure.status}); forgot it here too"
         await self._store.remove(site)
         return said
 

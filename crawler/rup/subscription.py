@@ -114,9 +114,12 @@ class _Reader:
         self.known[site] = replace(before, server=follows.server, question=before.question or follows.why)
         self.changed.add(site)
         self.hints += follows.hints
+        row = MailRow(digest, site, number, TAKEN, len(follows.hints), follows.refused + report.skipped)
+        if report.skipped:  # what it says in full, the index is to tell
+            return row
         told = Told(self.now if mail.date is None else mail.date, (digest_of(report),))
         self.heard[site] = joined(self.heard.get(site, {}), {number: told})
-        return MailRow(digest, site, number, TAKEN, len(follows.hints), follows.refused + report.skipped)
+        return row
 
 
 def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:

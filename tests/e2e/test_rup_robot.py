@@ -215,6 +215,33 @@ def test_a_server_that_takes_no_post_is_asked_by_get_and_the_key_is_nowhere_to_b
     assert robot.query("SELECT key FROM rup_server") == [(key,)]
 
 
+def test_a_redirect_that_repeats_the_key_does_not_show_it(server: OldServer, tmp_path: Path) -> None:
+    server.takes_post = False
+    robot = Robot(server, tmp_path)
+    robot.run()
+    robot.register()
+    key, original = server.robots_known[ME]["key"], server.answer
+    server.answer = lambda method, target, form: (  # type: ignore[method-assign]
+        (301, f"text/html\r\nLocation: {target}&again={key[::-1]}", "moved")
+        if "RegistrationKey" in target
+        else original(method, target, form)
+    )
+    robot.later(3600)
+    said = robot.sync()
+    assert "redirects, which is not followed" in said.err
+    dump = (
+        said.out
+        + said.err
+        + robot.rup("status", "--json").out
+        + robot.rup("modify", server.base, "--latency", "2-hour").err
+    )
+    for (name,) in robot.query("SELECT name FROM sqlite_master WHERE type IN ('view', 'table')"):
+        dump += str(robot.query(f"SELECT * FROM {name}")) if name != "rup_server" else ""
+    assert key not in dump
+    assert key[::-1] not in dump
+    assert here("audit", "--db", robot.db).code == 0
+
+
 def test_a_register_that_is_not_answered_is_not_sent_again(server: OldServer, tmp_path: Path) -> None:
     robot = Robot(server, tmp_path)
     robot.run()
@@ -243,6 +270,27 @@ def test_preferences_and_the_end_of_a_registration(robot: Robot) -> None:
     assert robot.server.robots_known == {}
     assert "not registered with" in robot.rup("unregister", robot.server.base).err
     assert robot.rup("modify", robot.server.base).code == 2
+
+
+def test_what_the_server_does_not_offer_is_not_asked_for(robot: Robot) -> None:
+    assert "no latency in units of week" in robot.rup("modify", robot.server.base, "--latency", "2-week").err
+    assert robot.forms() == ["Register"]
+
+
+@pytest.mark.parametrize("status", [404, 410, 503])
+def test_a_server_that_is_gone_can_be_forgotten(robot: Robot, status: int) -> None:
+    original = robot.server.answer
+    robot.server.answer = lambda *asked: (  # type: ignore[method-assign]
+        (status, "text/html", "gone") if "Action=" in asked[2] else original(*asked)
+    )
+    ended = robot.rup("unregister", robot.server.base)
+    if status == 503:
+        assert "--forget" in ended.err
+        ended = robot.rup("unregister", robot.server.base, "--forget")
+        assert "was not told" in ended.out
+    assert ended.code == 0
+    assert json.loads(robot.rup("status", "--json").out) == {"servers": []}
+    assert robot.forms() == ["Register", "Unregister"]
 
 
 def test_an_index_is_open_to_everybody(server: OldServer, tmp_path: Path) -> None:

@@ -269,6 +269,8 @@ def now_known(server: robot.Server, number: int) -> bool:
         b"X: " + b"y" * 200_000 + b"\n\nSequenceNumber: 1",
         b"Content-Type: text/plain;" + b' charset="x' * 5000 + b"\n\n",
         b"\r" * 200_000,
+        b"SequenceNumber: 1\nURLBase: http://a.example/\n" + b"\n" * 8_000_000,
+        b"SequenceNumber: 1\nURLBase: http://a.example/\n" + b" \n" * 4_000_000,
         b"Exclude: " + b", ".join([b"(a+)+$"] * 20_000),
         b"RegistrationKey" + b" " * 200_000,
         b"Content-Transfer-Encoding: base64\n\n" + b"A" * 300_001,
