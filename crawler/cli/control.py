@@ -46,5 +46,5 @@ def control(command: str, site: str | None, db: str) -> int:
 
 
 async def _ask(asked: Command, name: str, db: str) -> int:
-    await order(store_at(db), asked, name, SystemClock().now())
+    await order(store_at(db), asked, name, SystemClock())
     return 0

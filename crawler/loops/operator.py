@@ -32,7 +32,11 @@ async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None
     """
     ear = _Ear(crawl, store, clock)
     await ear.listen()
-    async with _beside(crawl, ear.keep_listening()):
+    async with (
+        _beside(crawl, ear.keep_listening()),
+        _beside(crawl, ear.keep_noting()),
+        _beside(crawl, ear.keep_beating()),
+    ):
         await ear.catch_up()
         async with _beside(crawl, ear.keep_working()):
             yield
@@ -56,13 +60,14 @@ async def _beside(crawl: Crawl, work: Coroutine[None, None, None]) -> AsyncItera
 
 
 class _Ear:
-    """Listens, and works. Listening never waits for work: a large block takes minutes to be carried out."""
+    """Listens, notes and works, each in a task of its own: a large block takes long, and so may a turn of the crawl
+    that the store is busy with, but listening only reads, and waits for neither."""
 
     def __init__(self, crawl: Crawl, store: Store, clock: Clock) -> None:
         self._crawl, self._store, self._clock = crawl, store, clock
         self._heard: list[Order] = []
-        self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when it holds
-        self._beat_at = 0.0
+        self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
+        self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted as such
 
     async def keep_listening(self) -> None:
         while True:
@@ -80,29 +85,31 @@ class _Ear:
             since = self._clock.now()
             for order in news:
                 if order.done_at is None:
-                    await self._take(order, since)
-        await self._beat()
+                    self._take(order, since)
 
-    async def _take(self, order: Order, since: float) -> None:
+    def _take(self, order: Order, since: float) -> None:
         """The rest of what an order asks, or the note that it is still to do."""
         match order.command:
             case Command.STOP if order.run_id == self._store.run_id:
                 self._crawl.progress.stopped_by_operator = True
                 self._crawl.stop("stopped by the operator; the same command goes on")
-                await self._store.control.done(order, since)
+                self._done.put_nowait((order, since))
             case Command.PAUSE | Command.RESUME:
-                await self._store.control.done(order, since)
+                self._done.put_nowait((order, since))
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
             case _:
                 pass  # meant for another run
 
-    async def _beat(self) -> None:
-        now = self._clock.now()
-        if now >= self._beat_at:
-            self._beat_at = now + _BEAT_EVERY_S
-            lag_s = self._crawl.progress.take_lag()
+    async def keep_noting(self) -> None:
+        while True:
+            await self._store.control.done(*await self._done.get())
+
+    async def keep_beating(self) -> None:
+        while True:
+            now, lag_s = self._clock.now(), self._crawl.progress.take_lag()
             await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+            await self._clock.sleep(_BEAT_EVERY_S)
 
     async def catch_up(self) -> None:
         """Before the crawl runs: carry out what is to do."""

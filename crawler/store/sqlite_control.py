@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import aiosqlite
 
+from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges
 from crawler.store.connection import load_queries, one, open_database, require_usable, transaction
@@ -70,8 +71,10 @@ class SqliteControl:
         ]
 
 
-async def give_order(path: Path, command: Command, name: str, now: float) -> Order:
+async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:
     """Write an order into the store at ``path``, in one short transaction beside the crawl that may be running.
+
+    It is asked at the time of the transaction: a crawl cannot know of it while it writes itself.
 
     Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop.
     """
@@ -86,6 +89,7 @@ async def give_order(path: Path, command: Command, name: str, now: float) -> Ord
                 if row is None or row[1] is not None:
                     raise UsageError(f"{path}: no crawl is running on this store, there is nothing to stop")
                 run_id = row[0]
+            now = clock.now()
             cursor = await db.execute(load_queries()["give_order"], (now, command, name, run_id))
             return Order(int(cursor.lastrowid or 0), now, command, name, run_id)
     finally:

@@ -44,7 +44,7 @@ class Operator:
 
     async def ask(self, command: Command, name: str = "") -> None:
         if self.store is None:
-            await give_order(self.path, command, name, self.clock.now())
+            await give_order(self.path, command, name, self.clock)
             return
         run_id = self.store.run_id if command is Command.STOP else None
         async with self.store._writing():
