@@ -11,6 +11,7 @@ from pathlib import Path
 from crawler.clock import Clock
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.loops.crawl import Crawl
+from crawler.sample.design import Method
 from crawler.store.interface import Beat, Store
 
 _LOOK_EVERY_S = 0.5
@@ -34,9 +35,29 @@ async def _carry_out(store: Store, order: Order, now: float) -> None:
         while numbers := await store.control.queued_on(order.name, _BATCH):
             await store.exclude([(number, BLOCKED) for number in numbers])
     else:
+        if await _grows_frame(store, order):
+            await _reopen_sample(store)
         while numbers := await store.control.blocked_on(order.name, _BATCH):
             await store.requeue(numbers)
     await store.control.done(order, now)
+
+
+async def _grows_frame(store: Store, order: Order) -> bool:
+    """Whether this lifts a block under which the sample was drawn. What was blocked since was in its frame before."""
+    draw = await store.sample_draw()
+    if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
+        return False
+    before = standing(earlier for earlier in await store.control.orders() if earlier.id < order.id)
+    return before.blocked.get(order.name, 0.0) <= draw.drawn_at
+
+
+async def _reopen_sample(store: Store) -> None:
+    """All that was not drawn may be drawn now. Killed over it, it is done again."""
+    await store.reopen_sample()
+    after = -1
+    while rows := await store.excluded(after, _BATCH):
+        after = rows[-1][0]
+        await store.requeue([number for number, _, reason, *_ in rows if reason.startswith("sample:")])
 
 
 @asynccontextmanager
@@ -103,10 +124,19 @@ class _Ear:
                 await self._store.control.done(order, now)
             case Command.BLOCK | Command.UNBLOCK if self._holds(order):
                 await self._crawl.settle()  # what workers had decided on before is in the store then
-                await _carry_out(self._store, order, now)
+                await self._carry_out(order, now)
                 await self._crawl.settle()  # with a look at what there is to claim
             case _:
                 pass  # meant for another run, or overtaken by a later order
+
+    async def _carry_out(self, order: Order, now: float) -> None:
+        frame = self._crawl.frame
+        lifts = order.command is Command.UNBLOCK
+        if frame is not None and lifts and (not frame.is_closed or await _grows_frame(self._store, order)):
+            async with frame.growing():
+                await _carry_out(self._store, order, now)
+        else:
+            await _carry_out(self._store, order, now)
 
     def _holds(self, order: Order) -> bool:
         return all(later.name != order.name or later.id <= order.id for later in self._heard)

@@ -36,6 +36,18 @@ def told(survey: Survey) -> list[str]:
     ]
     if survey.waiting:
         lines.append(f"{many(survey.waiting, 'URL')} of it not asked for yet; the same `crawler run` goes on")
+    if survey.over_budget:
+        lines.append(
+            f"{many(survey.over_budget, 'URL')} of it not asked for: the site has its --max-pages-per-site; with more, the "
+            "sample is drawn anew"
+        )
+    if survey.blocked:
+        lines.append(f"{many(survey.blocked, 'URL')} of it blocked by the operator: no estimate is of them")
+    if survey.left_out:
+        lines.append(
+            f"Not in it: {many(survey.left_out, 'URL')} of blocked sites, and what only they lead to; once they are "
+            "unblocked, the sample is drawn anew"
+        )
     if draw.cut_sites:
         lines.append(
             f"{many(draw.cut_sites, 'site')} reached --max-pages-per-site: of these it is of what was asked for until "

@@ -435,3 +435,11 @@ WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier 
 
 -- name: dequeue_not_drawn
 DELETE FROM frontier WHERE depth >= ? AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
+
+-- name: leave_not_drawn
+-- Of these excluded URLs, those that are not in the sample were only left to chance: (JSON list of URL numbers).
+UPDATE url SET reason = 'sample: not drawn', target = NULL
+WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT url_id FROM sample);
+
+-- name: drawn_of
+SELECT DISTINCT url_id FROM sample WHERE url_id IN (SELECT value FROM json_each(?));
