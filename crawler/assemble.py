@@ -141,7 +141,12 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
             "bound it by --max-depth, which leaves the deepest pages to the sample"
         )
     budget = settings.crawl.max_pages_per_site
-    if sample.per is Per.SITE and sample.method is Method.UNIFORM and budget is not None and budget < (sample.size or 0):
+    if (
+        sample.per is Per.SITE
+        and sample.method is Method.UNIFORM
+        and budget is not None
+        and budget < (sample.size or 0)
+    ):
         raise UsageError(
             f"--sample {sample.size} --per site needs up to as many pages of each site: "
             f"--max-pages-per-site is {budget}, raise it or draw fewer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
 from typing import Any
@@ -30,8 +30,9 @@ WITH RECURSIVE way (first, id, n) AS (
   WHERE n < ? AND (u.state = 'redirected' OR u.reason LIKE 'mirror%')
     AND (t.state <> 'excluded' OR t.reason LIKE 'robots:%' OR t.reason LIKE 'mirror%' OR t.reason LIKE 'type:%')),
 ends AS (SELECT first, id, row_number() OVER (PARTITION BY first ORDER BY n DESC) AS back FROM way)
-SELECT a.stratum, a.walk, a.probability, e.first AS number, u.state, u.reason, s.fetched, s.name || u.path AS url, p.status,
-       p.body_bytes, p.nofollow, p.noindex, p.charset, (SELECT count(*) FROM link l WHERE l.source = e.id) AS links
+SELECT a.stratum, a.walk, a.probability, e.first AS number, u.state, u.reason, s.name || u.path AS url, s.fetched,
+       p.status, p.body_bytes, p.nofollow, p.noindex, p.charset,
+       (SELECT count(*) FROM link l WHERE l.source = e.id) AS links
 FROM sample a JOIN ends e ON e.first = a.url_id AND e.back = 1
 JOIN url u ON u.id = e.id JOIN site s ON s.id = u.id >> 39 LEFT JOIN page p ON p.url_id = e.id ORDER BY a.draw"""
 _MOST_REDIRECTS = 32
@@ -68,9 +69,9 @@ class Figure:
 class Survey:
     """What a sample says, and of how many URLs it does not.
 
-    ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, but for those ``over_budget``,
-    whose site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known
-    URLs of blocked sites are not in the frame.
+    ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
+    site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
+    of blocked sites are not in the frame.
     """
 
     draw: SampleDraw
@@ -150,13 +151,18 @@ def _figures(
         ones = [nan if each is None else each == status for each in statuses]
         yield Figure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, sample.share(ones))
     sizes = values(lambda row: row["body_bytes"])
-    yield Figure("size", "pages", Unit.BYTES, sample.mean(sizes))
+    yield Figure("size", "pages", Unit.BYTES, _from_none(sample.mean(sizes)))
     links = values(lambda row: row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None)
-    yield Figure("links per page", "pages", Unit.LINKS, sample.mean(links))
+    yield Figure("links per page", "pages", Unit.LINKS, _from_none(sample.mean(links)))
     tongues = [languages.get(row["url"]) for row in rows]
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else each == tongue for each in tongues]
         yield Figure(f"language {tongue}", "pages whose text may be kept", Unit.SHARE, sample.share(ones))
+
+
+def _from_none(estimate: Estimate) -> Estimate:
+    """Of what is never less than nothing, the interval is not either."""
+    return replace(estimate, low=max(estimate.low, 0.0)) if isfinite(estimate.low) else estimate
 
 
 def _frequent(sample: Sample, labels: Sequence[str | None]) -> list[str]:
