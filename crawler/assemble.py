@@ -140,6 +140,17 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
             "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
             "bound it by --max-depth, which leaves the deepest pages to the sample"
         )
+    budget = settings.crawl.max_pages_per_site
+    if (
+        sample.per is Per.SITE
+        and sample.method is Method.UNIFORM
+        and budget is not None
+        and budget < (sample.size or 0)
+    ):
+        raise UsageError(
+            f"--sample {sample.size} --per site needs up to as many pages of each site: "
+            f"--max-pages-per-site is {budget}, raise it or draw fewer"
+        )
     if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
         raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
     if sample.method is Method.STRATIFIED and not strata:
@@ -160,16 +171,18 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
 
 
 async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> Frame | None:
-    """What the sample of a crawl is drawn of; closed where it has been drawn."""
+    """What the sample of a crawl is drawn of; closed where it has been drawn, for good if of a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
         return None
+    if is_drawn:
+        return Frame(depth, None, is_closed=True)
 
     async def draw() -> None:
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
     last = await store.sample_draw()
-    return Frame(depth, draw, is_drawn or (last is not None and last.stands))
+    return Frame(depth, draw, last is not None and last.stands)
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:

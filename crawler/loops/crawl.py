@@ -64,7 +64,7 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
-        self._frame = frame
+        self.frame = frame
         self._recorder = recorder
         if recorder is not None:
             fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
@@ -169,8 +169,8 @@ class Crawl:
         return 0 if self._only_revisits else self._manners.crawl.max_pages_per_site
 
     async def _nothing_left(self) -> str | None:
-        if self._frame is not None and not self._frame.is_closed:
-            await self._frame.close()
+        if self.frame is not None and not self.frame.is_closed:
+            await self.frame.close()
             return None
         no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
         if self._only_revisits:
@@ -223,7 +223,7 @@ class Crawl:
             horizon_s=self._crowd.horizon_s(),
             pages_per_site=self._pages_per_site(),
             max_depth=self._scope.settings.max_depth,
-            below_depth=None if self._frame is None else self._frame.held_from,
+            below_depth=None if self.frame is None else self.frame.held_from,
         )
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         result = await self._store.turn(turn)
@@ -309,7 +309,7 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
+        if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         if self._manners.updates.rup:
             news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from crawler.clock import Clock
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.loops.crawl import Crawl
+from crawler.sample.design import Method
 from crawler.store.interface import Beat, Store
 
 _LOOK_EVERY_S = 0.25  # so that what is asked holds within half a second, the reading of it included
@@ -21,6 +22,24 @@ _BATCH = 500  # URLs in one transaction: the crawl's turns and its operator wait
 async def blocked_sites(store: Store) -> frozenset[str]:
     """The names that are blocked by all that was asked so far."""
     return frozenset(standing(await store.control.orders()).blocked)
+
+
+async def _grows_frame(store: Store, order: Order) -> bool:
+    """Whether this lifts a block under which the sample was drawn. What was blocked since was in its frame before."""
+    draw = await store.sample_draw()
+    if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
+        return False
+    before = standing(earlier for earlier in await store.control.orders() if earlier.id < order.id)
+    return before.blocked.get(order.name, 0.0) <= draw.drawn_at
+
+
+async def _reopen_sample(store: Store) -> None:
+    """All that was not drawn may be drawn now. Killed over it, it is done again."""
+    await store.reopen_sample()
+    after = -1
+    while rows := await store.excluded(after, _BATCH):
+        after = rows[-1][0]
+        await store.requeue([number for number, _, reason, *_ in rows if reason.startswith("sample:")])
 
 
 @asynccontextmanager
@@ -125,6 +144,18 @@ class _Ear:
             await self._crawl.settle()  # with a look at what there is to claim
 
     async def _carry_out(self, order: Order, since: float) -> None:
+        """What an order about a block asks; a frame grows by what is unblocked, and may have to be opened for it."""
+        frame = self._crawl.frame
+        lifts = order.command is Command.UNBLOCK and self._holds(order)
+        if frame is None or not lifts or (frame.is_closed and not await _grows_frame(self._store, order)):
+            await self._go_through(order, since)
+            return
+        async with frame.growing():
+            if await _grows_frame(self._store, order):
+                await _reopen_sample(self._store)
+            await self._go_through(order, since)
+
+    async def _go_through(self, order: Order, since: float) -> None:
         """Take what is queued on a blocked site out of the frontier, or put it back. Killed over it, it is done again;
         overtaken by a later order about the same, it is left to that."""
         control, after = self._store.control, 0
