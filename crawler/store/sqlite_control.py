@@ -46,9 +46,16 @@ class SqliteControl:
         rows = await self._read(self._sql["queued_on"], (json.dumps(name_ranges(name)), limit))
         return [row[0] for row in rows]
 
-    async def blocked_on(self, name: str, limit: int) -> list[int]:
-        rows = await self._read(self._sql["blocked_on"], (json.dumps(name_ranges(name)), BLOCKED, limit))
-        return [row[0] for row in rows]
+    async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
+        found: list[int] = []
+        for first, last in await self._read(self._sql["numbers_on"], (json.dumps(name_ranges(name)), after)):
+            rows = await self._read(
+                self._sql["blocked_within"], (max(first, after + 1), last, BLOCKED, limit - len(found))
+            )
+            found += [row[0] for row in rows]
+            if len(found) >= limit:
+                break
+        return found
 
     async def beat(self, beat: Beat) -> None:
         async with self._writing():

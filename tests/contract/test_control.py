@@ -71,6 +71,22 @@ async def test_what_is_blocked_is_found_by_host_and_by_site(harness: Harness) ->
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {urls[1], urls[4]}
 
 
+async def test_what_was_blocked_is_gone_through_in_batches_each_beyond_the_last(harness: Harness) -> None:
+    urls = [f"http{secure}://a.test{port}/{n}" for secure in ("", "s") for port in ("", ":81") for n in range(10)]
+    await harness.seed(*urls, "http://b.test/")
+    control, known = harness.store.control, await harness.store.query("SELECT url_id, url FROM urls")
+    await harness.store.exclude([(row["url_id"], BLOCKED) for row in known])
+    own = sorted(row["url_id"] for row in known if "//a.test" in row["url"])
+    found: list[int] = []
+    while batch := await control.blocked_on("a.test", 7, found[-1] if found else 0):
+        assert len(batch) <= 7
+        found += batch
+    assert found == own
+    await harness.store.exclude([(own[3], "trap: a loop")])
+    assert await control.blocked_on("a.test", 100, own[1]) == [own[2], *own[4:]]
+    assert await control.blocked_on("c.test", 100) == []
+
+
 async def test_signs_of_life_are_those_of_the_latest_run(harness: Harness) -> None:
     first = Beat(harness.store.run_id, 7, NOW, 1000, 0.5)
     await harness.store.control.beat(first)
