@@ -20,7 +20,7 @@ from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, read_seeds, require_good
-from crawler.store.sqlite import SqliteStore
+from crawler.store.interface import Store
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -126,7 +126,7 @@ class OpenCrawl:
         _raise_first(failures)
 
     @asynccontextmanager
-    async def _store(self, *, read_only: bool = True) -> AsyncIterator[SqliteStore]:
+    async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
         await self._settle()
         with _named_for_python():
             async with existing_store(self._settings, read_only=read_only) as store:
