@@ -90,7 +90,7 @@ async def crawl_session(
             seeds = [each.url for each in drawn]
     require_contact(settings, seeds)
     clock = clock or SystemClock()
-    if not seeds and not Path(settings.output.db).exists():
+    if not seeds and not _holds_something(Path(settings.output.db)):
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings)
     try:
@@ -117,6 +117,11 @@ async def crawl_session(
             yield Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder), store
     finally:
         await store.close()
+
+
+def _holds_something(path: Path) -> bool:
+    """An empty file is as good as none, and becomes a store where there are seeds."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:

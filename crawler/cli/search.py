@@ -63,6 +63,8 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
             print_json({"query": " ".join(words), **asdict(found)})
         else:
             _render(found, console)
+            if found.hits and all(hit.pagerank is None for hit in found.hits):
+                tell("none of these pages has a rank yet: run `crawler rank` first for PageRank (with the same --db)")
         return 0
 
     return run_async(look())

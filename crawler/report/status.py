@@ -158,16 +158,17 @@ def _sites_table(status: Status) -> Table:
     table.add_column("Site", overflow="fold")
     for name in ("queued", "fetched"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("robots.txt", "pause", "next"):
+    nexts = [_next(row, status.at) for row in status.sites]
+    for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
         table.add_column(name, no_wrap=True)
-    for row in status.sites:
+    for row, then in zip(status.sites, nexts, strict=True):
         table.add_row(
             Text(row["site"]),
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
             Text(row["robots_status"] or "not asked"),
             duration(row["delay_s"]),
-            _next(row, status.at),
+            *([then] if any(nexts) else []),
         )
     return table
 

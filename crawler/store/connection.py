@@ -67,6 +67,8 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a store; name a file in it")
+    if read_only and path.stat().st_size == 0:
+        raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
     if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
