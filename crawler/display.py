@@ -77,9 +77,11 @@ class Watch:
     def _panel(self) -> RenderableType:
         progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
         ends, rest = progress.ends, ""
-        if seen.rate > 0.05 and seen.queued:
-            longest_s = max((wait.until - now for wait in seen.waiting), default=0.0)
-            rest = f", at least {duration(max(seen.queued / seen.rate, longest_s))} to go"
+        pages = min(seen.queued, self._crawl.budget.left)
+        if seen.rate > 0.05 and pages > 0:
+            # With --max-pages it may be over before the last of those waiting comes.
+            waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
+            rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(

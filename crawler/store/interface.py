@@ -278,8 +278,9 @@ class Store(Protocol):
         """Put excluded URLs back into the frontier."""
         ...
 
-    async def expire_robots(self, now: float) -> None:
-        """Every robots copy has run out: it was judged under another reading or token."""
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+        """Every robots copy has run out: it was judged under another reading or token. ``unreached``: only those of
+        sites that no connection was made to, for want of an address or a permitted one."""
         ...
 
     async def regroup(self) -> None:

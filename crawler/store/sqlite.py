@@ -171,10 +171,10 @@ class SqliteStore:
             await self._turns.refresh(await self._offers.groups(numbers), None)
             self._offers.forget()
 
-    async def expire_robots(self, now: float) -> None:
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         async with self._writing():
-            await self._db.execute(self._sql["expire_robots"], (now, now))
-            await self._db.execute("UPDATE site SET wait_until = 0")
+            await self._db.execute(self._sql["end_robots_wait"], (unreached,))
+            await self._db.execute(self._sql["expire_robots"], (now, now, unreached))
 
     async def regroup(self) -> None:
         async with self._writing():
