@@ -254,6 +254,10 @@ class Store(Protocol):
 
     async def seeds(self) -> list[str]: ...
 
+    def is_held(self) -> bool:
+        """Whether a process may be writing to the store now; False: surely none."""
+        ...
+
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         """The robots copy of a site that was asked last, whether still in force or not."""
         ...

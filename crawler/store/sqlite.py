@@ -25,6 +25,7 @@ from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import (
     decompress,
     every,
+    is_held,
     load_queries,
     lock_store,
     one,
@@ -83,6 +84,9 @@ class SqliteStore:
         await self._db.close()
         if self._lock is not None:
             self._lock.release()
+
+    def is_held(self) -> bool:
+        return self._lock is not None or is_held(self._path)
 
     @property
     def run_id(self) -> int:
