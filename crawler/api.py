@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from weakref import ref
 
 from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
@@ -18,6 +19,7 @@ from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, read_seeds, require_good
+from crawler.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -49,11 +51,15 @@ def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | 
 
 
 class OpenCrawl:
-    """What :func:`open` gives; enter it with ``async with``."""
+    """What :func:`open` gives; enter it with ``async with``. One task uses it at a time.
+
+    ``ended_by`` says why the newest run that has ended did. A run whose loop was left comes to its end meanwhile: the
+    next call, or the end of the context, waits for that, and raises what went wrong there.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._runs: set[_Run] = set()
+        self._runs: set[_Run] = set()  # those that may be under way, or whose failure nobody has heard of
         self.ended_by: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -62,43 +68,65 @@ class OpenCrawl:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for run in self._runs:
-            await run.end()
-            if error is None:
-                self.ended_by = run.task.result()
+        failures = [await run.end() for run in tuple(self._runs)]
+        self._runs.clear()
+        if error is None:
+            _raise_first(failures)
 
-    async def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
+    def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
         ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
+        run = _Run()
+        pages = self._pages_of(run, seeds, limits)
+        run.taker = ref(pages)
+        return pages
+
+    async def _pages_of(
+        self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
+    ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         seeds = [seeds] if isinstance(seeds, str) else seeds
         good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
         strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
-        pages, stop = asyncio.Queue[Page](_BUFFER), asyncio.Event()
-        run = _Run(asyncio.create_task(self._crawl(settings, Seeds(good, strata), pages, stop)), pages, stop)
+        await self._settle()
+        run.task = asyncio.create_task(self._crawl(settings, Seeds(good, strata), run))
         self._runs.add(run)
         try:
             while (page := await run.next_page()) is not None:
                 yield page
             self._runs.discard(run)
-            self.ended_by = run.task.result()
+            run.task.result()
         finally:
-            await run.end()
+            if await run.end() is None:
+                self._runs.discard(run)
+
+    async def _settle(self) -> None:
+        """Wait for the end of the runs whose loops were left: Python closes their generators only some time later."""
+        left = [run for run in self._runs if run.is_left()]
+        failures = [await run.end() for run in left]
+        self._runs.difference_update(left)
+        _raise_first(failures)
+
+    @asynccontextmanager
+    async def _store(self, *, read_only: bool = True) -> AsyncIterator[SqliteStore]:
+        await self._settle()
+        async with existing_store(self._settings, read_only=read_only) as store:
+            yield store
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL, which can only read: a statement that
         writes raises :class:`~crawler.errors.UsageError`."""
-        async with existing_store(self._settings) as store:
+        async with self._store() as store:
             return await store.query(sql, parameters)
 
     async def body(self, url: str, version: int | None = None) -> bytes | None:
         """The decoded body of a fetched URL, the newest unless told; ``None`` where there is none."""
         canonical = _canonical(url)
-        async with existing_store(self._settings) as store:
+        async with self._store() as store:
             return await store.body(canonical, version)
 
     async def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
@@ -111,7 +139,7 @@ class OpenCrawl:
 
         if where is not None:
             require_one_expression(where)
-        async with existing_store(self._settings) as store, aclosing(stored_pages(store, where)) as pages:
+        async with self._store() as store, aclosing(stored_pages(store, where)) as pages:
             async for page in pages:
                 yield page
 
@@ -121,7 +149,7 @@ class OpenCrawl:
         One in memory at a time. For the links to it, all links of the crawl are gone through.
         """
         canonical = _canonical(url)
-        async with existing_store(self._settings) as store, aclosing(stored_links(store, canonical)) as links:
+        async with self._store() as store, aclosing(stored_links(store, canonical)) as links:
             async for link in links:
                 yield link
 
@@ -138,7 +166,7 @@ class OpenCrawl:
         """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`."""
         from crawler.export import export as export_to
 
-        async with existing_store(self._settings) as store:  # its own: the export opens a transaction on it
+        async with self._store() as store:  # its own: the export opens a transaction on it
             target = Path(out) if isinstance(out, str) else out
             now = SystemClock().now()
             return await export_to(
@@ -153,26 +181,29 @@ class OpenCrawl:
         from crawler.rank import load_ranking
 
         ranking = load_ranking()
-        async with existing_store(self._settings, read_only=False) as store:
+        async with self._store(read_only=False) as store:
             ranked: Ranked = await ranking.rank(store)
             return ranked
 
-    def rup(
+    @asynccontextmanager
+    async def rup(
         self, site: str | None = None, tell: Callable[[str], None] = lambda note: None
-    ) -> AbstractAsyncContextManager[Subscriber]:
+    ) -> AsyncIterator[Subscriber]:
         """Updates by the Remote Update Protocol: enter it for the :class:`~crawler.loops.subscribe.Subscriber`, whose
         methods are those of ``crawler rup``. ``site`` (scheme, host, port) is whom it is about; ``tell`` gets a
         sentence on everything of note. Not while :meth:`run` is under way."""
         from crawler.rup_robot import robot
 
-        return robot(self._settings, site, tell, make=True)
+        await self._settle()
+        async with robot(self._settings, site, tell, make=True) as subscriber:
+            yield subscriber
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
         from crawler.search.index import build_index
 
         path = Path(self._settings.output.db)
-        async with existing_store(self._settings, read_only=False):
+        async with self._store(read_only=False):
             return await build_index(path)
 
     async def sample(self) -> Survey:
@@ -183,7 +214,7 @@ class OpenCrawl:
         from crawler.survey import load
 
         estimate = load("estimate")
-        async with existing_store(self._settings) as store:
+        async with self._store() as store:
             survey: Survey = await estimate.survey(store)
             return survey
 
@@ -191,7 +222,7 @@ class OpenCrawl:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
 
-        async with existing_store(self._settings) as store:
+        async with self._store() as store:
             return await search(store, words, limit=limit, site=site)
 
     async def report(self, out: str | Path) -> None:
@@ -200,24 +231,24 @@ class OpenCrawl:
         from crawler.webreport.write import require_html, write
 
         path = require_html(Path(out))
-        async with existing_store(self._settings) as store:
+        async with self._store() as store:
             facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
         write(path, facts)
 
-    async def _crawl(self, settings: Settings, seeds: Seeds, pages: asyncio.Queue[Page], stop: asyncio.Event) -> str:
+    async def _crawl(self, settings: Settings, seeds: Seeds, run: _Run) -> None:
         async def hand_over(outcomes: list[Outcome]) -> None:
             for outcome in outcomes:
-                if not stop.is_set():
-                    await pages.put(page_of(outcome))
+                if not run.stop.is_set():
+                    await run.pages.put(page_of(outcome))
 
         clock = SystemClock()
         async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, on_pages=hand_over) as (
             crawl,
             store,
         ):
-            stopper = asyncio.create_task(_stop_when(stop, crawl))
+            stopper = asyncio.create_task(_stop_when(run.stop, crawl))
             try:
-                return await run_to_end(crawl, store, clock)
+                self.ended_by = await run_to_end(crawl, store, clock)
             finally:
                 stopper.cancel()
 
@@ -234,13 +265,18 @@ async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
     crawl.stop("stopped by the caller; run() goes on")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Run:
-    """A crawl under way in a task of its own, the pages it hands over, and how to stop it."""
+    """A crawl under way in a task of its own, the pages it hands over to ``taker``, and how to stop it."""
 
-    task: asyncio.Task[str]
-    pages: asyncio.Queue[Page]
-    stop: asyncio.Event
+    pages: asyncio.Queue[Page] = field(default_factory=lambda: asyncio.Queue(_BUFFER))
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] = field(init=False)
+    taker: ref[AsyncGenerator[Page, None]] = field(init=False)
+
+    def is_left(self) -> bool:
+        """Whether nobody can take pages any more: the generator is being closed, or gone."""
+        return self.stop.is_set() or self.taker() is None
 
     async def next_page(self) -> Page | None:
         """The next page, or ``None`` once the crawl has ended and every page was taken."""
@@ -254,18 +290,23 @@ class _Run:
                 return getter.result()
         return None if self.pages.empty() else self.pages.get_nowait()
 
-    async def end(self) -> None:
-        """Let the crawl come to its end in order, although nobody takes its pages any more."""
+    async def end(self) -> BaseException | None:
+        """Let the crawl come to its end in order, although nobody takes its pages any more; gives what failed in it."""
         self.stop.set()
         try:
             while not self.task.done():
                 await self.next_page()
-            if not self.task.cancelled():
-                self.task.exception()  # asked for, or asyncio would complain that nobody did
         except asyncio.CancelledError:  # in a hurry: what is committed is kept
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
             raise
+        return None if self.task.cancelled() else self.task.exception()
+
+
+def _raise_first(failures: Iterable[BaseException | None]) -> None:
+    failure = next(filter(None, failures), None)
+    if failure is not None:
+        raise failure
 
 
 def _strata(seeds: Mapping[str, str]) -> dict[str, str]:

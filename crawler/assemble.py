@@ -58,14 +58,14 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
         await store.close()
 
 
-async def order(settings: Settings, command: Command, name: str, now: float) -> Order:
+async def order(settings: Settings, command: Command, name: str, clock: Clock) -> Order:
     """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
 
     Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
     """
     if "://" in settings.output.db:
         await open_store(settings)  # raises
-    return await give_order(Path(settings.output.db), command, name, now)
+    return await give_order(Path(settings.output.db), command, name, clock)
 
 
 @asynccontextmanager

@@ -103,7 +103,7 @@ def _open(place: Path) -> Draft:
     try:
         if place.exists() and not place.is_file():  # a pipe or a device: nothing may take its place
             return Draft(place.open("wb"), place)
-        if place.exists() and _is_store(place):
+        if _is_store(place):
             raise UsageError(f"{place}: a crawl's store, or a part of one, is not written over; choose another name")
         beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
         return Draft(beside.open("xb"), place, beside)
@@ -112,12 +112,15 @@ def _open(place: Path) -> Draft:
 
 
 def _is_store(place: Path) -> bool:
-    """Whether it is a SQLite file, or one of those that SQLite and the crawler keep beside such a file."""
+    """Whether it is a SQLite file, or has the name of what SQLite and the crawler keep beside one, there or not:
+    SQLite would take any file of that name for its own."""
     for suffix in _BESIDE_A_STORE:
         if place.name.endswith(suffix):
             main = place.with_name(place.name.removesuffix(suffix))
             if main.is_file() and _is_store(main):
                 return True
+    if not place.exists():
+        return False
     with place.open("rb") as file:
         return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
 

@@ -59,14 +59,14 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
     try:
         href = ada_url.join_url(base, text) if base is not None else ada_url.normalize_url(text)
     except (ValueError, UnicodeError):
-        raise NotCrawlable(f"not a URL: {_shown(text)}") from None
+        raise NotCrawlable(f"not a URL: {shown(text)}") from None
     if not href.startswith(("http://", "https://")):
-        raise NotCrawlable(f"not an http or https URL: {_shown(text)}")
+        raise NotCrawlable(f"not an http or https URL: {shown(text)}")
     href = href.partition("#")[0]
     if len(href) > max_chars:
-        raise NotCrawlable(f"longer than {max_chars} characters: {_shown(href)}")
+        raise NotCrawlable(f"longer than {max_chars} characters: {shown(href)}")
     if "@" in href and "@" in href[: href.index("/", 8)]:
-        raise NotCrawlable(f"carries a user name or password: {_shown(text)}")
+        raise NotCrawlable(f"carries a user name or password: {shown(text)}")
     return href
 
 
@@ -160,7 +160,7 @@ def registrable_domain(host: str) -> str:
     return _suffixes().privatesuffix(host) or host
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """A bounded, printable form of hostile text for messages."""
     cut = text if len(text) <= 200 else text[:200] + "…"
     return "".join(c if c.isprintable() else "\ufffd" for c in cut)

@@ -41,9 +41,28 @@ class Feed:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._run())
+        """Looks while inside.
+
+        An error that is none to tell the viewers, a bug, cancels what is done inside, and is raised: a dashboard that
+        shows nothing new and does not say so would be worse.
+        """
+        task, inside, failed = asyncio.create_task(self._run()), asyncio.current_task(), False
+        assert inside is not None
+
+        def ended(task: asyncio.Task[None]) -> None:
+            nonlocal failed
+            if not task.cancelled() and task.exception() is not None:
+                failed = True
+                inside.cancel()
+
+        task.add_done_callback(ended)
         try:
             yield
+        except asyncio.CancelledError:
+            if not failed:
+                raise
+            inside.uncancel()
+            await task  # raises
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -48,7 +48,7 @@ class Guard:
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """aiohttp's middleware: 400, 401 and 403 are told in a line of text."""
-        host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
+        host = _host(request)
         if self._token is None:
             if not is_loopback(host):
                 return _refused(403, "this dashboard answers to names of its own machine only: http://127.0.0.1/")
@@ -63,10 +63,13 @@ class Guard:
         return await handler(request)
 
     def _let_in(self, request: web.Request, given: str) -> web.StreamResponse:
-        """The address with the token, opened once: it becomes a cookie, and leaves the address line."""
+        """The address with the token, opened once: it becomes a cookie, and leaves the address line.
+
+        To the page itself, wherever it was asked for: a path may be another site's address (``//evil.example/``).
+        """
         if not self._is_token(given):
             return _refused(401, "the token is wrong: open the address that the dashboard printed at its start")
-        answer = web.Response(status=303, headers={"Location": request.path})
+        answer = web.Response(status=303, headers={"Location": "/"})
         answer.set_cookie(_cookie(request), given, httponly=True, samesite="Strict", path="/")
         return answer
 
@@ -88,10 +91,18 @@ def _cookie(request: web.Request) -> str:
     return f"crawler-dashboard-{socket[1] if socket else 0}"
 
 
+def _host(request: web.Request) -> str:
+    """By which name this is asked; empty for none, or for what is no name."""
+    try:
+        return urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
+    except ValueError:
+        return ""
+
+
 def _is_own(request: web.Request) -> bool:
     """Whether no other site's page sent this. A browser says whence, and JSON it sends to others only after asking."""
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
+    if origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
         return False
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return False

@@ -132,13 +132,14 @@ class _Pages:
 
     async def control(self, request: web.Request) -> web.Response:
         asked = await _json(request)
-        try:
-            command = Command(str(asked.get("command")))
-        except ValueError:
-            raise UsageError("command: must be one of " + ", ".join(command.value for command in Command)) from None
-        about_site = command in (Command.BLOCK, Command.UNBLOCK)
-        name = blockable(str(asked.get("site", ""))) if about_site else ""
-        given = await order(self._settings, command, name, self._clock.now())
+        said, site = asked.get("command"), asked.get("site", "")
+        if said not in list(Command):
+            raise UsageError("command: must be one of " + ", ".join(Command))
+        if not isinstance(site, str):
+            raise UsageError("site: must be a string, like example.org")
+        command = Command(said)
+        name = blockable(site) if command in (Command.BLOCK, Command.UNBLOCK) else ""
+        given = await order(self._settings, command, name, self._clock)
         return web.json_response({"order": given.id, "name": name})
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import threading
 import zlib
@@ -34,11 +35,13 @@ from crawler.model import Reading, Recorded
 MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"
 _OPEN = ".open"  # behind it, while a file is under way
+_OURS = re.compile(r"crawl-\d{14}-\d{5,}\.warc\.gz\.open", re.ASCII)  # other programs may have files in the folder
 _LEVEL = 6
 _PIECE = 1 << 14
 _WHAT_IS_HERE = (
     "Every request of the crawl, robots.txt included, and its answer, octet by octet as they went over the connection "
-    "(behind TLS), without informational (1xx) answers. Headers alone, WARC-Truncated: pages that ask by NOINDEX or "
+    "(behind TLS), without informational (1xx) answers, and without requests cut off because the crawl was stopped: "
+    "these are in its request log alone. Headers alone, WARC-Truncated: pages that ask by NOINDEX or "
     "NOARCHIVE that no copy is kept; redirects, errors and unwanted types, whose bodies are not read; metadata records "
     "say which. Payload digests are of payloads as they stand here."
 )
@@ -95,8 +98,9 @@ class WarcFolder:
         try:
             self._folder.mkdir(exist_ok=True)
             self._lock.acquire()
-            for path in sorted(self._folder.glob(f"*{_ENDING}{_OPEN}")):
-                mend(path)
+            for path in sorted(self._folder.iterdir()):
+                if _OURS.fullmatch(path.name) and path.is_file():
+                    mend(path)
             self._payloads = _Payloads(self._folder / "payloads.sqlite")
         except Timeout:
             raise UsageError(f"--warc {self._folder}: another crawl records into it; name another folder") from None

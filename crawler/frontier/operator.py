@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.url import NotCrawlable, canonicalise, host_of, split
+from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, shown, split
 
 #: The reason of every URL that is left out because its site is blocked; taken back when it is blocked no more.
 BLOCKED = "blocked by the operator"
+
+# Labels of letters, digits, hyphens (RFC 1123, 2.1) and the underscores met in practice, the root's dot at the end.
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 
 
 class Command(StrEnum):
@@ -69,17 +73,36 @@ def blockable(text: str) -> str:
     """The name under which a site is blocked: a host (``example.org``: whatever its scheme and port), or one site of
     it (``https://example.org:8443``). A URL stands for its site.
 
-    Raises :class:`~crawler.url.NotCrawlable`.
+    Subdomains are hosts of their own. Raises :class:`~crawler.url.NotCrawlable`.
     """
     text = text.strip()
+    remedy = "write example.org, or https://example.org:8443 for one site of it"
+    if text.rpartition("://")[2].startswith(("*", ".")):
+        raise NotCrawlable(f"{shown(text)!r}: there are no patterns, a block is of one host alone; {remedy}")
+    nothing = NotCrawlable(f"{shown(text)!r} is no host: {remedy}")
+    if not text.isprintable() or " " in text:
+        raise nothing
     if "://" in text:
-        return split(canonicalise(text)).site
-    if not text or any(sign in text for sign in "/?#@\\ ") or text.count(":") == 1:
-        raise NotCrawlable(
-            f"{text[:200]!r} is no host: write example.org, or https://example.org:8443 for one site of it"
-        )
-    bare = text.strip("[]")
-    return host_of(canonicalise(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/")).removesuffix(".")
+        name = split(canonicalise(text)).site
+        host = host_of(name)
+    else:
+        if not text or any(sign in text for sign in "/?#@\\%") or text.count(":") == 1:
+            raise nothing
+        bare = text.strip("[]")
+        host = host_of(canonicalise(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/"))
+        name = host.removesuffix(".")
+    if literal_address(host) is None and not _HOST.fullmatch(host):
+        raise nothing
+    return name
+
+
+def still_blocks(name: str, blocked: Iterable[str]) -> list[str]:
+    """The ``blocked`` names that keep the crawl from sites of ``name``, other than ``name`` itself."""
+    host = host_of(name).removesuffix(".") if "://" in name else name
+    others = [other for other in blocked if other != name]
+    if "://" in name:
+        return [other for other in others if other == host]
+    return [other for other in others if "://" in other and host_of(other).removesuffix(".") == host]
 
 
 def name_ranges(name: str) -> list[tuple[str, str]]:

@@ -4,51 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from crawler.clock import Clock
-from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
+from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.loops.crawl import Crawl
 from crawler.store.interface import Beat, Store
 
-_LOOK_EVERY_S = 0.5
+_LOOK_EVERY_S = 0.25  # so that what is asked holds within half a second, the reading of it included
 _BEAT_EVERY_S = 5.0
-_BATCH = 2000
+_BATCH = 500  # URLs in one transaction: the crawl's turns and its operator wait no longer than for one
 
 
-async def take_up(store: Store, blocks: Blocks, now: float) -> None:
-    """As a run begins: which sites are blocked, and what was asked of no crawl or of one that was killed over it."""
-    orders = await store.control.orders()
-    blocks.names = frozenset(standing(orders).blocked)
-    last = {order.name: order for order in orders if order.command in (Command.BLOCK, Command.UNBLOCK)}
-    for order in last.values():
-        if order.done_at is None:
-            await _carry_out(store, order, now)
-
-
-async def _carry_out(store: Store, order: Order, now: float) -> None:
-    """Take what is queued on a blocked site out of the frontier, or put it back. Killed over it, it is done again."""
-    if order.command is Command.BLOCK:
-        while numbers := await store.control.queued_on(order.name, _BATCH):
-            await store.exclude([(number, BLOCKED) for number in numbers])
-    else:
-        while numbers := await store.control.blocked_on(order.name, _BATCH):
-            await store.requeue(numbers)
-    await store.control.done(order, now)
+async def blocked_sites(store: Store) -> frozenset[str]:
+    """The names that are blocked by all that was asked so far."""
+    return frozenset(standing(await store.control.orders()).blocked)
 
 
 @asynccontextmanager
 async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None]:
     """While inside, the crawl does what the operator asks within half a second, and gives signs of life.
 
-    A pause that was asked before holds from the first request on.
+    A pause that was asked before holds from the first request on. What was asked of no crawl, or of one that was
+    killed over it, is carried out first; so it takes its time to get inside.
     """
     ear = _Ear(crawl, store, clock)
     await ear.listen()
-    task = asyncio.create_task(ear.keep_listening())
-    task.add_done_callback(lambda done: _told(crawl, done))
+    async with (
+        _beside(crawl, ear.keep_listening()),
+        _beside(crawl, ear.keep_noting()),
+        _beside(crawl, ear.keep_beating()),
+    ):
+        await ear.catch_up()
+        async with _beside(crawl, ear.keep_working()):
+            yield
+
+
+@asynccontextmanager
+async def _beside(crawl: Crawl, work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """A task that goes on while inside. A crawl that cannot hear its operator any more must not go on."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            crawl.fail(error)
+
+    task = asyncio.create_task(work)
+    task.add_done_callback(ended)
     try:
         yield
     finally:
@@ -56,60 +59,91 @@ async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _told(crawl: Crawl, task: asyncio.Task[None]) -> None:
-    """A crawl that cannot hear its operator any more must not go on."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        crawl.fail(error)
-
-
 class _Ear:
+    """Listens, notes and works, each in a task of its own: a large block takes long, and so may a turn of the crawl
+    that the store is busy with, but listening only reads, and waits for neither."""
+
     def __init__(self, crawl: Crawl, store: Store, clock: Clock) -> None:
         self._crawl, self._store, self._clock = crawl, store, clock
         self._heard: list[Order] = []
-        self._beat_at = 0.0
+        self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
+        self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted as such
 
     async def keep_listening(self) -> None:
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
-            for order in await self.listen():
-                await self._do(order)
+            await self.listen()
 
-    async def listen(self) -> list[Order]:
-        """Take in what was asked since the last time; pauses and blocks hold at once. Returns what is still to do."""
-        now = self._clock.now()
-        if now >= self._beat_at:
-            self._beat_at = now + _BEAT_EVERY_S
-            lag_s = self._crawl.progress.take_lag()
-            await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
-        news = await self._store.control.orders(self._heard[-1].id if self._heard else 0)
-        if not news:
-            return []
-        self._heard += news
-        now_so = standing(self._heard)
-        self._crawl.gate.blocks.names = frozenset(now_so.blocked)
-        self._crawl.progress.paused_since = now_so.paused_since
-        self._crawl.gate.hold(now_so.paused_since is not None)
-        return [order for order in news if order.done_at is None]
+    async def listen(self) -> None:
+        """Take in what was asked since the last time; pauses and blocks hold at once."""
+        if news := await self._store.control.orders(self._heard[-1].id if self._heard else 0):
+            self._heard += news
+            now_so = standing(self._heard)
+            self._crawl.gate.blocks.names = frozenset(now_so.blocked)
+            self._crawl.progress.paused_since = now_so.paused_since
+            self._crawl.gate.hold(now_so.paused_since is not None)
+            since = self._clock.now()
+            for order in news:
+                if order.done_at is None:
+                    self._take(order, since)
 
-    async def _do(self, order: Order) -> None:
-        """The rest of what an order asks, and that it was done."""
-        now = self._clock.now()
+    def _take(self, order: Order, since: float) -> None:
+        """The rest of what an order asks, or the note that it is still to do."""
         match order.command:
             case Command.STOP if order.run_id == self._store.run_id:
-                await self._store.control.done(order, now)
                 self._crawl.progress.stopped_by_operator = True
                 self._crawl.stop("stopped by the operator; the same command goes on")
+                self._done.put_nowait((order, since))
             case Command.PAUSE | Command.RESUME:
-                await self._store.control.done(order, now)
-            case Command.BLOCK | Command.UNBLOCK if self._holds(order):
-                await self._crawl.settle()  # what workers had decided on before is in the store then
-                await _carry_out(self._store, order, now)
-                await self._crawl.settle()  # with a look at what there is to claim
+                self._done.put_nowait((order, since))
+            case Command.BLOCK | Command.UNBLOCK:
+                self._todo.put_nowait((order, since))
             case _:
-                pass  # meant for another run, or overtaken by a later order
+                pass  # meant for another run
+
+    async def keep_noting(self) -> None:
+        while True:
+            await self._store.control.done(*await self._done.get())
+
+    async def keep_beating(self) -> None:
+        while True:
+            now, lag_s = self._clock.now(), self._crawl.progress.take_lag()
+            await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+            await self._clock.sleep(_BEAT_EVERY_S)
+
+    async def catch_up(self) -> None:
+        """Before the crawl runs: carry out what is to do."""
+        while not self._todo.empty():
+            await self._carry_out(*self._todo.get_nowait())
+
+    async def keep_working(self) -> None:
+        """While it runs: carry out what is asked, one after the other."""
+        while True:
+            order, since = await self._todo.get()
+            await self._crawl.settle()  # what workers had decided on before is in the store then
+            await self._carry_out(order, since)
+            await self._crawl.settle()  # with a look at what there is to claim
+
+    async def _carry_out(self, order: Order, since: float) -> None:
+        """Take what is queued on a blocked site out of the frontier, or put it back. Killed over it, it is done again;
+        overtaken by a later order about the same, it is left to that."""
+        control, after = self._store.control, 0
+        while self._holds(order):
+            if order.command is Command.BLOCK:
+                numbers = await control.queued_on(order.name, _BATCH)
+                await self._store.exclude([(number, BLOCKED) for number in numbers])
+            else:
+                numbers = await control.blocked_on(order.name, _BATCH, after)
+                await self._store.requeue(numbers)
+            if not numbers:
+                await control.done(order, since)
+                return
+            after = numbers[-1]
 
     def _holds(self, order: Order) -> bool:
-        return all(later.name != order.name or later.id <= order.id for later in self._heard)
+        return not self._crawl.stopped and all(
+            later.name != order.name or later.id <= order.id for later in self._heard
+        )
 
 
 def memory_bytes() -> int | None:

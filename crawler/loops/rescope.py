@@ -8,7 +8,7 @@ from typing import Any
 from crawler.frontier.decide import may_adopt
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
-from crawler.loops.operator import take_up
+from crawler.loops.operator import blocked_sites
 from crawler.store.interface import Store
 
 _BATCH = 5000
@@ -49,7 +49,7 @@ async def begin(
     for site, main_site in await store.main_sites():
         if may_adopt(site, main_site):
             scope.adopt(main_site)
-    await take_up(store, scope.blocks, now)
+    scope.blocks.names = await blocked_sites(store)
     before = await store.last_settings()
     if seeds or before != _plain(settings):
         await store.unsettle(now)

@@ -142,8 +142,8 @@ def draw_stratified(rows: Iterable[Listed], size: int, seed: int) -> list[Drawn]
 def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
     """The seeds of a CSV file with their strata, in order, and the rows that are none.
 
-    Either the first row names the columns, among them ``url`` and ``stratum``; or each row, but for a first one that may
-    say ``rank,domain``, is a rank and a domain, as in the Tranco list (https://tranco-list.eu/): then the seed is
+    Either the first row names the columns, among them ``url`` and ``stratum``; or each row, but for a first one that
+    may say ``rank,domain``, is a rank and a domain, as in the Tranco list (https://tranco-list.eu/): then the seed is
     ``https://domain/``, and the strata are the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
     """
     reader = csv.reader(lines, strict=True)

@@ -198,7 +198,7 @@ def lock_store(path: Path) -> FileLock:
     """The lock of the one process that may write; the system drops it when that process dies."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=1)  # seconds: :func:`is_held` may have it for an instant
+    lock = FileLock(f"{path}.lock", timeout=0.2, poll_interval=0.02)  # is_held may have it for an instant
     try:
         lock.acquire()
     except Timeout:

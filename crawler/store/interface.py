@@ -180,8 +180,8 @@ class Control(Protocol):
         """The numbers of so many queued URLs on what is blocked under ``name``."""
         ...
 
-    async def blocked_on(self, name: str, limit: int) -> list[int]:
-        """The numbers of so many URLs that were left out because ``name`` was blocked."""
+    async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
+        """So many of the URLs left out because ``name`` was blocked, by rising numbers, of those beyond ``after``."""
         ...
 
     async def beat(self, beat: Beat) -> None:

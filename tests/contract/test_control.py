@@ -14,8 +14,21 @@ from crawler.store.sqlite_control import give_order
 from tests.contract.visits import NOW, Harness
 
 
+class Still:
+    """A clock that stands."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("who gives an order does not wait")
+
+
 async def give(harness: Harness, folder: Path, command: Command, name: str = "") -> int:
-    return (await give_order(folder / "crawl.db", command, name, harness.now)).id
+    return (await give_order(folder / "crawl.db", command, name, Still(harness.now))).id
 
 
 async def test_orders_are_kept_in_sequence_and_can_be_asked_for_from_one_on(harness: Harness, tmp_path: Path) -> None:
@@ -69,6 +82,22 @@ async def test_what_is_blocked_is_found_by_host_and_by_site(harness: Harness) ->
     await harness.store.requeue(await harness.store.control.blocked_on("https://a.test", 100))
     assert (await harness.urls())["https://a.test/"] == "queued"
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {urls[1], urls[4]}
+
+
+async def test_what_was_blocked_is_gone_through_in_batches_each_beyond_the_last(harness: Harness) -> None:
+    urls = [f"http{secure}://a.test{port}/{n}" for secure in ("", "s") for port in ("", ":81") for n in range(10)]
+    await harness.seed(*urls, "http://b.test/")
+    control, known = harness.store.control, await harness.store.query("SELECT url_id, url FROM urls")
+    await harness.store.exclude([(row["url_id"], BLOCKED) for row in known])
+    own = sorted(row["url_id"] for row in known if "//a.test" in row["url"])
+    found: list[int] = []
+    while batch := await control.blocked_on("a.test", 7, found[-1] if found else 0):
+        assert len(batch) <= 7
+        found += batch
+    assert found == own
+    await harness.store.exclude([(own[3], "trap: a loop")])
+    assert await control.blocked_on("a.test", 100, own[1]) == [own[2], *own[4:]]
+    assert await control.blocked_on("c.test", 100) == []
 
 
 async def test_signs_of_life_are_those_of_the_latest_run(harness: Harness) -> None:

@@ -221,3 +221,9 @@ async def test_a_cancelled_transaction_leaves_none_open(store: SqliteStore, step
     seeds = await store.seeds()
     assert A in seeds
     assert len(seeds) in (1, 301), "all of it or nothing"
+
+
+async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: SqliteStore) -> None:
+    sql = "EXPLAIN QUERY PLAN " + connection.load_queries()["blocked_within"].rstrip(";")
+    plan = await store.query(sql, (1, 2, "a reason", 3))
+    assert [row["detail"] for row in plan] == ["SEARCH url USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]

@@ -13,7 +13,8 @@ import pytest
 import crawler
 from crawler.config import read_file, settings_from
 from crawler.demo.pages import Page
-from crawler.errors import ConfigError, CrawlerError, SeedError, StoreInUse, UsageError
+from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
+from crawler.store.sqlite import SqliteStore
 from tests.command import until
 from tests.web import LoopbackWeb
 
@@ -245,3 +246,52 @@ async def test_one_seed_needs_no_list_and_queries_only_read(web: LoopbackWeb, db
         with pytest.raises(UsageError, match="a query only reads the store"):
             await crawl.query("DELETE FROM url")
         assert len(await crawl.query("SELECT * FROM pages")) == 1
+
+
+async def test_a_call_after_a_loop_that_was_left_waits_for_its_end(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        for _ in range(2):
+            async for _ in crawl.run(seeds=[web.url("a.test")]):
+                break
+            built = await crawl.index()
+            assert crawl.ended_by == "stopped by the caller; run() goes on"
+        async for _ in crawl.pages():
+            break
+        async for _ in crawl.run():
+            break
+        ranked = await crawl.rank()
+        async for _ in crawl.run():
+            break
+        rest = [page.url async for page in crawl.run()]
+        assert crawl.ended_by == "nothing is left in the frontier"
+    assert crawl.ended_by == "nothing is left in the frontier"
+    assert built.pages >= 2
+    assert ranked.pages >= 3
+    assert rest
+
+
+async def test_pages_that_are_still_being_taken_are_no_loop_that_was_left(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        pages = crawl.run(seeds=[web.url("a.test")])
+        async for _ in pages:
+            break
+        with pytest.raises(StoreInUse):
+            await crawl.index()
+        assert len([page async for page in pages]) == 30
+        await crawl.index()
+        crawl.run()  # never begun
+
+
+async def test_what_goes_wrong_after_a_loop_was_left_is_raised_once(
+    web: LoopbackWeb, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    async with crawler.open(db_path, QUICK) as crawl:
+        async for _ in crawl.run(seeds=[web.url("a.test")]):
+            monkeypatch.setattr(SqliteStore, "end_run", fail)
+            break
+        with pytest.raises(StoreError, match="the disk is full"):
+            await crawl.query("SELECT 1")
+        assert await crawl.query("SELECT 1 AS one") == [{"one": 1}]

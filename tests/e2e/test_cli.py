@@ -280,7 +280,7 @@ def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(web: LoopbackWeb, db_path
 
     def little_room() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_200_000, 1_200_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_300_000, 1_300_000))
 
     ended = crawler(*options, before=little_room)
     assert (ended.code, ended.out) == (4, "")

@@ -165,6 +165,8 @@ def test_a_running_crawl_is_paused_set_going_and_stopped(
     assert "stopped by the operator; the same command goes on" in ended.out
     assert "paused by the operator" in ended.err
     until(lambda: dashboard.state() == "ended", "the dashboard to see it")
+    judged = here("audit", "--db", db, "--json")
+    assert (judged.code, json.loads(judged.out)["checks"][-1]["judged"] > sent) == (0, True)
     status, text, _ = dashboard.ask("/control", {"command": "stop"})
     assert (status, "nothing to stop" in text) == (400, True)
 
@@ -239,6 +241,8 @@ def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboar
     [
         ("/", {"Host": "evil.example"}, 403, "names of its own machine"),
         ("/metrics", {"Host": "127.0.0.1.evil.example"}, 403, "names of its own machine"),
+        ("/", {"Host": "[::1"}, 403, "names of its own machine"),
+        ("/", {"Host": "["}, 403, "names of its own machine"),
         ("/", {"Host": "localhost:1"}, 200, "<!doctype html>"),
         ("/nope", {}, 404, "404"),
         ("/../../etc/passwd", {}, 404, "404"),
@@ -268,7 +272,14 @@ def test_what_is_asked_wrongly_is_told(
         ({"command": "pause"}, {"Content_Type": "text/plain"}, 403),
         ({"command": "pause"}, {"Content_Type": "application/x-www-form-urlencoded"}, 403),
         ({"command": "pause"}, {"Host": "evil.example"}, 403),
+        ({"command": "pause"}, {"Origin": "http://[::1"}, 403),
         ({"command": "explode"}, {}, 400),
+        ({"command": ["pause"]}, {}, 400),
+        ({"command": None}, {}, 400),
+        ({"command": "block", "site": ["x"]}, {}, 400),
+        ({"command": "block", "site": 7}, {}, 400),
+        ({"command": "block", "site": "*.example.org"}, {}, 400),
+        ({"command": "block", "site": "'x'"}, {}, 400),
         ({"command": "block", "site": "a b"}, {}, 400),
         ({"command": "block"}, {}, 400),
         ([], {}, 400),
@@ -298,6 +309,9 @@ def test_a_token_is_asked_for_where_there_is_one(idle: Dashboard, tmp_path: Path
     status, _, answer = dashboard.ask("/?token=0123456789abcdef")
     cookie = answer.getheader("Set-Cookie") or ""
     assert (status, answer.getheader("Location")) == (303, "/")
+    for path in ("//evil.example/", "/%0d%0aX-Evil:%201", "/why", "/%2f%2fevil.example"):
+        status, _, answer = dashboard.ask(f"{path}?token=0123456789abcdef")
+        assert (status, answer.getheader("Location"), answer.getheader("X-Evil")) == (303, "/", None)
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
     assert dashboard.ask("/", Cookie=cookie.partition(";")[0])[0] == 200

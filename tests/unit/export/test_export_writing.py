@@ -94,12 +94,16 @@ async def test_a_store_is_not_written_over(save: Exporter, filled: Path) -> None
     assert filled.read_bytes() == before
 
 
-@pytest.mark.parametrize("suffix", ["-wal", "-shm", ".lock"])
-def test_what_stands_beside_a_store_is_not_written_over(suffix: str, filled: Path) -> None:
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", ".lock"])
+@pytest.mark.parametrize("there", [True, False])
+def test_what_stands_beside_a_store_or_may_is_not_written_over(suffix: str, there: bool, filled: Path) -> None:
     part = filled.with_name(filled.name + suffix)
-    part.touch()
+    part.unlink(missing_ok=True)
+    if there:
+        part.touch()
     with Drafts() as drafts, pytest.raises(UsageError, match="not written over"):
         drafts.open(part)
+    assert part.exists() == there
     elsewhere = filled.with_name(f"other{suffix}")
     elsewhere.touch()
     with Drafts() as drafts:

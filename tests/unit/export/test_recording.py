@@ -307,3 +307,16 @@ async def test_whoever_stops_waiting_does_not_tear_a_file(tmp_path: Path) -> Non
         await asyncio.gather(task, return_exceptions=True)
     assert all(kind for kind, _, _ in read(*files(tmp_path)))
     assert not list(tmp_path.glob("*.open"))
+
+
+async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    names = ("other.warc.gz.open", "crawl-2026-00000.warc.gz.open", "crawl-20260101000000-00000.warc.gz.open.bak")
+    for name in names:
+        (tmp_path / name).write_bytes(b"somebody else's")
+    folder = tmp_path / "crawl-20260101000000-00000.warc.gz.open"
+    folder.mkdir()
+    (tmp_path / "crawl-20260101000000-00001.warc.gz.open").write_bytes(b"half a record of ours")
+    await record(tmp_path, [page()])
+    assert {(tmp_path / name).read_bytes() for name in names} == {b"somebody else's"}
+    assert folder.is_dir()
+    assert not (tmp_path / "crawl-20260101000000-00001.warc.gz.open").exists()

@@ -47,10 +47,30 @@ def test_what_may_be_blocked(text: str, name: str) -> None:
         "ftp://a",
         "http://u@a/",
         "javascript:1",
+        '"example.org"',
+        "'example.org'",
+        "example.org,example.net",
+        "a\tb",
+        "http://a\nb/",
+        "http://a b/",
+        "a%62",
+        "a..b",
+        "a*b",
+        "~",
+        "[::1]:80",
+        'http://"a"/',
+        "http://x;y/",
+        "x" * 64,
     ],
 )
 def test_what_is_no_site(text: str) -> None:
     with pytest.raises(NotCrawlable):
+        blockable(text)
+
+
+@pytest.mark.parametrize("text", ["*.example.org", ".example.org", "*", "https://*.example.org/", "http://.a/"])
+def test_subdomains_are_not_blocked_by_a_pattern_and_that_is_said(text: str) -> None:
+    with pytest.raises(NotCrawlable, match="no patterns, a block is of one host alone"):
         blockable(text)
 
 

@@ -414,11 +414,16 @@ INSERT INTO control (asked_at, command, name, run_id) VALUES (?, ?, ?, ?);
 SELECT f.url_id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
 JOIN frontier f ON f.site_id = s.id LIMIT ?;
 
--- name: blocked_on
--- Some URLs on sites of these ranges of names that are left out for this reason: (JSON list, reason, how many).
-SELECT u.id FROM json_each(?) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
-JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
-WHERE u.state = 'excluded' AND u.reason = ? LIMIT ?;
+-- name: numbers_on
+-- The first and the last number that URLs of a site may have, of sites in these ranges of names, but for those that end
+-- before a number: (JSON list, number).
+SELECT s.id << 39, (s.id + 1 << 39) - 1 FROM json_each(?) r
+CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1 WHERE s.id >= ? >> 39 ORDER BY s.id;
+
+-- name: blocked_within
+-- Some URLs that are left out for a reason: (first number, last, reason, how many). The signs keep SQLite from building
+-- an index over all of the table for it.
+SELECT id FROM url WHERE id BETWEEN ? AND ? AND +state = 'excluded' AND +reason = ? ORDER BY id LIMIT ?;
 
 -- name: beat
 INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES (?, ?, ?, ?, ?);

@@ -1,0 +1,51 @@
+"""What a type checker tells those who use the crawler from Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import crawler
+
+SCRIPT = """\
+import crawler
+
+async def main() -> None:
+    try:
+        async with crawler.open("crawl.db", {"politeness.delay": 5}) as crawl:
+            async for page in crawl.run(seeds=["https://example.org/"], max_pages=10):
+                print(page.url, page.links[0].url)
+                print(page.adress)  # wrong
+            await crawl.serach("words")  # wrong
+            number: int = await crawl.body("https://example.org/")  # wrong
+            async with crawl.rup("https://example.org") as subscriber:
+                subscriber.sing()  # wrong
+    except crawler.CrawlerError as error:
+        print(error.exit_code)
+    crawler.opne("crawl.db")  # wrong
+    raise crawler.UsageErorr  # wrong
+"""
+
+
+def test_misspellings_are_found_and_nothing_else(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    root = Path(crawler.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", tmp_path / "c", script],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    told = {int(line) for line in re.findall(r"script\.py:(\d+): error", done.stdout)}
+    assert told == {n for n, line in enumerate(SCRIPT.splitlines(), 1) if "# wrong" in line}, done.stdout + done.stderr
+
+
+def test_every_name_is_there() -> None:
+    assert all(getattr(crawler, name) for name in crawler.__all__)
