@@ -16,7 +16,7 @@ from rich.text import Text
 from crawler.clock import Clock, local_hhmm
 from crawler.loops.crawl import Crawl
 from crawler.model import State
-from crawler.report.layout import Fact, duration, facts, size
+from crawler.report.layout import Fact, duration, facts, many, size
 from crawler.report.status import GO_ON
 from crawler.store.interface import Counts, Store, Waiting
 
@@ -93,8 +93,8 @@ class Watch:
                 (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
             ),
             Text(
-                f"{progress.active:,} sites worked on, {progress.requests:,} requests, {size(progress.wire_bytes)}, "
-                f"{duration(now - progress.started_at)}"
+                f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
+                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}"
             ),
         ]
         if progress.troubles:
@@ -183,7 +183,7 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
         ("Ended", Text(result["ended_by"], style="bold")),
         (
             "This run",
-            f"{run['pages']:,} pages, {run['requests']:,} requests, {size(run['bytes'])} "
+            f"{many(run['pages'], 'page')}, {many(run['requests'], 'request')}, {size(run['bytes'])} "
             f"in {duration(result['seconds'])} ({rate:,.1f} pages/s)",
         ),
     ]

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
-from crawler.frontier.operator import Standing, standing
+from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
 from crawler.report.layout import Fact, counted, duration, facts
 from crawler.report.revisits import count_revisits, told
@@ -171,14 +171,20 @@ def _sites_table(status: Status) -> Table:
             f"{row['fetched']:,}",
             Text(row["robots_status"] or "not asked"),
             duration(row["delay_s"]),
-            _next(row, status.at),
+            _next(row, status),
         )
     return table
 
 
-def _next(row: Mapping[str, Any], now: float) -> str:
+def _next(row: Mapping[str, Any], status: Status) -> str:
+    blocks, now = Blocks(), status.at
+    blocks.names = frozenset(status.standing.blocked)
+    if blocks.covers(f"{row['site']}/"):
+        return "blocked"
     if not row["queued"]:
         return ""
+    if status.standing.paused_since is not None:
+        return "paused"
     if row["at_limit"]:
         return "at its limit"
     return local_hhmm(row["next_at"], now) if row["next_at"] > now else "now"

@@ -27,6 +27,7 @@ def test_a_block_that_matches_no_site_says_so_and_names_what_is_near(db: Path) -
     assert slip.code == 0
     assert "No site of this crawl is matched by it yet (near: mini-44.test)" in slip.out
     assert "yet" not in control(db, "block", "mini-44.test").out
+    assert here("status", "--db", db).out.rstrip().endswith("blocked")
 
 
 def test_only_what_is_blocked_is_unblocked_and_by_its_name(db: Path, loopback: LoopbackWeb) -> None:
