@@ -91,7 +91,7 @@ class OpenCrawl:
     def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
-        ``seeds`` are URLs, or for a stratified sample URLs with the stratum of each.
+        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         run = _Run()
@@ -103,6 +103,7 @@ class OpenCrawl:
         self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
+        seeds = [seeds] if isinstance(seeds, str) else seeds
         good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
         strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
@@ -133,7 +134,8 @@ class OpenCrawl:
                 yield store
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL."""
+        """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL, which can only read: a statement that
+        writes raises :class:`~crawler.errors.UsageError`."""
         async with self._store() as store:
             return await store.query(sql, parameters)
 

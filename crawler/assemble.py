@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -198,7 +198,9 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
             ended_by = await crawl.run()
         if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
             await store.find_content_mirrors(clock.now())
-    except StoreError:
+    except StoreError as error:
+        with suppress(StoreError):  # a full disk may not take even this
+            await store.end_run(f"the store failed: {error}", clock.now())
         raise
     except BaseException:
         await store.end_run(ended_by, clock.now())

@@ -228,6 +228,11 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
     assert ended.code == 0, ended
     assert {row[1] for row in samples(tmp_path / "s.db")} == {"1-1000", "1001-10000"}
     assert all(row[0].startswith("https://") for row in samples(tmp_path / "s.db"))
+    named = here(
+        *given, "--seeds", "-", "--max-time", "5", "--db", tmp_path / "n.db", stdin=b"rank,domain\r\n" + listed
+    )
+    assert named.code == 0, named
+    assert samples(tmp_path / "n.db") == samples(tmp_path / "s.db")
     bad = here(*given, "--seeds", "-", stdin=b"1,a.test\n2;b.test\n3,b test\n")
     assert bad.code == 2
     assert "line 2: no rank,domain" in bad.err

@@ -247,9 +247,15 @@ WITH RECURSIVE way (id, found_on, n) AS (
 SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;
 
 -- name: expire_robots
--- Another reading, or another token: what the answers meant under the old one no longer applies. (now, now)
+-- Another reading, or another token: what the answers meant under the old one no longer applies; or of those only where
+-- no connection was made. (now, now, whether only those)
 UPDATE robots_copy SET valid_until = min(valid_until, ?), retry_at = NULL
-WHERE valid_until > ? AND id IN (SELECT robots_id FROM site);
+WHERE valid_until > ? AND id IN (SELECT robots_id FROM site) AND (NOT ? OR status IN ('address', 'dns'));
+
+-- name: end_robots_wait
+-- (whether only where no connection was made)
+UPDATE site SET wait_until = 0
+WHERE NOT ? OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'dns'));
 
 -- name: all_sites
 SELECT s.id, s.name, g.name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
