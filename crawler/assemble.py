@@ -170,6 +170,12 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
     """A stratified sample of seeds, and the settings by which nothing but these is asked for."""
     assert settings.sample.size is not None
+    there = len(set(strata.values()))
+    if settings.sample.size < there:
+        raise UsageError(
+            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in the sample, and "
+            f"the estimates would be silent about them; draw {there} or more"
+        )
     listed = (Listed(url, stratum) for url, stratum in strata.items())
     drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
     return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn

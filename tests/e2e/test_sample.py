@@ -233,6 +233,9 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
     )
     assert named.code == 0, named
     assert samples(tmp_path / "n.db") == samples(tmp_path / "s.db")
+    few = here(*given, "--sample", "1", "--seeds", "-", "--db", tmp_path / "f.db", stdin=listed)
+    assert few.code == 2
+    assert "2 strata" in few.err
     bad = here(*given, "--seeds", "-", stdin=b"1,a.test\n2;b.test\n3,b test\n")
     assert bad.code == 2
     assert "line 2: no rank,domain" in bad.err
