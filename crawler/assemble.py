@@ -173,7 +173,7 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     there = len(set(strata.values()))
     if settings.sample.size < there:
         raise UsageError(
-            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in the sample, and "
+            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in it, and "
             f"the estimates would be silent about them; draw {there} or more"
         )
     listed = (Listed(url, stratum) for url, stratum in strata.items())
