@@ -6,7 +6,7 @@ for any URL. State is kept only after the hints that go with it, so that a crash
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -99,6 +99,7 @@ class Subscriber:
         self._tell = tell
         self._cgi_elsewhere = cgi_elsewhere
         self._heard: dict[str, Heard] = {}  # reports read and not confirmed yet, by site
+        self._partial: set[str] = set()  # sites whose mail was not taken whole
         self.heeded = Heeded()
 
     # --- what a user asks for -----------------------------------------------------------------
@@ -258,8 +259,9 @@ class Subscriber:
             read = read_letters(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
             heeded, beyond = await self._hints.heed_mail(read.hints, now)
             self.heeded = self.heeded.plus(heeded)
-            self._hear(read.heard, beyond)
-            changed = [without(s, read.heard[s.server.site]) if s.server.site in beyond else s for s in read.changed]
+            partial = beyond | read.partial
+            self._hear(read.heard, partial)
+            changed = [without(s, read.heard[s.server.site]) if s.server.site in partial else s for s in read.changed]
             await self._store.put(changed, read.rows, now)
             await box.done(letters)
             reports = sum(row.verdict == TAKEN for row in read.rows)
@@ -269,11 +271,14 @@ class Subscriber:
             tally.refused += sum(row.refused for row in read.rows)
         return tally
 
-    def _hear(self, heard: Mapping[str, Heard], beyond: set[str]) -> None:
-        """Note which reports were read whole: the site's index tells what the others say."""
+    def _hear(self, heard: Mapping[str, Heard], partial: Set[str]) -> None:
+        """Note which reports were taken whole: the site's index tells what the others say."""
+        for site in partial - self._partial:
+            self._tell(f"{site}: its mail names more than mail may; its index is to tell")
+        self._partial |= partial
         for site, reports in heard.items():
-            if site in beyond:
-                self._tell(f"{site}: its mail names more new pages than mail may; its index is to tell")
+            if site in self._partial:
+                self._heard.pop(site, None)
             else:
                 self._heard[site] = joined(self._heard.get(site, {}), reports)
 

@@ -91,6 +91,7 @@ class Read:
     hints: tuple[Hint, ...]
     rows: tuple[MailRow, ...]
     heard: Mapping[str, Heard]
+    partial: frozenset[str]  # sites with reports that could not be read whole
 
 
 @dataclass(slots=True)
@@ -100,6 +101,7 @@ class _Reader:
     changed: set[str] = field(default_factory=set)
     hints: list[Hint] = field(default_factory=list)
     heard: dict[str, Heard] = field(default_factory=dict)
+    partial: set[str] = field(default_factory=set)
 
     def take(self, digest: bytes, mail: Arrived) -> MailRow:
         report = mail.report
@@ -115,8 +117,8 @@ class _Reader:
         self.changed.add(site)
         self.hints += follows.hints
         row = MailRow(digest, site, number, TAKEN, len(follows.hints), follows.refused + report.skipped)
-        if report.skipped:  # what it says in full, the index is to tell
-            return row
+        if report.skipped:
+            self.partial.add(site)
         told = Told(self.now if mail.date is None else mail.date, (digest_of(report),))
         self.heard[site] = joined(self.heard.get(site, {}), {number: told})
         return row
@@ -140,7 +142,11 @@ def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscrip
     reader = _Reader(dict(subscriptions), now)
     rows += [reader.take(digest, mail) for *_, digest, mail in sorted(reports, key=lambda item: item[:3])]
     return Read(
-        tuple(reader.known[site] for site in sorted(reader.changed)), tuple(reader.hints), tuple(rows), reader.heard
+        tuple(reader.known[site] for site in sorted(reader.changed)),
+        tuple(reader.hints),
+        tuple(rows),
+        reader.heard,
+        frozenset(reader.partial),
     )
 
 

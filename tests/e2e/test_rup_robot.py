@@ -577,6 +577,15 @@ def test_mail_cannot_flood_the_frontier_and_the_index_tells_the_rest(robot: Robo
     assert robot.query("SELECT count(*) FROM urls WHERE url LIKE '%/true%'") == [(150,)]
 
 
+def test_a_report_longer_than_is_read_is_told_by_the_index(robot: Robot) -> None:
+    changed = change(robot)
+    robot.report()
+    deliver(robot.mail, forged(robot.server.base, 1, ", ".join(f"/flood{n}.html" for n in range(100_001))))
+    assert "its index is to tell" in robot.sync().err
+    assert robot.forms()[1:] == ["GetSequenceNumber", "GetIndex"]
+    assert robot.revisit() == changed
+
+
 def test_a_killed_sync_finds_its_mail_again(robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = change(robot)
     deliver(robot.mail, robot.report())
