@@ -21,7 +21,7 @@ from crawler.mail.smtp import Later, Outcome, Refused, Sent
 from crawler.rup.forms import Unregister, write_form
 from crawler.rup.mail import Mail, write_mail
 from crawler.rup.report import Change, Report
-from crawler.rup.server import Offer, Registration, condense, due_at, is_stale, may_report
+from crawler.rup.server import Offer, Registration, condense, due_at, may_report, stale_at
 from crawler.rup_store.sqlite import RupStore, Waiting
 from crawler.rup_store.tree import Tree, scan
 from crawler.url import host_of
@@ -136,10 +136,10 @@ class Publisher:
         return next_at
 
     def _due_at(self, registration: Registration, log_end: int) -> float:
-        stale_at = inf if registration.confirmed else registration.registered_at + self._p.offer.limits.unconfirmed_s
+        dropped_at = stale_at(registration, self._p.offer)
         if not may_report(registration):
-            return stale_at
-        return min(stale_at, due_at(registration, changed=registration.reported_to < log_end))
+            return dropped_at
+        return min(dropped_at, due_at(registration, changed=registration.reported_to < log_end))
 
     async def _report_to(self, email: str, allows: Allows, now: float) -> float:
         """Make the reports that are due to one robot; when the next one will be."""
@@ -150,7 +150,7 @@ class Publisher:
                 registration = await store.registration(email)  # a request may have changed or removed it
                 if registration is None:
                     return inf
-                if is_stale(registration, self._p.offer, now=now):
+                if now >= stale_at(registration, self._p.offer):
                     await store.remove(email)
                     return inf
                 due = self._due_at(registration, log_end)

@@ -23,6 +23,7 @@ from crawler.rup.forms import (
 )
 from crawler.rup.info import ANY_PATTERN, RupInfo
 from crawler.rup.report import Change, Report, write_report
+from crawler.rup.robot import grace_s
 from crawler.rup.units import Span
 
 #: The longest time between two reports, in seconds.
@@ -43,7 +44,7 @@ class Limits:
     pattern_chars: int = 200
     registrations: int = 10_000  # in all
     registrations_per_client: int = 100  # by the network address that a registration came from
-    unconfirmed_s: float = 30 * 86_400  # after so long a registration that was never answered for is dropped
+    unconfirmed_s: float = 30 * 86_400  # how long a robot has to answer, once it must have missed its second report
     index_bytes: int = 4 * 2**20  # of an answer to GetIndex
 
 
@@ -303,6 +304,14 @@ def due_at(registration: Registration, *, changed: bool) -> float:
     return last + max(registration.latency.seconds, SIGN_OF_LIFE_S)
 
 
-def is_stale(registration: Registration, offer: Offer, *, now: float) -> bool:
-    """Whether a registration that nobody ever answered for is to be dropped."""
-    return not registration.confirmed and now >= registration.registered_at + offer.limits.unconfirmed_s
+def stale_at(registration: Registration, offer: Offer) -> float:
+    """When a registration that nobody answered for is dropped; never one that was confirmed.
+
+    A robot that follows the draft asks when the second report is late (3.3.3); from then on it has 30 days.
+    """
+    if registration.confirmed:
+        return float("inf")
+    latency = registration.latency
+    first_at = registration.registered_at + max(latency.seconds, SIGN_OF_LIFE_S)
+    first_at = max(first_at, registration.reported_at or 0.0)
+    return first_at + 2 * latency.seconds + grace_s(latency) + offer.limits.unconfirmed_s

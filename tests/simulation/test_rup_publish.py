@@ -158,10 +158,25 @@ def test_an_address_that_nobody_answered_for_gets_one_mail_and_is_forgotten_in_t
         await stage.until(500)
         assert [said[2] for said in stage.post.said()[1:]] == [[f"New /{number}.html" for number in range(1, 5)]]
         await stage.register(replace(ROBOT, email="other@b.example", confirmed=False))
-        await stage.until(35 * 24 * 60)
+        await stage.until(33 * 24 * 60)
         assert [known.email for known in await stage.store.registrations()] == ["r@b.example"]
 
     play(tmp_path, story, scan_every_s=HOUR / 2)
+
+
+@pytest.mark.parametrize("latency", [Span(1, "month"), Span(5, "week"), Span(3, "week")])
+def test_a_long_latency_has_its_first_report_before_it_is_dropped(tmp_path: Path, latency: Span) -> None:
+    async def story(stage: Round) -> None:
+        await stage.register(replace(ROBOT, latency=latency, confirmed=False))
+        (stage.root / "a.html").write_text("a")
+        due_min = latency.seconds / MINUTE
+        await stage.until(due_min + 60 + 30 * 24 * 60)
+        assert stage.post.said() == [(due_min, 1, ["New /a.html"])]
+        assert len(await stage.store.registrations()) == 1
+        await stage.until(due_min * 3 + 32 * 24 * 60)
+        assert await stage.store.registrations() == []
+
+    play(tmp_path, story, scan_every_s=DAY)
 
 
 def test_a_robot_hears_only_what_it_wants_and_may(tmp_path: Path) -> None:

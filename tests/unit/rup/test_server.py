@@ -35,8 +35,8 @@ from crawler.rup.server import (
     answer_index,
     decide,
     due_at,
-    is_stale,
     may_report,
+    stale_at,
 )
 from crawler.rup.units import Span
 
@@ -197,9 +197,16 @@ def test_an_address_that_nobody_answered_for_gets_one_report() -> None:
     assert may_report(ROBOT)
     assert not may_report(replace(ROBOT, reported_at=2000.0))
     assert may_report(replace(ROBOT, reported_at=2000.0, confirmed=True))
-    assert not is_stale(ROBOT, OFFER, now=1000.0 + 29 * DAY)
-    assert is_stale(ROBOT, OFFER, now=1000.0 + 30 * DAY)
-    assert not is_stale(replace(ROBOT, confirmed=True), OFFER, now=inf)
+
+
+@pytest.mark.parametrize("days", [1, 30, 365])
+def test_a_robot_has_thirty_days_to_answer_after_it_must_have_missed_its_second_report(days: int) -> None:
+    robot = replace(ROBOT, latency=Span(days, "day"))
+    grace_days = min(days / 4, 1)
+    assert stale_at(robot, OFFER) == 1000.0 + (3 * days + grace_days + 30) * DAY
+    late = 1000.0 + 2 * days * DAY  # as where the mail server was away, or the tree did not change
+    assert stale_at(replace(robot, reported_at=late), OFFER) == late + (2 * days + grace_days + 30) * DAY
+    assert stale_at(replace(robot, confirmed=True), OFFER) == inf
 
 
 def test_reports_are_due_a_latency_apart_and_in_quiet_times_once_a_day() -> None:
