@@ -27,7 +27,7 @@ from crawler.mail.smtp import SmtpMailer
 from crawler.robots import product_token
 from crawler.rup import patterns
 from crawler.rup.buckets import Buckets, one_client
-from crawler.rup.forms import MAX_FIELDS, Asked, BadForm, GetIndex, ModifyPreferences, Register, read_form
+from crawler.rup.forms import MAX_FIELDS, Asked, BadForm, Confirm, GetIndex, ModifyPreferences, Register, read_form
 from crawler.rup.info import PATHS, write_info
 from crawler.rup.report import Change
 from crawler.rup.server import (
@@ -296,7 +296,9 @@ async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> 
     store = service.store
     async with store.turn():
         known = Known()
-        if not isinstance(asked, BadForm | GetIndex):
+        if isinstance(asked, Confirm):
+            known = Known(await store.registration_of_token(asked.token))
+        elif not isinstance(asked, BadForm | GetIndex):
             new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
             known = await store.known(asked.email, new_email, client.address)
         answer, effect = decide(
@@ -306,6 +308,7 @@ async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> 
             service.offer,
             now=service.clock.now(),
             new_key=secrets.token_urlsafe(24),
+            new_token=secrets.token_urlsafe(24),
             check_pattern=patterns.wrong_with,
         )
         match effect:

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from crawler.clock import Clock
 from crawler.loops.own_robots import OwnRobots
 from crawler.mail.smtp import Later, Outcome, Refused, Sent
-from crawler.rup.forms import Unregister, write_form
+from crawler.rup.forms import Confirm, Unregister, write_form
 from crawler.rup.mail import Mail, write_mail
 from crawler.rup.report import Change, Report
 from crawler.rup.server import Offer, Registration, condense, due_at, may_report, stale_at
@@ -114,6 +114,7 @@ class Publisher:
         async with p.store.turn():
             await p.store.keep_scan(found, now)
             await p.store.forget_changes(now - p.offer.max_query_span.seconds)
+            await p.store.forget_mailed(now - p.offer.limits.unconfirmed_s)
         if previous_at is None:
             p.note(f"{p.tree.root}: {found.files:,} files; what changes from now on is reported")
 
@@ -180,6 +181,7 @@ class Publisher:
         offer = self._p.offer
         number = registration.sequence_number
         leave = urlencode(write_form(Unregister(registration.key, registration.email)))
+        confirm = urlencode(write_form(Confirm(registration.token)))
         return write_mail(
             Mail(
                 sender=self._p.sender,
@@ -189,6 +191,7 @@ class Publisher:
                 subject=f"Changes at {offer.url_base}, report {number}",
                 report=Report(number, offer.url_base, changes),
                 unsubscribe_url=f"{offer.cgi}?{leave}",
+                confirm_url="" if registration.confirmed else f"{offer.cgi}?{confirm}",
             )
         )
 
@@ -225,7 +228,7 @@ class Publisher:
         match outcome:
             case Sent():
                 async with store.turn():
-                    await store.sent(mail)
+                    await store.sent(mail, self._p.clock.now())
                     if was_away:
                         await store.hasten(self._p.clock.now())
                 note(f"report {mail.sequence_number} sent to {mail.email}")

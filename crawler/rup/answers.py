@@ -32,6 +32,12 @@ def key_line(key: str) -> str:
     return f"RegistrationKey: {key}"
 
 
+def expected_line(*, mailed: bool) -> str:
+    """What a robot that has registered is to do, or no more is mailed; ``mailed``: its address had a report before."""
+    when = "now: this address had a report before" if mailed else "once the first report has come"
+    return f"Send GetSequenceNumber with this key and your address {when}, or no more will come."
+
+
 def sequence_number_line(number: int) -> str:
     return f"SequenceNumber={number}"
 

@@ -65,7 +65,14 @@ class GetIndex:
     span: Span
 
 
-Asked = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Not of the draft: the address takes mail, as only a mail to it could tell."""
+
+    token: str
+
+
+Asked = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Confirm
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,8 @@ def write_form(asked: Asked) -> tuple[tuple[str, str], ...]:
             return (*_signed("ModifyPreferences", key, email), *moved, *_wishes_fields(wishes))
         case GetIndex(span):
             return (("Action", "GetIndex"), ("Span", str(span)))
+        case Confirm(token):
+            return (("Action", "Confirm"), ("Token", token))
         case Unregister(key, email) | GetSequenceNumber(key, email):
             return _signed(type(asked).__name__, key, email)
 
@@ -132,6 +141,8 @@ def read_form(fields: Iterable[tuple[str, str]]) -> Asked | BadForm:
                 return GetSequenceNumber(_key(form), _address(form, "RegisteredRobotEmail"))
             case "getindex":
                 return GetIndex(_span(form, "Span"))
+            case "confirm":
+                return Confirm(_required(form, "Token")[:MAX_KEY_CHARS])
     except _Bad as bad:
         return BadForm(400, str(bad))
     if not action:

@@ -49,6 +49,7 @@ class Mail:
     subject: str
     report: Report
     unsubscribe_url: str = ""
+    confirm_url: str = ""  # where a visit says that this mail arrived
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def write_mail(mail: Mail) -> bytes:
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday notes in answer
     if mail.unsubscribe_url:
         message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"  # RFC 2369: for people who get this by mistake
+    if mail.confirm_url:
+        message["RUP-Confirm"] = f"<{mail.confirm_url}>"
     text = write_report(mail.report)
     longest = max(map(len, text.split("\n")))
     encoding = "7bit" if longest <= _MAX_7BIT_CHARS else "quoted-printable"

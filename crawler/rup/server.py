@@ -14,6 +14,7 @@ from crawler.rup import answers
 from crawler.rup.forms import (
     Asked,
     BadForm,
+    Confirm,
     GetIndex,
     GetSequenceNumber,
     ModifyPreferences,
@@ -82,10 +83,20 @@ class Registration:
     agent: str = ""  # the product token it registered with, for robots.txt
     exclude: tuple[str, ...] = ()
     include_only: tuple[str, ...] = ()
-    confirmed: bool = False  # it has shown its key since
+    token: str = ""  # a secret that only mails to the address tell
+    confirmed: bool = False  # it has answered since its first report left
     sequence_number: int = 0  # of the last report made for it
     reported_to: int = 0  # the last entry of the modification log that a report had to consider
     reported_at: float | None = None  # when the last report was made
+    taken_at: float | None = None  # when the mail server first took a report to this address
+
+
+@dataclass(frozen=True, slots=True)
+class Mailed:
+    """What an address was sent under a registration that is no more, so that a new one does not begin again."""
+
+    reported_at: float
+    taken_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +129,7 @@ class Known:
 
     registration: Registration | None = None  # of the address that the request names as the robot's
     other: Registration | None = None  # of the address that a robot wants to move to
+    mailed: Mailed | None = None  # the past of the address that is to get reports
     registrations: int = 0
     registrations_of_client: int = 0
     log_end: int = 0  # the newest entry of the modification log
@@ -146,32 +158,44 @@ def decide(
     *,
     now: float,
     new_key: str,
+    new_token: str,
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
     """Answer every Action but GetIndex, for which see :func:`answer_index`.
 
-    ``check_pattern`` says what is wrong with a pattern, if anything. ``new_key`` is a fresh secret.
+    ``check_pattern`` says what is wrong with a pattern, if anything. ``new_key`` and ``new_token`` are fresh
+    secrets. A request that is signed confirms an address once a report to it has left: before that nothing has come
+    that could be answered.
     """
     match asked:
         case BadForm(status, why):
             return refuse(status, why), None
         case Register():
-            return _register(asked, known, client, offer, now, new_key, check_pattern)
+            return _register(asked, known, client, offer, now, (new_key, new_token), check_pattern)
         case GetIndex():
             raise ValueError("GetIndex is answered by answer_index")
+        case Confirm():
+            return _confirm(known.registration)
     found = known.registration
     # In constant time, and with one answer for both faults: whether an address is registered is nobody's business.
     if found is None or not hmac.compare_digest(found.key.encode(), asked.key.encode("utf-8", "surrogatepass")):
         return refuse(400, "no robot is registered with this RegisteredRobotEmail and RegistrationKey"), None
-    confirmed = replace(found, confirmed=True)
+    confirmed = replace(found, confirmed=found.confirmed or found.taken_at is not None)
     match asked:
         case Unregister():
             return _page("Unregistered", "Unregistered"), Remove(found.email)
         case GetSequenceNumber():
             line = answers.sequence_number_line(max(0, found.sequence_number - known.unsent))
-            return _page("Sequence number", line), None if found.confirmed else Put(confirmed, found.email)
+            return _page("Sequence number", line), None if found == confirmed else Put(confirmed, found.email)
         case ModifyPreferences():
-            return _modify(asked, confirmed, known, offer, now, check_pattern)
+            return _modify(asked, confirmed, known, offer, now, new_token, check_pattern)
+
+
+def _confirm(found: Registration | None) -> tuple[Answer, Effect]:
+    if found is None:
+        return refuse(400, "this link belongs to no registration, or to none any more"), None
+    effect = None if found.confirmed else Put(replace(found, confirmed=True), found.email)
+    return _page("Confirmed", "Confirmed: reports go on."), effect
 
 
 def _register(
@@ -180,10 +204,10 @@ def _register(
     client: Client,
     offer: Offer,
     now: float,
-    new_key: str,
+    secrets: tuple[str, str],
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
-    found = known.registration
+    found, (key, token) = known.registration, secrets
     wrong = _wrong(asked.wishes, offer, check_pattern)
     if wrong:
         return refuse(400, wrong), None
@@ -194,9 +218,10 @@ def _register(
     again = found is not None and found.client == client.address
     if not again and known.registrations_of_client >= offer.limits.registrations_per_client:
         return refuse(400, "too many robots are registered from your network address"), None
+    past = known.mailed if found is None else found  # it had its one mail
     registration = Registration(
         email=asked.email,
-        key=new_key,
+        key=key,
         latency=asked.wishes.latency or offer.default_latency,
         registered_at=now,
         client=client.address,
@@ -204,9 +229,12 @@ def _register(
         exclude=asked.wishes.exclude or (),
         include_only=asked.wishes.include_only or (),
         reported_to=known.log_end,
-        reported_at=None if found is None else found.reported_at,  # it had its one mail
+        token=token if found is None else found.token,  # that of the mail
+        reported_at=None if past is None else past.reported_at,
+        taken_at=None if past is None else past.taken_at,
     )
-    return _page("Registered", answers.key_line(new_key)), Put(registration, asked.email)
+    text = f"{answers.key_line(key)}\n\n{answers.expected_line(mailed=registration.taken_at is not None)}"
+    return _page("Registered", text), Put(registration, asked.email)
 
 
 def _modify(
@@ -215,6 +243,7 @@ def _modify(
     known: Known,
     offer: Offer,
     now: float,
+    new_token: str,
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
     """What is not named stays; of the two lists, naming one takes the place of the other."""
@@ -235,7 +264,16 @@ def _modify(
         if known.other is not None:
             return refuse(400, "the new RobotEmail is registered already"), None
         # Nobody has answered there: it is as if registered now, so that moving about makes no more mail than staying.
-        changed = replace(changed, email=asked.new_email, registered_at=now, confirmed=False, reported_at=None)
+        past = known.mailed
+        changed = replace(
+            changed,
+            email=asked.new_email,
+            token=new_token,
+            registered_at=now,
+            confirmed=False,
+            reported_at=None if past is None else past.reported_at,
+            taken_at=None if past is None else past.taken_at,
+        )
     return _page("Preferences modified", "Modified"), Put(changed, found.email)
 
 
@@ -294,14 +332,10 @@ def due_at(registration: Registration, *, changed: bool) -> float:
     """When the next report is to be made: a latency after the last one, if anything has ``changed``.
 
     In quiet times a robot is sent a report without changes, as a sign of life (3.3.3 has it worry when none comes): one
-    latency after the last report, but not before a day, and only where the robot has answered before.
+    latency after the last report, but not before a day. Such a one may be the first, or it could never be answered for.
     """
     last = registration.registered_at if registration.reported_at is None else registration.reported_at
-    if changed:
-        return last + registration.latency.seconds
-    if not registration.confirmed:
-        return float("inf")
-    return last + max(registration.latency.seconds, SIGN_OF_LIFE_S)
+    return last + (registration.latency.seconds if changed else max(registration.latency.seconds, SIGN_OF_LIFE_S))
 
 
 def stale_at(registration: Registration, offer: Offer) -> float:
@@ -312,6 +346,6 @@ def stale_at(registration: Registration, offer: Offer) -> float:
     if registration.confirmed:
         return float("inf")
     latency = registration.latency
-    first_at = registration.registered_at + max(latency.seconds, SIGN_OF_LIFE_S)
+    first_at = registration.registered_at + max(latency.seconds, SIGN_OF_LIFE_S)  # the latest, all being well
     first_at = max(first_at, registration.reported_at or 0.0)
     return first_at + 2 * latency.seconds + grace_s(latency) + offer.limits.unconfirmed_s

@@ -12,6 +12,7 @@ from crawler.rup.buckets import Buckets, one_client
 from crawler.rup.forms import (
     Asked,
     BadForm,
+    Confirm,
     GetIndex,
     GetSequenceNumber,
     ModifyPreferences,
@@ -28,6 +29,7 @@ from crawler.rup.server import (
     Effect,
     Known,
     Limits,
+    Mailed,
     Offer,
     Put,
     Registration,
@@ -48,7 +50,7 @@ DAY = 86_400
 def ask(asked: Asked | BadForm, known: Known | None = None) -> tuple[Answer, Effect]:
     client = Client("192.0.2.1", "indie")
     return decide(
-        asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", check_pattern=wrong_with
+        asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", new_token="SECRET", check_pattern=wrong_with
     )  # fmt: skip
 
 
@@ -64,7 +66,15 @@ def test_a_robot_registers() -> None:
     assert read_key(answer.html.encode()) == "NEW"
     assert isinstance(effect, Put)
     assert effect.registration == Registration(
-        "r@b.example", "NEW", Span(2, "hour"), 5000.0, "192.0.2.1", "indie", wishes.exclude or (), reported_to=42
+        "r@b.example",
+        "NEW",
+        Span(2, "hour"),
+        5000.0,
+        "192.0.2.1",
+        "indie",
+        wishes.exclude or (),
+        reported_to=42,
+        token="SECRET",
     )
 
 
@@ -144,8 +154,41 @@ def test_the_number_is_of_the_last_report_that_left() -> None:
     answer, effect = ask(GetSequenceNumber("KEY", "r@b.example"), known)
     assert "\nSequenceNumber=5\n" in answer.html
     assert read_sequence_number(answer.html.encode()) == 5
+    assert effect is None
+
+
+def test_a_signed_request_confirms_an_address_once_a_report_to_it_has_left() -> None:
+    asks: list[GetSequenceNumber | ModifyPreferences] = [
+        GetSequenceNumber("KEY", "r@b.example"),
+        ModifyPreferences("KEY", "r@b.example"),
+    ]
+    for asked in asks:
+        for before in (ROBOT, replace(ROBOT, reported_at=2000.0, sequence_number=1)):
+            _, effect = ask(asked, Known(before))
+            assert effect in (None, Put(before, "r@b.example"))
+        taken = replace(ROBOT, reported_at=2000.0, taken_at=2001.0)
+        assert ask(asked, Known(taken))[1] == Put(replace(taken, confirmed=True), "r@b.example")
+
+
+def test_the_link_of_a_mail_confirms() -> None:
+    asked = form(Action="Confirm", Token="SECRET")
+    assert asked == Confirm("SECRET")
+    answer, effect = ask(asked, Known(ROBOT))
+    assert (answer.status, effect) == (200, Put(replace(ROBOT, confirmed=True), "r@b.example"))
+    assert ask(asked, Known(replace(ROBOT, confirmed=True)))[1] is None
+    assert ask(asked)[0].status == 400
+
+
+def test_an_address_that_had_mail_under_another_registration_gets_no_first_report_again() -> None:
+    answer, effect = ask(Register("r@b.example"), Known(mailed=Mailed(2000.0, 2001.0)))
+    assert "address now: " in answer.html
     assert isinstance(effect, Put)
-    assert effect.registration == replace(ROBOT, sequence_number=7, confirmed=True)
+    assert not may_report(effect.registration)
+    assert effect.registration.taken_at == 2001.0
+    known = Known(replace(ROBOT, confirmed=True), mailed=Mailed(2000.0, 2001.0))
+    _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), known)
+    assert isinstance(effect, Put)
+    assert not may_report(effect.registration)
 
 
 def test_modified_preferences_keep_what_is_not_named() -> None:
@@ -162,9 +205,12 @@ def test_modified_preferences_keep_what_is_not_named() -> None:
 
 
 def test_a_robot_moves_to_another_address_where_it_must_answer_anew() -> None:
-    robot = replace(ROBOT, confirmed=True, reported_at=3000.0)
+    robot = replace(ROBOT, confirmed=True, reported_at=3000.0, taken_at=3001.0, token="OLD")
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), Known(robot))
-    moved = replace(robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None)
+    moved = replace(
+        robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None, taken_at=None,
+        token="SECRET",
+    )  # fmt: skip
     assert effect == Put(moved, "r@b.example")
     answer, effect = ask(ModifyPreferences("KEY", "r@b.example", "x@b.example"), Known(robot, other=ROBOT))
     assert (answer.status, effect) == (400, None)
@@ -215,7 +261,7 @@ def test_reports_are_due_a_latency_apart_and_in_quiet_times_once_a_day() -> None
     assert due_at(hourly, changed=False) == 10_000 + DAY
     assert due_at(replace(hourly, latency=Span(7, "day")), changed=False) == 10_000 + 7 * DAY
     assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=True) == 4600
-    assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=False) == inf
+    assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=False) == 1000 + DAY
 
 
 def test_patterns_are_searched_for_in_paths() -> None:
