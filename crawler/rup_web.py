@@ -23,13 +23,13 @@ from crawler.errors import CrawlerError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.loops.own_robots import OwnRobots
 from crawler.loops.publish import Publisher, Publishing
+from crawler.loops.rup_index import Indexes
 from crawler.mail.smtp import SmtpMailer
 from crawler.robots import product_token
 from crawler.rup import patterns
 from crawler.rup.buckets import Buckets, one_client
 from crawler.rup.forms import MAX_FIELDS, Asked, BadForm, Confirm, GetIndex, ModifyPreferences, Register, read_form
 from crawler.rup.info import PATHS, write_info
-from crawler.rup.report import Change
 from crawler.rup.server import (
     MAX_QUERY_SPAN,
     Answer,
@@ -38,9 +38,8 @@ from crawler.rup.server import (
     Offer,
     Put,
     Remove,
-    answer_index,
     decide,
-    refuse,
+    refuse_for_now,
 )
 from crawler.rup.units import UNITS_S, Span
 from crawler.rup_store.sqlite import RupStore
@@ -50,11 +49,9 @@ from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, sp
 #: Where the CGI is, at the site's root.
 CGI_PATH = "/rup"
 
-#: Octets of a form, and the changes that an answer to GetIndex is made of at most.
+#: Octets of a form.
 MAX_FORM_BYTES = 64 * 1024
-MAX_INDEX_CHANGES = 100_000
 
-_INDEXES_AT_ONCE = 2
 _FORM_S = 30
 
 
@@ -134,10 +131,9 @@ class _Service:
     offer: Offer
     store: RupStore
     publisher: Publisher
-    robots: OwnRobots
     clock: Clock
     buckets: Buckets
-    indexes: asyncio.Semaphore
+    indexes: Indexes
 
 
 def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AbstractAsyncContextManager[_Service]:
@@ -170,7 +166,8 @@ async def _opened(
                     scan_every_s=server.scan_every_s,
                 )
             )
-            yield _Service(offer, store, publisher, robots, clock, Buckets(), asyncio.Semaphore(_INDEXES_AT_ONCE))
+            buckets = Buckets()
+            yield _Service(offer, store, publisher, clock, buckets, Indexes(store, offer, robots, clock, buckets))
     finally:
         await store.close()
 
@@ -234,23 +231,22 @@ async def _cgi(service: _Service, request: web.Request) -> web.Response:
     client = Client(one_client(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
     wait_s = service.buckets.wait_s(client.address, service.clock.now())
     if wait_s > 0:
-        answer = refuse(429, "too many requests from your network address")
-        return _response(answer, {"Retry-After": str(int(wait_s) + 1)})
+        return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
     asked = await _asked(request)
     if isinstance(asked, GetIndex):
-        async with service.indexes:
-            return _response(await _index(service, asked, client))
+        return _response(await service.indexes.answer(asked, client))
     answer = await _answer(service, asked, client)
     return _response(answer)
 
 
-def _response(answer: Answer, headers: dict[str, str] | None = None) -> web.Response:
+def _response(answer: Answer) -> web.Response:
+    later = {} if answer.retry_after_s is None else {"Retry-After": str(answer.retry_after_s)}
     return web.Response(
         status=answer.status,
         text=answer.html,
         content_type="text/html",
         charset="utf-8",
-        headers={"Cache-Control": "no-store", **(headers or {})},
+        headers={"Cache-Control": "no-store", **later},
     )
 
 
@@ -318,20 +314,6 @@ async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> 
                 await store.put(registration, instead_of)
             case Remove(email):
                 await store.remove(email)
-    service.publisher.look()
+    if effect is not None:
+        service.publisher.look()
     return answer
-
-
-async def _index(service: _Service, asked: GetIndex, client: Client) -> Answer:
-    """What changed lately, as far as the site's robots.txt lets the one who asks know."""
-    allows = await service.robots.allows()
-    if allows is None:
-        return refuse(400, "the site's robots.txt is not to be had, so nothing is told for now")
-    allowed = allows(client.agent)
-    changes: list[Change] | None = []
-    if asked.span.seconds <= service.offer.max_query_span.seconds:
-        changes = await service.store.changes_since(service.clock.now() - asked.span.seconds, MAX_INDEX_CHANGES)
-    if changes is None:
-        return refuse(400, f"more changed in {asked.span} than is told at once; ask for less, or read the site anew")
-    told = [change for change in changes if allowed(change.path)]
-    return answer_index(asked, service.offer, lambda: told)

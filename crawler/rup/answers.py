@@ -57,3 +57,8 @@ def read_sequence_number(body: bytes) -> int | None:
 def too_far_back(asked: Span, most: Span) -> str:
     """Why GetIndex is refused."""
     return f"Span={asked} reaches further back than MaxQuerySpan: {most}"
+
+
+def too_much(asked: Span) -> str:
+    """Why GetIndex is refused where the answer would be too long."""
+    return f"more changed in {asked} than is told at once; ask for less, or read the site anew"

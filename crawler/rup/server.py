@@ -105,6 +105,7 @@ class Answer:
 
     status: int
     html: str
+    retry_after_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,13 @@ class Client:
 
 def refuse(status: int, why: str) -> Answer:
     """An answer that says what is wrong."""
-    title = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented"}.get(status, "Error")
-    return Answer(status, answers.page(f"{status} {title}", f"Error: {why}"))
+    titles = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented", 503: "Service Unavailable"}
+    return Answer(status, answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}"))
+
+
+def refuse_for_now(status: int, why: str, wait_s: float) -> Answer:
+    """The same, of what may be asked again."""
+    return replace(refuse(status, why), retry_after_s=int(wait_s) + 1)
 
 
 def decide(
@@ -295,13 +301,13 @@ def _wrong(wishes: Wishes, offer: Offer, check_pattern: Callable[[str], str | No
     return None
 
 
-def answer_index(asked: GetIndex, offer: Offer, changes: Callable[[], Iterable[Change]]) -> Answer:
-    """Answer GetIndex from the ``changes`` of that span, which are asked for only where it may be answered."""
+def answer_index(asked: GetIndex, offer: Offer, changes: Iterable[Change]) -> Answer:
+    """Answer GetIndex from the ``changes`` of that span, which are not looked at where it reaches too far back."""
     if asked.span.seconds > offer.max_query_span.seconds:
         return refuse(400, answers.too_far_back(asked.span, offer.max_query_span))
-    text = write_report(Report(0, offer.url_base, tuple(condense(changes()))))
+    text = write_report(Report(0, offer.url_base, tuple(condense(changes))))
     if len(text) > offer.limits.index_bytes:
-        return refuse(400, f"more changed in {asked.span} than is told at once; ask for less, or read the site anew")
+        return refuse(400, answers.too_much(asked.span))
     return _page("Index", text)
 
 

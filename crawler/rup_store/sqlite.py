@@ -135,12 +135,19 @@ class RupStore:
             changes.append(Change(Kind(kind), at, path))
         return number, changes
 
-    async def changes_since(self, found_at: float, most: int) -> list[Change] | None:
-        """The changes found since a time; ``None`` where they are more than ``most``."""
-        rows = await self._rows(
-            "SELECT kind, at, path FROM change WHERE found_at >= ? ORDER BY id LIMIT ?", found_at, most + 1
+    async def count_since(self, found_at: float, most: int) -> int:
+        """How many changes were found since a time; no more than ``most + 1`` are counted."""
+        [[count]] = await self._rows(
+            "SELECT count(*) FROM (SELECT 1 FROM change WHERE found_at >= ? LIMIT ?)", found_at, most + 1
         )
-        return [Change(Kind(kind), at, path) for kind, at, path in rows] if len(rows) <= most else None
+        return int(count)
+
+    async def changes_since(self, found_at: float, most: int) -> list[Change]:
+        """The first ``most`` changes found since a time."""
+        rows = await self._rows(
+            "SELECT kind, at, path FROM change WHERE found_at >= ? ORDER BY id LIMIT ?", found_at, most
+        )
+        return await asyncio.to_thread(lambda: [Change(Kind(kind), at, path) for kind, at, path in rows])
 
     async def forget_changes(self, before: float) -> None:
         """Drop what was found before a time, but nothing of which a report will come without anybody's doing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
@@ -223,7 +224,7 @@ def test_a_robot_unregisters() -> None:
 
 def test_an_index_is_a_report_in_html_without_a_number() -> None:
     changes = (Change(Kind.NEW, 1000.0, "/a&b,c<d>.html"), Change(Kind.CHANGE, 2000.0, "/x"))
-    answer = answer_index(GetIndex(Span(30, "day")), OFFER, lambda: changes)
+    answer = answer_index(GetIndex(Span(30, "day")), OFFER, changes)
     assert answer.status == 200
     assert "\nURLBase: http://a.example/\n\nNew[Thu, 01 Jan 1970 00:16:40 GMT]: " in answer.html
     read = read_report(answer.html)
@@ -233,10 +234,11 @@ def test_an_index_is_a_report_in_html_without_a_number() -> None:
 
 
 def test_an_index_further_back_than_the_span_is_refused_without_being_made() -> None:
-    def changes() -> list[Change]:
+    def changes() -> Iterator[Change]:
         raise AssertionError("asked for")
+        yield
 
-    assert answer_index(GetIndex(Span(31, "day")), OFFER, changes).status == 400
+    assert answer_index(GetIndex(Span(31, "day")), OFFER, changes()).status == 400
 
 
 def test_an_address_that_nobody_answered_for_gets_one_report() -> None:
@@ -282,6 +284,8 @@ def test_patterns_are_searched_for_in_paths() -> None:
 def test_buckets_bound_requests_and_their_own_memory() -> None:
     buckets = Buckets(burst=3, per_s=0.5, most=10)
     assert [buckets.wait_s("a", 0.0) for _ in range(4)] == [0, 0, 0, 2]
+    assert buckets.wait_s("b", 0.0, 2) == 0
+    assert buckets.wait_s("b", 0.0, 2) == 2
     assert buckets.wait_s("b", 0.0) == 0
     assert buckets.wait_s("a", 2.0) == 0
     for number in range(100):
