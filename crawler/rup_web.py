@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -28,7 +28,18 @@ from crawler.mail.smtp import SmtpMailer
 from crawler.robots import product_token
 from crawler.rup import patterns
 from crawler.rup.buckets import Buckets, one_client
-from crawler.rup.forms import MAX_FIELDS, Asked, BadForm, Confirm, GetIndex, ModifyPreferences, Register, read_form
+from crawler.rup.forms import (
+    MAX_FIELDS,
+    Asked,
+    BadForm,
+    Confirm,
+    GetIndex,
+    Leave,
+    ModifyPreferences,
+    Register,
+    read_form,
+    read_multipart,
+)
 from crawler.rup.info import PATHS, write_info
 from crawler.rup.server import (
     MAX_QUERY_SPAN,
@@ -53,6 +64,8 @@ CGI_PATH = "/rup"
 MAX_FORM_BYTES = 64 * 1024
 
 _FORM_S = 30
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "application/octet-stream")
+_TOO_LARGE = BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +235,12 @@ def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
 
     for path in PATHS:
         app.router.add_get(path, info)
-    app.router.add_get(CGI_PATH, cgi, allow_head=False)
+    app.router.add_get(CGI_PATH, cgi)
     app.router.add_post(CGI_PATH, cgi)
 
 
 async def _cgi(service: _Service, request: web.Request) -> web.Response:
-    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429."""
+    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429 or 503."""
     client = Client(one_client(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
     wait_s = service.buckets.wait_s(client.address, service.clock.now())
     if wait_s > 0:
@@ -235,8 +248,9 @@ async def _cgi(service: _Service, request: web.Request) -> web.Response:
     asked = await _asked(request)
     if isinstance(asked, GetIndex):
         return _response(await service.indexes.answer(asked, client))
-    answer = await _answer(service, asked, client)
-    return _response(answer)
+    if isinstance(asked, Leave) and request.method != "POST":
+        asked = replace(asked, sure=False)
+    return _response(await _answer(service, asked, client, may_change=request.method != "HEAD"))
 
 
 def _response(answer: Answer) -> web.Response:
@@ -261,38 +275,41 @@ def _address(request: web.Request) -> str:
 
 
 async def _asked(request: web.Request) -> Asked | BadForm:
-    if request.method == "GET":
-        return _form(request.rel_url.raw_query_string)
+    query = request.rel_url.raw_query_string
+    if request.method != "POST":
+        return _form(query)
     kind = request.content_type
-    if request.can_read_body and kind not in ("application/x-www-form-urlencoded", "application/octet-stream"):
-        return BadForm(400, "a form is sent as application/x-www-form-urlencoded")
+    if request.can_read_body and kind not in _FORMS:
+        return BadForm(400, f"a form is sent as {' or '.join(_FORMS[:2])}")
     body = bytearray()
     try:
         async with asyncio.timeout(_FORM_S):
             async for chunk in request.content.iter_any():
                 body += chunk
                 if len(body) > MAX_FORM_BYTES:
-                    break
+                    return _TOO_LARGE
     except TimeoutError:
         return BadForm(400, f"no whole form in {_FORM_S} s")
-    return _form("&".join(filter(None, (request.rel_url.raw_query_string, body.decode("utf-8", "replace")))))
+    if kind == "multipart/form-data":
+        return _form(query, read_multipart(request.headers["Content-Type"], bytes(body)))
+    return _form("&".join(filter(None, (query, body.decode("utf-8", "replace")))))
 
 
-def _form(text: str) -> Asked | BadForm:
+def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> Asked | BadForm:
     if len(text) > MAX_FORM_BYTES:
-        return BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
+        return _TOO_LARGE
     try:
-        return read_form(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        return read_form([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS), *more])
     except ValueError:
         return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
 
 
-async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> Answer:
+async def _answer(service: _Service, asked: Asked | BadForm, client: Client, *, may_change: bool) -> Answer:
     """Answer what changes or asks for a registration, in one transaction."""
     store = service.store
     async with store.turn():
         known = Known()
-        if isinstance(asked, Confirm):
+        if isinstance(asked, Confirm | Leave):
             known = Known(await store.registration_of_token(asked.token))
         elif not isinstance(asked, BadForm | GetIndex):
             new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
@@ -307,11 +324,15 @@ async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> 
             new_token=secrets.token_urlsafe(24),
             check_pattern=patterns.wrong_with,
         )
+        if not may_change:
+            return answer
         match effect:
             case Put(registration, instead_of):
                 if isinstance(asked, Register):
                     await store.remove(asked.email)
                 await store.put(registration, instead_of)
+            case Remove(email, for_good=True):
+                await store.leave(email, service.clock.now())
             case Remove(email):
                 await store.remove(email)
     if effect is not None:

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from crawler.clock import Clock
 from crawler.loops.own_robots import OwnRobots
 from crawler.mail.smtp import Later, Outcome, Refused, Sent
-from crawler.rup.forms import Confirm, Unregister, write_form
+from crawler.rup.forms import Confirm, Leave, write_form
 from crawler.rup.mail import Mail, write_mail
 from crawler.rup.report import Change, Report
 from crawler.rup.server import Offer, Registration, condense, due_at, may_report, stale_at
@@ -180,7 +180,7 @@ class Publisher:
     def _mail(self, registration: Registration, changes: tuple[Change, ...], now: float) -> bytes:
         offer = self._p.offer
         number = registration.sequence_number
-        leave = urlencode(write_form(Unregister(registration.key, registration.email)))
+        leave = urlencode(write_form(Leave(registration.token)))
         confirm = urlencode(write_form(Confirm(registration.token)))
         return write_mail(
             Mail(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 
+from crawler.rup.forms import ONE_CLICK
 from crawler.rup.units import Span
 from crawler.rup.wire import decode, unwrap
 
@@ -25,6 +26,16 @@ def page(title: str, content: str) -> str:
     return (
         f"<!DOCTYPE html>\n<html>\n<head><title>{html.escape(title)}</title></head>\n<body>\n<pre>\n"
         f"{text}\n</pre>\n</body>\n</html>\n"
+    )
+
+
+def leave_page() -> str:
+    """A document with a button that asks by POST, at the same URL, for no more mail."""
+    name, value = ONE_CLICK
+    return (
+        "<!DOCTYPE html>\n<html>\n<head><title>No more reports?</title></head>\n<body>\n"
+        "<p>Reports of what changes at this site are mailed to your address.</p>\n"
+        f'<form method="post"><button name="{name}" value="{value}">Send no more</button></form>\n</body>\n</html>\n'
     )
 
 

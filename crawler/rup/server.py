@@ -17,6 +17,7 @@ from crawler.rup.forms import (
     Confirm,
     GetIndex,
     GetSequenceNumber,
+    Leave,
     ModifyPreferences,
     Register,
     Unregister,
@@ -32,6 +33,9 @@ MAX_LATENCY_S = 365 * 86_400
 
 #: A robot that wants reports more often hears of quiet times once in so many seconds.
 SIGN_OF_LIFE_S = 86_400
+
+#: When a robot for which there is no room may ask again.
+FULL_S = 3600
 
 #: How long changes are kept where nobody says otherwise.
 MAX_QUERY_SPAN = Span(30, "day")
@@ -118,7 +122,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
+    """Forget a registration. ``for_good``: whoever has the mailbox wants no mail, whoever else asks for it."""
+
     email: str
+    for_good: bool = False
 
 
 Effect = Put | Remove | None
@@ -182,6 +189,8 @@ def decide(
             raise ValueError("GetIndex is answered by answer_index")
         case Confirm():
             return _confirm(known.registration)
+        case Leave():
+            return _leave(asked, known.registration)
     found = known.registration
     # In constant time, and with one answer for both faults: whether an address is registered is nobody's business.
     if found is None or not hmac.compare_digest(found.key.encode(), asked.key.encode("utf-8", "surrogatepass")):
@@ -204,6 +213,14 @@ def _confirm(found: Registration | None) -> tuple[Answer, Effect]:
     return _page("Confirmed", "Confirmed: reports go on."), effect
 
 
+def _leave(asked: Leave, found: Registration | None) -> tuple[Answer, Effect]:
+    if found is None:  # a mail program may well send it twice
+        return _page("Unregistered", "There are no more reports to this address."), None
+    if not asked.sure:
+        return Answer(200, answers.leave_page()), None
+    return _page("Unregistered", "Unregistered"), Remove(found.email, for_good=True)
+
+
 def _register(
     asked: Register,
     known: Known,
@@ -220,10 +237,10 @@ def _register(
     if found is not None and found.confirmed:
         return refuse(400, "this RobotEmail is registered already; with its key it can be unregistered"), None
     if found is None and known.registrations >= offer.limits.registrations:
-        return refuse(400, "no more robots can be registered here"), None
+        return refuse_for_now(503, "too many robots are registered", FULL_S), None
     again = found is not None and found.client == client.address
     if not again and known.registrations_of_client >= offer.limits.registrations_per_client:
-        return refuse(400, "too many robots are registered from your network address"), None
+        return refuse_for_now(503, "too many robots are registered from your network address", FULL_S), None
     past = known.mailed if found is None else found  # it had its one mail
     registration = Registration(
         email=asked.email,

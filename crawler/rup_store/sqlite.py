@@ -210,6 +210,12 @@ class RupStore:
         await self._forget(email)
         await self._db.execute("DELETE FROM outbox WHERE email = ?", (email,))
 
+    async def leave(self, email: str, now: float) -> None:
+        """Forget a robot, and let nothing but time make its address known again."""
+        [[client]] = await self._rows("SELECT client FROM registration WHERE email = ?", email)
+        await self.remove(email)
+        await self._db.execute("INSERT OR REPLACE INTO mailed VALUES (?, ?, ?, NULL)", (email, client, now))
+
     async def _forget(self, email: str) -> None:
         await self._db.execute(
             "INSERT OR REPLACE INTO mailed SELECT email, client, reported_at, taken_at FROM registration"
@@ -267,7 +273,7 @@ class RupStore:
                 (now, mail.email),
             )
         await self._db.execute(
-            "INSERT OR REPLACE INTO mailed SELECT ?, '', ?, ? WHERE NOT EXISTS"
+            "INSERT OR IGNORE INTO mailed SELECT ?, '', ?, ? WHERE NOT EXISTS"
             " (SELECT 1 FROM registration WHERE email = ?)",
             (mail.email, now, now, mail.email),
         )

@@ -233,6 +233,41 @@ def test_an_address_is_confirmed_by_whoever_has_its_mail_or_goes_on(server: Serv
     assert server.post.mails[1]["RUP-Confirm"] is None
 
 
+def test_who_has_the_mail_can_leave_and_is_not_mailed_again(server: Server) -> None:
+    server.run()
+    signed = server.register(Latency="1-second")
+    (server.root / "a.html").write_text("1")
+    until(lambda: bool(server.post.texts()), "a report")
+    mail = server.post.mails[0]
+    assert signed["RegistrationKey"] not in mail.as_string()
+    assert "List-Unsubscribe-Post" not in mail, "RFC 8058 wants https"
+    link = "/rup?" + mail["List-Unsubscribe"].strip("<>").partition("?")[2]
+    for path in (link, f"{link}&List-Unsubscribe=One-Click"):  # scanners follow links
+        status, html = server.get(path)
+        assert (status, "<button" in html) == (200, True)
+    head = {"User-Agent": "indie/1.0"}
+    unregister = urlencode({"Action": "Unregister", **signed})
+    assert server._ask("HEAD", f"/rup?{unregister}", None, head) == (200, "")
+    assert len(server.rows("SELECT 1 FROM registration")) == 1
+    urlencoded = {**head, "Content-Type": "application/x-www-form-urlencoded"}
+    for _ in range(2):
+        status, html = server._ask("POST", link, b"List-Unsubscribe=One-Click", urlencoded)
+        assert (status, "<button" in html) == (200, False)
+        assert server.rows("SELECT 1 FROM registration") == []
+    again = server.register(Latency="1-second")
+    server.post_form(Action="GetSequenceNumber", **again)
+    assert server.rows("SELECT confirmed, reported_at IS NULL FROM registration") == [(0, 0)]
+    assert server.get("/rup?" + urlencode({"Action": "Unregister", **again}))[0] == 200
+    assert server.rows("SELECT 1 FROM registration") == []
+
+
+def test_forms_in_parts_are_taken(server: Server) -> None:
+    server.run()
+    body = b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X--\r\n'
+    status, html = server._ask("POST", "/rup?Span=1-day", body, {"Content-Type": "multipart/form-data; boundary=X"})
+    assert (status, "URLBase: " in html) == (200, True)
+
+
 def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
     server.run()
     signed = server.register(Latency="1-second")

@@ -16,11 +16,13 @@ from crawler.rup.forms import (
     Confirm,
     GetIndex,
     GetSequenceNumber,
+    Leave,
     ModifyPreferences,
     Register,
     Unregister,
     Wishes,
     read_form,
+    read_multipart,
 )
 from crawler.rup.patterns import wanted, wrong_with
 from crawler.rup.report import Change, Kind, Report, read_report
@@ -121,8 +123,10 @@ def test_what_a_stranger_writes_is_shown_as_text() -> None:
 
 
 def test_registrations_are_limited() -> None:
-    assert ask(Register("r@b.example"), Known(registrations=3))[0].status == 400
-    assert ask(Register("r@b.example"), Known(registrations_of_client=100))[0].status == 400
+    for full in (Known(registrations=3), Known(registrations_of_client=100)):
+        answer, effect = ask(Register("r@b.example"), full)
+        assert (answer.status, effect) == (503, None)
+        assert answer.retry_after_s is not None
     assert ask(Register("r@b.example"), Known(replace(ROBOT, confirmed=True)))[0].status == 400
 
 
@@ -178,6 +182,33 @@ def test_the_link_of_a_mail_confirms() -> None:
     assert (answer.status, effect) == (200, Put(replace(ROBOT, confirmed=True), "r@b.example"))
     assert ask(asked, Known(replace(ROBOT, confirmed=True)))[1] is None
     assert ask(asked)[0].status == 400
+
+
+def test_the_link_to_leave_shows_a_button_and_the_button_leaves() -> None:
+    link, button = form(Action="Leave", Token="SECRET"), Leave("SECRET", sure=True)
+    assert form(**{"Action": "Leave", "Token": "SECRET", "List-Unsubscribe": "One-Click"}) == button
+    assert isinstance(link, Leave)
+    answer, effect = ask(link, Known(ROBOT))
+    assert (answer.status, effect) == (200, None)
+    assert '<button name="List-Unsubscribe" value="One-Click">' in answer.html
+    assert ask(button, Known(ROBOT))[1] == Remove("r@b.example", for_good=True)
+    assert (ask(button)[0].status, ask(button)[1]) == (200, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X\r\n'
+         b'Content-Disposition: form-data; name="Span"\r\n\r\n1-day\r\n--X--\r\n',
+         [("Action", "GetIndex"), ("Span", "1-day")]),
+        (b'--X\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\nc\r\n--X--', []),
+        (b'--X\r\nContent-Type: multipart/mixed; boundary=Y\r\n\r\n--Y\r\n\r\na\r\n--Y--\r\n--X--', []),
+        (b"--X--", []), (b"", []), (b"\x00\xff", []), (b"--X\r\n--X\r\n" * 99, []),
+    ],
+)  # fmt: skip
+def test_forms_in_parts_are_read(body: bytes, fields: list[tuple[str, str]]) -> None:
+    assert read_multipart("multipart/form-data; boundary=X", body) == fields
+    assert read_multipart("multipart/form-data", body) == []
 
 
 def test_an_address_that_had_mail_under_another_registration_gets_no_first_report_again() -> None:
