@@ -19,7 +19,9 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
+from crawler.loops.budget import Budget
 from crawler.loops.crowd import HOLD_S, Crowd
+from crawler.loops.ending import at_their_limit, nothing_left
 from crawler.loops.frame import Frame
 from crawler.loops.gate import Blocked, Fetcher, Gate, Warrant
 from crawler.loops.manners import Manners
@@ -37,7 +39,6 @@ _BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of thei
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
-_NO_LIMIT = float("inf")
 _STOP_GRACE_S = 6.0  # requests in flight get this long to end when the crawl is stopped
 
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -64,7 +65,7 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
-        self._frame = frame
+        self.frame = frame
         self._recorder = recorder
         if recorder is not None:
             fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
@@ -79,7 +80,7 @@ class Crawl:
         self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self._pages_left = _NO_LIMIT
+        self.budget = Budget()
         self._only_revisits = False
         self._stopping: str | None = None
         self._hurried = False
@@ -93,7 +94,7 @@ class Crawl:
         """
         await self._robots.remember()
         if self._manners.crawl.max_pages is not None:
-            self._pages_left = self._manners.crawl.max_pages - await self._store.fetched_count()
+            self.budget = Budget(self._manners.crawl.max_pages - await self._store.fetched_count())
         try:
             await self._queue_due()
             ended_by = await self._turns()
@@ -169,20 +170,18 @@ class Crawl:
         return 0 if self._only_revisits else self._manners.crawl.max_pages_per_site
 
     async def _nothing_left(self) -> str | None:
-        if self._frame is not None and not self._frame.is_closed:
-            await self._frame.close()
+        if self.frame is not None and not self.frame.is_closed:
+            await self.frame.close()
             return None
         no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
         if self._only_revisits:
             return f"--max-pages reached ({self._manners.crawl.max_pages}){no_revisit}"
         queued = await self._store.queued_count()
         if queued == 0:
-            return f"nothing is left in the frontier{no_revisit}"
+            return await nothing_left(self._store, self.progress, no_revisit)
         if await self._store.next_ready() is not None:
             return None  # a block was lifted meanwhile
-        limit = self._manners.crawl.max_pages_per_site
-        assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
-        return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
+        return at_their_limit(self._manners.crawl.max_pages_per_site, queued)
 
     async def _until_due(self) -> None:
         """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
@@ -223,7 +222,7 @@ class Crawl:
             horizon_s=self._crowd.horizon_s(),
             pages_per_site=self._pages_per_site(),
             max_depth=self._scope.settings.max_depth,
-            below_depth=None if self._frame is None else self._frame.held_from,
+            below_depth=None if self.frame is None else self.frame.held_from,
         )
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         result = await self._store.turn(turn)
@@ -245,12 +244,12 @@ class Crawl:
         turned.set()
 
     def _room(self) -> int:
-        if self._stopping is not None or self._spent():
+        if self._stopping is not None or not (self.budget.is_free or self._only_revisits):
             return 0
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
     def _spent(self) -> bool:
-        return self._pages_left <= 0 and not self._only_revisits
+        return self.budget.is_spent and not self._only_revisits
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -265,10 +264,9 @@ class Crawl:
         await self._turn()
 
     async def _cancel_workers(self) -> None:
-        tasks = [task for _, task in self._workers.values()]
-        for task in tasks:
+        for _, task in self._workers.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(task for _, task in self._workers.values()), return_exceptions=True)
 
     # --- news from the workers ----------------------------------------------------------------
 
@@ -309,7 +307,7 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
+        if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         if self._manners.updates.rup:
             news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
@@ -385,16 +383,18 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if (new := queued.seen is None) and self._pages_left <= 0:
-            return
-        self._pages_left -= new  # given back where no page comes of it
+        if new := queued.seen is None:
+            await self.gate.pause(warrant.group)  # first: meanwhile another group may have this page
+            if not await self.gate.idle(self.budget.take()):
+                return
         fetched = False
         try:
             result = await self.gate.send(self._answers.request(queued), warrant)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
+            if new:
+                self.budget.give_back(fetched=fetched)
             if new and not fetched:
-                self._pages_left += 1
                 self._wake.set()
         if result is not None:  # else it is still queued; the next claim asks robots.txt first
             self._book(await self._answers.outcome(queued, result))

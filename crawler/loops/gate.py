@@ -145,6 +145,11 @@ class Gate:
         """How long this group has to be left alone from now on, in seconds."""
         return self._groups[group].pace.next_at - self._clock.now()
 
+    async def pause(self, group: str) -> None:
+        """Wait until this group need no longer be left alone."""
+        while (wait_s := self.wait_s(group)) > 0:
+            await self.idle(self._clock.sleep(wait_s))
+
     def pace(self, group: str) -> Pace:
         return self._groups[group].pace
 
@@ -172,7 +177,7 @@ class Gate:
         live = self._groups[warrant.group]
         await self._acquire(live.turn)
         try:
-            await self._slot(live)
+            await self._slot(warrant.group)
             try:
                 if self.blocks.covers(request.url):
                     raise Blocked
@@ -196,11 +201,10 @@ class Gate:
         finally:
             live.turn.release()
 
-    async def _slot(self, live: _Group) -> None:
+    async def _slot(self, group: str) -> None:
         """Wait until the group's pause is over and nobody holds the gate, with one of the slots then."""
         while True:
-            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
-                await self.idle(self._clock.sleep(wait_s))
+            await self.pause(group)
             if not self._open.is_set():
                 await self.idle(self._open.wait())
                 continue

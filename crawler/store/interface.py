@@ -254,6 +254,10 @@ class Store(Protocol):
 
     async def seeds(self) -> list[str]: ...
 
+    def is_held(self) -> bool:
+        """Whether a process may be writing to the store now; False: surely none."""
+        ...
+
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         """The robots copy of a site that was asked last, whether still in force or not."""
         ...
@@ -278,8 +282,9 @@ class Store(Protocol):
         """Put excluded URLs back into the frontier."""
         ...
 
-    async def expire_robots(self, now: float) -> None:
-        """Every robots copy has run out: it was judged under another reading or token."""
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+        """Every robots copy has run out: it was judged under another reading or token. ``unreached``: only those of
+        sites that no connection was made to, for want of an address or a permitted one."""
         ...
 
     async def regroup(self) -> None:

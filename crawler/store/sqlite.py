@@ -25,6 +25,7 @@ from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import (
     decompress,
     every,
+    is_held,
     load_queries,
     lock_store,
     one,
@@ -83,6 +84,9 @@ class SqliteStore:
         await self._db.close()
         if self._lock is not None:
             self._lock.release()
+
+    def is_held(self) -> bool:
+        return self._lock is not None or is_held(self._path)
 
     @property
     def run_id(self) -> int:
@@ -171,10 +175,10 @@ class SqliteStore:
             await self._turns.refresh(await self._offers.groups(numbers), None)
             self._offers.forget()
 
-    async def expire_robots(self, now: float) -> None:
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         async with self._writing():
-            await self._db.execute(self._sql["expire_robots"], (now, now))
-            await self._db.execute("UPDATE site SET wait_until = 0")
+            await self._db.execute(self._sql["end_robots_wait"], (unreached,))
+            await self._db.execute(self._sql["expire_robots"], (now, now, unreached))
 
     async def regroup(self) -> None:
         async with self._writing():

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 import aiosqlite
 
+from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges
-from crawler.store.connection import load_queries, one, open_database, require_usable, transaction
+from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
+from crawler.store.connection import every, load_queries, one, open_database, require_usable, transaction
 from crawler.store.interface import Beat
 
 
@@ -70,10 +71,13 @@ class SqliteControl:
         ]
 
 
-async def give_order(path: Path, command: Command, name: str, now: float) -> Order:
+async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:
     """Write an order into the store at ``path``, in one short transaction beside the crawl that may be running.
 
-    Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop.
+    It is asked at the time of the transaction: a crawl cannot know of it while it writes itself.
+
+    Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop or
+    no such block to lift.
     """
     require_usable(path, read_only=True)
     require_usable(path, read_only=False)
@@ -86,7 +90,26 @@ async def give_order(path: Path, command: Command, name: str, now: float) -> Ord
                 if row is None or row[1] is not None:
                     raise UsageError(f"{path}: no crawl is running on this store, there is nothing to stop")
                 run_id = row[0]
+            if command is Command.UNBLOCK:
+                await _require_blocked(db, path, name)
+            now = clock.now()
             cursor = await db.execute(load_queries()["give_order"], (now, command, name, run_id))
             return Order(int(cursor.lastrowid or 0), now, command, name, run_id)
     finally:
         await db.close()
+
+
+async def _require_blocked(db: aiosqlite.Connection, path: Path, name: str) -> None:
+    """Raise :class:`UsageError` where lifting the block of ``name`` would change nothing."""
+    orders = [
+        Order(number, asked_at, Command(command), *rest)
+        for number, asked_at, command, *rest in await every(db, load_queries()["orders"], (0,))
+    ]
+    blocked = standing(orders).blocked
+    if name in blocked:
+        return
+    others = still_blocks(name, blocked)
+    if others:
+        raise UsageError(f"{path}: {name} is not blocked by that name: unblock {' and '.join(others)}")
+    shown = f"blocked: {', '.join(list(blocked)[:10])}" if blocked else "nothing is blocked"
+    raise UsageError(f"{path}: {name} is not blocked, there is no block to lift; {shown}")
