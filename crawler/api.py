@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,13 +15,13 @@ from weakref import ref
 from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply, read_file, settings_from
-from crawler.errors import UsageError
+from crawler.errors import CrawlerError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, read_seeds, require_good
+from crawler.store.interface import Store
 from crawler.store.location import store_name
-from crawler.store.sqlite import SqlStore
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -31,6 +32,20 @@ if TYPE_CHECKING:
     from crawler.survey.estimate import Survey
 
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
+#: Where messages name an option of the command line: what does the same here. Those of exports have the same names.
+_OPTIONS = {
+    "--agent": "identity.agent",
+    "--contact": "identity.contact",
+    "--db": "crawler.open(db)",
+    "--max-depth": "limits.max_depth",
+    "--max-pages": "limits.max_pages",
+    "--method": "sample.method",
+    "--per": "sample.per",
+    "--sample": "sample.size",
+    "--seeds": "run(seeds=…)",
+    "--warc": "output.warc",
+}
+_OPTION = re.compile(r"--[a-z][a-z-]*(?! \(in Python)\b")
 
 
 def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
@@ -77,7 +92,7 @@ class OpenCrawl:
     def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
-        ``seeds`` are URLs, or for a stratified sample URLs with the stratum of each.
+        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         run = _Run()
@@ -89,6 +104,7 @@ class OpenCrawl:
         self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
+        seeds = [seeds] if isinstance(seeds, str) else seeds
         good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
         require_good(bad, "run(seeds=…)", unit="seed")
         strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
@@ -112,13 +128,15 @@ class OpenCrawl:
         _raise_first(failures)
 
     @asynccontextmanager
-    async def _store(self, *, read_only: bool = True) -> AsyncIterator[SqlStore]:
+    async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
         await self._settle()
-        async with existing_store(self._settings, read_only=read_only) as store:
-            yield store
+        with _named_for_python():
+            async with existing_store(self._settings, read_only=read_only) as store:
+                yield store
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL."""
+        """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL, which can only read: a statement that
+        writes raises :class:`~crawler.errors.UsageError`."""
         async with self._store() as store:
             return await store.query(sql, parameters)
 
@@ -194,8 +212,9 @@ class OpenCrawl:
         from crawler.rup_robot import robot
 
         await self._settle()
-        async with robot(self._settings, site, tell, make=True) as subscriber:
-            yield subscriber
+        with _named_for_python():
+            async with robot(self._settings, site, tell, make=True) as subscriber:
+                yield subscriber
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
@@ -243,16 +262,30 @@ class OpenCrawl:
                 if not run.stop.is_set():
                     await run.pages.put(page_of(outcome))
 
-        clock = SystemClock()
-        async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, on_pages=hand_over) as (
-            crawl,
-            store,
-        ):
-            stopper = asyncio.create_task(_stop_when(run.stop, crawl))
-            try:
-                self.ended_by = await run_to_end(crawl, store, clock)
-            finally:
-                stopper.cancel()
+        clock, strata = SystemClock(), seeds.strata
+        session = crawl_session(settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over)
+        with _named_for_python():
+            async with session as (crawl, store):
+                stopper = asyncio.create_task(_stop_when(run.stop, crawl))
+                try:
+                    self.ended_by = await run_to_end(crawl, store, clock)
+                finally:
+                    stopper.cancel()
+
+
+@contextmanager
+def _named_for_python() -> Iterator[None]:
+    """What an error calls by its option, it also calls by what that is in Python."""
+    try:
+        yield
+    except CrawlerError as error:
+        error.args = (_OPTION.sub(_both_names, str(error)),)
+        raise
+
+
+def _both_names(option: re.Match[str]) -> str:
+    name = _OPTIONS.get(option[0])
+    return option[0] if name is None else f"{option[0]} (in Python: {name})"
 
 
 def _canonical(url: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,15 +72,15 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
         await store.close()
 
 
-async def order(settings: Settings, command: Command, name: str, now: float) -> Order:
+async def order(settings: Settings, command: Command, name: str, clock: Clock) -> Order:
     """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
 
     Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
     """
     if is_url(settings.output.db):
         async with existing_store(settings, read_only=False) as store:
-            return await store.control.give(command, name, now)
-    return await give_order(Path(settings.output.db), command, name, now)
+            return await store.control.give(command, name, clock)
+    return await give_order(Path(settings.output.db), command, name, clock)
 
 
 @asynccontextmanager
@@ -144,7 +144,7 @@ async def begun(
     """
     require_contact(settings, seeds)
     db = settings.output.db
-    if not seeds and not is_url(db) and not Path(db).exists():
+    if not seeds and not is_url(db) and not _holds_something(Path(db)):
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings, clock=clock)
     try:
@@ -192,6 +192,11 @@ def require_alone(settings: Settings) -> None:
             raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
 
 
+def _holds_something(path: Path) -> bool:
+    """An empty file is as good as none, and becomes a store where there are seeds."""
+    return path.exists() and path.stat().st_size > 0
+
+
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
     from crawler.export.recording import WarcFolder
 
@@ -213,6 +218,17 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
             "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
             "bound it by --max-depth, which leaves the deepest pages to the sample"
         )
+    budget = settings.crawl.max_pages_per_site
+    if (
+        sample.per is Per.SITE
+        and sample.method is Method.UNIFORM
+        and budget is not None
+        and budget < (sample.size or 0)
+    ):
+        raise UsageError(
+            f"--sample {sample.size} --per site needs up to as many pages of each site: "
+            f"--max-pages-per-site is {budget}, raise it or draw fewer"
+        )
     if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
         raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
     if sample.method is Method.STRATIFIED and not strata:
@@ -227,22 +243,30 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
     """A stratified sample of seeds, and the settings by which nothing but these is asked for."""
     assert settings.sample.size is not None
+    there = len(set(strata.values()))
+    if settings.sample.size < there:
+        raise UsageError(
+            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in it, and "
+            f"the estimates would be silent about them; draw {there} or more"
+        )
     listed = (Listed(url, stratum) for url, stratum in strata.items())
     drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
     return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
 
 
 async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> Frame | None:
-    """What the sample of a crawl is drawn of; closed where it has been drawn."""
+    """What the sample of a crawl is drawn of; closed where it has been drawn, for good if of a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
         return None
+    if is_drawn:
+        return Frame(depth, None, is_closed=True)
 
     async def draw() -> None:
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
     last = await store.sample_draw()
-    return Frame(depth, draw, is_drawn or (last is not None and last.stands))
+    return Frame(depth, draw, last is not None and last.stands)
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
@@ -254,7 +278,9 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
             ended_by = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_at_contents(crawl.progress, store, clock)
-    except StoreError:
+    except StoreError as error:
+        with suppress(StoreError):  # a full disk may not take even this
+            await store.end_run(f"the store failed: {error}", clock.now())
         raise
     except BaseException:
         await store.end_run(ended_by, clock.now())

@@ -203,6 +203,8 @@ def _regexes(value: object) -> tuple[str, ...]:
 
 
 def _resolve(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError('must be a list of texts, each PATTERN=ADDRESS: ["*.test=127.0.0.1"]')
     try:
         return tuple(parse_resolve(item) for item in _texts(value))
     except UsageError as error:
@@ -321,7 +323,7 @@ def apply(
     wrong: list[str] = []
     sections: dict[str, dict[str, object]] = {}
     for key, value in _dotted(values):
-        if key not in KEYS or isinstance(value, Mapping):
+        if key not in KEYS or (isinstance(value, Mapping) and key != "fetch.resolve"):
             wrong.append(_unknown(key, value))
             continue
         convert, section, name = KEYS[key]

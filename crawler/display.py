@@ -15,9 +15,10 @@ from rich.text import Text
 
 from crawler.clock import Clock, local_hhmm
 from crawler.frontier.politeness import Pace
+from crawler.loops.budget import Budget
 from crawler.loops.progress import Progress
 from crawler.model import State
-from crawler.report.layout import Fact, duration, facts, size
+from crawler.report.layout import Fact, duration, facts, many, size
 from crawler.report.status import GO_ON
 from crawler.store.interface import Counts, Store, Waiting
 
@@ -42,6 +43,9 @@ class Watched(Protocol):
 
     @property
     def progress(self) -> Progress: ...
+
+    @property
+    def budget(self) -> Budget: ...
 
     def slowest(self) -> tuple[str, Pace] | None: ...
 
@@ -87,9 +91,11 @@ class Watch:
     def _panel(self) -> RenderableType:
         progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
         ends, rest = progress.ends, ""
-        if seen.rate > 0.05 and seen.queued:
-            longest_s = max((wait.until - now for wait in seen.waiting), default=0.0)
-            rest = f", at least {duration(max(seen.queued / seen.rate, longest_s))} to go"
+        pages = min(seen.queued, self._crawl.budget.left)
+        if seen.rate > 0.05 and pages > 0:
+            # With --max-pages it may be over before the last of those waiting comes.
+            waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
+            rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
@@ -101,8 +107,8 @@ class Watch:
                 (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
             ),
             Text(
-                f"{progress.active:,} sites worked on, {progress.requests:,} requests, {size(progress.wire_bytes)}, "
-                f"{duration(now - progress.started_at)}"
+                f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
+                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}"
             ),
         ]
         if progress.troubles:
@@ -191,7 +197,7 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
         ("Ended", Text(result["ended_by"], style="bold")),
         (
             "This run",
-            f"{run['pages']:,} pages, {run['requests']:,} requests, {size(run['bytes'])} "
+            f"{many(run['pages'], 'page')}, {many(run['requests'], 'request')}, {size(run['bytes'])} "
             f"in {duration(result['seconds'])} ({rate:,.1f} pages/s)",
         ),
     ]

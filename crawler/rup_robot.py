@@ -59,7 +59,7 @@ async def robot(
         try:
             async with HttpFetcher(fetch_settings(settings), clock) as fetcher:
                 envoy = Envoy(store, fetcher, clock, manner.politeness, manner.robots)
-                hints = StoreHints(store, settings.revisit, scope.refusal)
+                hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
                 yield Subscriber(store.rup, hints, envoy, clock, tell, cgi_elsewhere=elsewhere)
         finally:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -23,13 +23,24 @@ from crawler.errors import CrawlerError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.loops.own_robots import OwnRobots
 from crawler.loops.publish import Publisher, Publishing
+from crawler.loops.rup_index import Indexes
 from crawler.mail.smtp import SmtpMailer
 from crawler.robots import product_token
 from crawler.rup import patterns
 from crawler.rup.buckets import Buckets, one_client
-from crawler.rup.forms import MAX_FIELDS, Asked, BadForm, GetIndex, ModifyPreferences, Register, read_form
+from crawler.rup.forms import (
+    MAX_FIELDS,
+    Asked,
+    BadForm,
+    Confirm,
+    GetIndex,
+    Leave,
+    ModifyPreferences,
+    Register,
+    read_form,
+    read_multipart,
+)
 from crawler.rup.info import PATHS, write_info
-from crawler.rup.report import Change
 from crawler.rup.server import (
     MAX_QUERY_SPAN,
     Answer,
@@ -38,9 +49,8 @@ from crawler.rup.server import (
     Offer,
     Put,
     Remove,
-    answer_index,
     decide,
-    refuse,
+    refuse_for_now,
 )
 from crawler.rup.units import UNITS_S, Span
 from crawler.rup_store.sqlite import RupStore
@@ -50,12 +60,12 @@ from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, sp
 #: Where the CGI is, at the site's root.
 CGI_PATH = "/rup"
 
-#: Octets of a form, and the changes that an answer to GetIndex is made of at most.
+#: Octets of a form.
 MAX_FORM_BYTES = 64 * 1024
-MAX_INDEX_CHANGES = 100_000
 
-_INDEXES_AT_ONCE = 2
 _FORM_S = 30
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "application/octet-stream")
+_TOO_LARGE = BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +144,9 @@ class _Service:
     offer: Offer
     store: RupStore
     publisher: Publisher
-    robots: OwnRobots
     clock: Clock
     buckets: Buckets
-    indexes: asyncio.Semaphore
+    indexes: Indexes
 
 
 def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AbstractAsyncContextManager[_Service]:
@@ -170,7 +179,8 @@ async def _opened(
                     scan_every_s=server.scan_every_s,
                 )
             )
-            yield _Service(offer, store, publisher, robots, clock, Buckets(), asyncio.Semaphore(_INDEXES_AT_ONCE))
+            buckets = Buckets()
+            yield _Service(offer, store, publisher, clock, buckets, Indexes(store, offer, robots, clock, buckets))
     finally:
         await store.close()
 
@@ -225,32 +235,32 @@ def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
 
     for path in PATHS:
         app.router.add_get(path, info)
-    app.router.add_get(CGI_PATH, cgi, allow_head=False)
+    app.router.add_get(CGI_PATH, cgi)
     app.router.add_post(CGI_PATH, cgi)
 
 
 async def _cgi(service: _Service, request: web.Request) -> web.Response:
-    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429."""
+    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429 or 503."""
     client = Client(one_client(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
     wait_s = service.buckets.wait_s(client.address, service.clock.now())
     if wait_s > 0:
-        answer = refuse(429, "too many requests from your network address")
-        return _response(answer, {"Retry-After": str(int(wait_s) + 1)})
+        return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
     asked = await _asked(request)
     if isinstance(asked, GetIndex):
-        async with service.indexes:
-            return _response(await _index(service, asked, client))
-    answer = await _answer(service, asked, client)
-    return _response(answer)
+        return _response(await service.indexes.answer(asked, client))
+    if isinstance(asked, Leave) and request.method != "POST":
+        asked = replace(asked, sure=False)
+    return _response(await _answer(service, asked, client, may_change=request.method != "HEAD"))
 
 
-def _response(answer: Answer, headers: dict[str, str] | None = None) -> web.Response:
+def _response(answer: Answer) -> web.Response:
+    later = {} if answer.retry_after_s is None else {"Retry-After": str(answer.retry_after_s)}
     return web.Response(
         status=answer.status,
         text=answer.html,
         content_type="text/html",
         charset="utf-8",
-        headers={"Cache-Control": "no-store", **(headers or {})},
+        headers={"Cache-Control": "no-store", **later},
     )
 
 
@@ -265,38 +275,43 @@ def _address(request: web.Request) -> str:
 
 
 async def _asked(request: web.Request) -> Asked | BadForm:
-    if request.method == "GET":
-        return _form(request.rel_url.raw_query_string)
+    query = request.rel_url.raw_query_string
+    if request.method != "POST":
+        return _form(query)
     kind = request.content_type
-    if request.can_read_body and kind not in ("application/x-www-form-urlencoded", "application/octet-stream"):
-        return BadForm(400, "a form is sent as application/x-www-form-urlencoded")
+    if request.can_read_body and kind not in _FORMS:
+        return BadForm(400, f"a form is sent as {' or '.join(_FORMS[:2])}")
     body = bytearray()
     try:
         async with asyncio.timeout(_FORM_S):
             async for chunk in request.content.iter_any():
                 body += chunk
                 if len(body) > MAX_FORM_BYTES:
-                    break
+                    return _TOO_LARGE
     except TimeoutError:
         return BadForm(400, f"no whole form in {_FORM_S} s")
-    return _form("&".join(filter(None, (request.rel_url.raw_query_string, body.decode("utf-8", "replace")))))
+    if kind == "multipart/form-data":
+        return _form(query, read_multipart(request.headers["Content-Type"], bytes(body)))
+    return _form("&".join(filter(None, (query, body.decode("utf-8", "replace")))))
 
 
-def _form(text: str) -> Asked | BadForm:
+def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> Asked | BadForm:
     if len(text) > MAX_FORM_BYTES:
-        return BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
+        return _TOO_LARGE
     try:
-        return read_form(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        return read_form([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS), *more])
     except ValueError:
         return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
 
 
-async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> Answer:
+async def _answer(service: _Service, asked: Asked | BadForm, client: Client, *, may_change: bool) -> Answer:
     """Answer what changes or asks for a registration, in one transaction."""
     store = service.store
     async with store.turn():
         known = Known()
-        if not isinstance(asked, BadForm | GetIndex):
+        if isinstance(asked, Confirm | Leave):
+            known = Known(await store.registration_of_token(asked.token))
+        elif not isinstance(asked, BadForm | GetIndex):
             new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
             known = await store.known(asked.email, new_email, client.address)
         answer, effect = decide(
@@ -306,29 +321,20 @@ async def _answer(service: _Service, asked: Asked | BadForm, client: Client) -> 
             service.offer,
             now=service.clock.now(),
             new_key=secrets.token_urlsafe(24),
+            new_token=secrets.token_urlsafe(24),
             check_pattern=patterns.wrong_with,
         )
+        if not may_change:
+            return answer
         match effect:
             case Put(registration, instead_of):
                 if isinstance(asked, Register):
                     await store.remove(asked.email)
                 await store.put(registration, instead_of)
+            case Remove(email, for_good=True):
+                await store.leave(email, service.clock.now())
             case Remove(email):
                 await store.remove(email)
-    service.publisher.look()
+    if effect is not None:
+        service.publisher.look()
     return answer
-
-
-async def _index(service: _Service, asked: GetIndex, client: Client) -> Answer:
-    """What changed lately, as far as the site's robots.txt lets the one who asks know."""
-    allows = await service.robots.allows()
-    if allows is None:
-        return refuse(400, "the site's robots.txt is not to be had, so nothing is told for now")
-    allowed = allows(client.agent)
-    changes: list[Change] | None = []
-    if asked.span.seconds <= service.offer.max_query_span.seconds:
-        changes = await service.store.changes_since(service.clock.now() - asked.span.seconds, MAX_INDEX_CHANGES)
-    if changes is None:
-        return refuse(400, f"more changed in {asked.span} than is told at once; ask for less, or read the site anew")
-    told = [change for change in changes if allowed(change.path)]
-    return answer_index(asked, service.offer, lambda: told)

@@ -13,7 +13,9 @@ from crawler.sample.design import read_list
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
 _SHOWN = 20
-_LIST = re.compile(rb'\s*\d+\s*,|(?:[^#]*,)?\s*"?stratum"?\s*(?:,|$)')  # the first line of one with strata
+_LIST = re.compile(
+    rb'\s*\d+\s*,|(?i:\s*"?rank"?\s*,\s*"?domain"?\s*$)|(?:[^#]*,)?\s*"?stratum"?\s*(?:,|$)'
+)  # the first line of one with strata
 _LINE_BYTES = 16 * MAX_URL_CHARS  # longer than any URL that is taken, whatever its escapes
 _HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:(?:\.[\w-]+)+(?::[0-9]+)?|:[0-9]+)(?:[/?].*)?")
 

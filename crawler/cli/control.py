@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import click
 
-from crawler.assemble import order
+from crawler.assemble import existing_store, order
 from crawler.cli.base import cli, console, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
-from crawler.frontier.operator import Command, blockable
-from crawler.url import NotCrawlable
+from crawler.frontier.operator import Blocks, Command, blockable, standing, still_blocks
+from crawler.store.interface import Store
+from crawler.url import NotCrawlable, host_of
 
 _SAID = {
     Command.PAUSE: "paused: a running crawl sends nothing new within a second, and none does until `crawler control "
@@ -40,11 +43,30 @@ def control(command: str, site: str | None, db: str) -> int:
         name = "" if site is None else blockable(site)
     except NotCrawlable as error:
         raise UsageError(f"control {command}: {error}") from None
-    run_async(_ask(asked, name, db))
-    console.print(_SAID[asked].format(name=name), markup=False, soft_wrap=True)
-    return 0
+    return run_async(_ask(asked, name, db))
 
 
 async def _ask(asked: Command, name: str, db: str) -> int:
-    await order(store_at(db), asked, name, SystemClock().now())
+    await order(store_at(db), asked, name, SystemClock())
+    said = _SAID[asked].format(name=name)
+    if name:
+        async with existing_store(store_at(db)) as store:
+            others = still_blocks(name, standing(await store.control.orders()).blocked)
+            if asked is Command.UNBLOCK and others:
+                said = f"{name} is blocked no more, but {', '.join(others)} still is"
+            elif asked is Command.BLOCK:
+                said += await _unmet(store, name)
+    console.print(said, markup=False, soft_wrap=True)
     return 0
+
+
+async def _unmet(store: Store, name: str) -> str:
+    """What to add where the crawl knows no site that a block is of: it may be a slip of the pen."""
+    sites = [row["name"] for row in await store.query("SELECT name FROM site")]
+    blocks = Blocks()
+    blocks.names = frozenset([name])
+    if any(blocks.covers(f"{site}/") for site in sites):
+        return ""
+    known = sites if "://" in name else [host_of(site) for site in sites]
+    near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)
+    return ". No site of this crawl is matched by it yet" + (f" (near: {', '.join(near)})" if near else "")

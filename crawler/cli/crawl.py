@@ -115,6 +115,9 @@ def run(ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, no_p
     names = {_RUN_KEYS[option.name]: option.opts[0] for option in ctx.command.params if option.name in _RUN_KEYS}
     settings = settings_from(read_file(config), source=f"configuration {config}") if config else Settings()
     settings = apply(settings, given, source="command line", names=names)
+    idle = [names[key] for key in given if key.startswith("sample.")]
+    if idle and settings.sample.size is None:
+        raise UsageError(f"{', '.join(idle)} without --sample N: say how many URLs to draw, or leave the option out")
     return run_async(_run(settings, _read_all_seeds(seeds, settings)))
 
 

@@ -21,6 +21,7 @@ from crawler.export import export as export_to
 from crawler.report.layout import duration
 
 _REFRESH_S = 0.2
+_OF_RANK = ("ranks", "site_ranks")
 
 
 @cli.command(no_args_is_help=True)
@@ -62,8 +63,11 @@ def export(
                 base_url=base_url,
                 tally=tally,
             )
+            unranked = table in _OF_RANK and not await store.query(f"SELECT 1 FROM {table} LIMIT 1")
         left_out = f" ({tally.left_out:,} pages without a body left out)" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
+        if unranked:
+            tell(f"the view {table} is empty: run `crawler rank` first (with the same --db)")
         return 0
 
     return run_async(write())

@@ -60,7 +60,7 @@ async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: 
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
         heeded = await store.take_hints(hints, revisit_settings(settings), now, scope.refusal)
-        total = Heeded(*(a + b for a, b in zip(total, heeded, strict=True)))
+        total = total.plus(heeded)
     return total
 
 

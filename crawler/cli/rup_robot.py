@@ -17,6 +17,7 @@ from crawler.clock import iso
 from crawler.config import Settings, apply, read_file
 from crawler.display import print_json
 from crawler.errors import UsageError
+from crawler.frontier.hints import Heeded
 from crawler.loops.subscribe import Mailbox, MailTally, Subscriber
 from crawler.mail.maildir import Maildir
 from crawler.rup.forms import Wishes, is_address
@@ -180,11 +181,12 @@ def register(
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
+@click.option("--forget", is_flag=True, help="Only here, where SITE cannot be told any more.")
 @_requests
-def unregister(site: str, db: str, config: Path | None, **options: Any) -> int:
+def unregister(site: str, forget: bool, db: str, config: Path | None, **options: Any) -> int:
     """Have SITE send no more reports."""
     name = _site(site)
-    print(_asked(lambda subscriber: subscriber.unregister(name), name, db, config, options))
+    print(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
     return 0
 
 
@@ -261,7 +263,7 @@ def sync(
     config: Path | None,
     **options: Any,
 ) -> int:
-    """Read the reports that came, and ask servers for what was lost; `crawler run --revisit` then fetches what changed.
+    """Read the reports that came, and ask servers for what was lost; `crawler run` then fetches what changed.
 
     With --imap, CRAWLER_IMAP_PASSWORD holds the password, or CRAWLER_IMAP_PASSWORD_FILE the path of a file with it.
     """
@@ -271,12 +273,24 @@ def sync(
     if reach is not None and name is None:
         raise UsageError("--span: name the SITE to ask")
 
+    busy: list[int] = []  # what was done or named
+
     async def work(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
+        try:
+            return await ask(subscriber)
+        finally:  # what was named until a server failed is named
+            heeded, queued = subscriber.heeded, await subscriber.queue()
+            if heeded != Heeded() or queued:
+                busy.append(queued)
+                print(_came_to(heeded, queued))
+
+    async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
         tally = None
         if maildir is not None or imap is not None:
             async with _mailbox(maildir, imap) as box:
                 tally = await subscriber.take_mail(box)
-        await subscriber.catch_up(name)
+        if asked := await subscriber.catch_up(name):
+            busy.append(asked)
         return tally, None if reach is None or name is None else await subscriber.index(name, reach)
 
     tally, indexed = _asked(work, name, db, config, options)
@@ -287,7 +301,17 @@ def sync(
         )
     if indexed is not None:
         print(f"index of {name}: {indexed} changes in {reach}")
+    if tally is None and indexed is None and not busy:
+        print("nothing to do: no mailbox or span was named, and no server is to be asked yet")
     return 0
+
+
+def _came_to(heeded: Heeded, queued: int) -> str:
+    beyond = f", {heeded.over:,} more than mail may name" if heeded.over else ""
+    return (
+        f"{heeded.moved:,} known pages and {heeded.new:,} others to be visited{beyond}, {heeded.ignored:,} seen since, "
+        f"forbidden or unknown; {queued:,} visits wait for `crawler run`"
+    )
 
 
 @asynccontextmanager

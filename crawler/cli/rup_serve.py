@@ -60,6 +60,8 @@ def serve(
         raise UsageError(f"--max-query-span: {max_query_span}: no number, hyphen and unit, as 30-day is")
     if sender and not is_address(sender):
         raise UsageError(f"--sender: {sender}: no e-mail address")
+    if (os.environ.get(_USER) is None) is not (os.environ.get(_PASSWORD) is None):
+        raise UsageError(f"{_USER} and {_PASSWORD} belong together; set both, or neither")
     try:
         from crawler.rup_web import RupServer
         from crawler.rup_web import serve as serve_rup

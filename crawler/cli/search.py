@@ -48,13 +48,19 @@ def index_command(db: str, as_json: bool) -> int:
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
 @click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and those below it.")
-def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None) -> int:
+@click.pass_context
+def search_command(
+    ctx: click.Context, /, words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None
+) -> int:
     """Search the pages crawled, after `crawler index`.
 
     WORDS are words that pages should have; 'wor*' is any word that begins so, '"a phrase"' words in this order (the
     inner quotes are for the crawler, the outer for the shell), -word leaves pages with it out. Pages with all of them
     come first; where these are few, pages with some of the words follow.
     """
+    if words == ("-h",):  # no word to be found, so none to leave out
+        click.echo(ctx.get_help())
+        return 0
 
     require_file(db)
 
@@ -67,6 +73,8 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
             print_json({"query": " ".join(words), **asdict(found)})
         else:
             _render(found, console)
+            if found.hits and all(hit.pagerank is None for hit in found.hits):
+                tell("none of these pages has a rank yet: run `crawler rank` first for PageRank (with the same --db)")
         return 0
 
     return run_async(look())

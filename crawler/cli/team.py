@@ -20,7 +20,9 @@ from crawler.clock import SystemClock
 from crawler.config import Settings
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.politeness import Pace
+from crawler.loops.budget import Budget
 from crawler.loops.progress import Progress
+from crawler.model import State
 from crawler.store.location import is_url
 from crawler.store.sqlite import SqlStore
 
@@ -61,6 +63,12 @@ class Team:
         return total
 
     @property
+    def budget(self) -> Budget:
+        """What this command may still take, as far as it knows."""
+        limit = self.settings.crawl.max_pages
+        return Budget() if limit is None else Budget(max(0, limit - self.progress.ends[State.FETCHED]))
+
+    @property
     def stopped(self) -> bool:
         return self._stopping is not None
 
@@ -85,7 +93,9 @@ class Team:
                 raise error("no worker could go on, as said above; what was committed is kept")
         if any(self._codes):
             raise RuntimeError("workers died one after the other")
-        return next((report["ended_by"] for report in reversed(self._past) if report["ended_by"]), "")
+        # Who came last may have found nothing to do: what counts is what those that did the work say.
+        ended = [report for report in self._past if report["ended_by"]]
+        return str(max(ended, key=lambda report: report["requests"])["ended_by"]) if ended else ""
 
     async def _fill(self, number: int) -> None:
         """See that one place among the workers is taken, until its crawl has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ class Looker:
         identity = settings.get("identity", {})
         return {
             "id": run["id"],
-            "state": _state(run, orders, stand, now - seen_at),
+            "state": _state(run, orders, stand, now - seen_at if self._store.is_held() else math.inf),
             "started_at": run["started_at"],
             "finished_at": run["finished_at"],
             "ended_by": run["ended_by"],

@@ -143,7 +143,7 @@ class _Pages:
             raise UsageError("site: must be a string, like example.org")
         command = Command(said)
         name = blockable(site) if command in (Command.BLOCK, Command.UNBLOCK) else ""
-        given = await order(self._settings, command, name, self._clock.now())
+        given = await order(self._settings, command, name, self._clock)
         return web.json_response({"order": given.id, "name": name})
 
 

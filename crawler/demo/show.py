@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -134,13 +135,14 @@ def _section(title: str, rows: list[tuple[str, str]], port: int, console: Consol
 
 
 def _show_further(db: Path, web: DemoWeb, console: Console) -> None:
+    crawler = sys.argv[0] if Path(sys.argv[0]).stem == "crawler" else "crawler"  # as it was called
     lines = [
         ("\nLook further", "bold"),
-        (f"  crawler status --db {db}", ""),
-        (f"  crawler why --db {db} {web.url(COUNCIL, '/private/')}", ""),
+        (f"  {crawler} status --db {db}", ""),
+        (f"  {crawler} why --db {db} {web.url(COUNCIL, '/private/')}", ""),
         (f"  sqlite3 {db} 'SELECT state, count(*) FROM urls GROUP BY state'", ""),
         ("\nCrawl your own seeds", "bold"),
-        ("  crawler run https://example.org/ --contact you@example.org --max-pages 100", ""),
+        (f"  {crawler} run https://example.org/ --contact you@example.org --max-pages 100", ""),
     ]
     for line, style in lines:
         console.print(Text(line, style=style), soft_wrap=True)

@@ -6,15 +6,30 @@ through scope, robots.txt and pace like any other. Nothing is removed on its wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.frontier.offers import Offer
+from crawler.frontier.revisit import DAY_S
 from crawler.model import Kind
 
 _FUTURE_S = 86_400.0  # a date further ahead than clocks and time zones go wrong says nothing
 
+
+#: What servers are set up to answer a folder's URL with.
+_START_PAGES = frozenset(
+    {
+        "index.html",
+        "index.htm",
+        "index.xhtml",
+        "index.php",
+        "default.html",
+        "default.htm",
+        "default.asp",
+        "default.aspx",
+    }
+)
 
 #: Why the scope leaves a URL of that depth out, or ``None``.
 Refusal = Callable[[str, int], str | None]
@@ -44,20 +59,48 @@ class Hint(NamedTuple):
 
 class Heeded(NamedTuple):
     """What hints came to: visits brought forward, URLs taken up, and those that changed nothing (known already, seen
-    since, out of scope, of a source that is mostly wrong)."""
+    since, out of scope, of a source that is mostly wrong); ``over``: new, and more than were to be taken up."""
 
     moved: int = 0
     new: int = 0
     ignored: int = 0
+    over: int = 0
+
+    def plus(self, other: Heeded) -> Heeded:
+        return Heeded(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def last_moment(at: float) -> float:
+    """The last moment that a date may mean: one of exactly midnight, UTC, is most often a day without a time."""
+    return at if at % DAY_S else at + DAY_S
 
 
 def usable(hints: Iterable[Hint], now: float) -> list[Hint]:
-    """The latest hint of each URL, without those that date from the future."""
+    """The latest hint of each URL, without those that date from the future; a bare day counts until its end."""
     latest: dict[str, Hint] = {}
     for hint in hints:
-        if hint.at <= now + _FUTURE_S and (hint.url not in latest or latest[hint.url].at < hint.at):
-            latest[hint.url] = hint._replace(at=min(hint.at, now))
-    return list(latest.values())
+        if hint.at <= now + _FUTURE_S and (hint.url not in latest or latest[hint.url].at < last_moment(hint.at)):
+            latest[hint.url] = hint._replace(at=last_moment(hint.at))
+    return [hint._replace(at=min(hint.at, now)) for hint in latest.values()]
+
+
+def folder_of(url: str) -> str | None:
+    """The URL of the folder whose start page ``url`` names: ``…/`` for ``…/index.html``; ``None`` for other pages."""
+    folder, slash, name = url.rpartition("/")
+    return folder + slash if name.lower() in _START_PAGES else None
+
+
+def with_folders(hints: Iterable[Hint], known: Container[str]) -> list[Hint]:
+    """A server knows files, a crawl the folders that links name: a hint at a folder's start page is one at the folder,
+    where that is ``known``, and at the page itself only where that is known too, or the folder is not."""
+    told: dict[str, Hint] = {}
+    for hint in hints:
+        folder = folder_of(hint.url)
+        if folder is not None and folder in known:
+            told.setdefault(folder, hint._replace(url=folder, kind=HintKind.CHANGED))
+        if folder is None or folder not in known or hint.url in known:
+            told[hint.url] = hint
+    return list(told.values())
 
 
 def hints_in(offers: Iterable[Offer], source: str) -> tuple[Hint, ...]:

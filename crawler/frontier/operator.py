@@ -96,6 +96,15 @@ def blockable(text: str) -> str:
     return name
 
 
+def still_blocks(name: str, blocked: Iterable[str]) -> list[str]:
+    """The ``blocked`` names that keep the crawl from sites of ``name``, other than ``name`` itself."""
+    host = host_of(name).removesuffix(".") if "://" in name else name
+    others = [other for other in blocked if other != name]
+    if "://" in name:
+        return [other for other in others if other == host]
+    return [other for other in others if "://" in other and host_of(other).removesuffix(".") == host]
+
+
 def name_ranges(name: str) -> list[tuple[str, str]]:
     """The first and the last site, in the order of their names, of each range that ``name`` blocks."""
     if "://" in name:

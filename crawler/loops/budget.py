@@ -1,68 +1,167 @@
-"""How many pages a crawl may still take under ``--max-pages``: one process alone, or its part of what all have.
+"""The pages that ``--max-pages`` leaves: never more requests for pages in flight than may still become pages.
 
-Where several share a crawl, each takes pages only from those that the store has set aside for it: so all together take
-no more than the limit allows, to the page.
+Where several workers share a crawl, each takes pages only from those that the store has set aside for it: so all
+together take no more than the limit allows, to the page.
 """
 
 from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
 
 from crawler.store.interface import PageGrant, Store
 
 
 class Budget:
-    """``left`` pages may be taken; those ``under_way`` were taken and are not committed yet."""
+    """Pages still wanted, handed around: what brought no page goes to whoever has waited longest."""
 
-    def __init__(self, limit: int | None, *, is_shared: bool) -> None:
-        self.limit = limit
-        self.only_revisits = False  # nothing new is taken any more: of these there is no limit
-        self._is_shared = is_shared
-        self._left: int | None = None if limit is None else 0
-        self._is_reached = False
-        self.under_way = 0
+    #: Nothing new is taken any more, and of revisits there is no limit.
+    only_revisits = False
+    #: Of all workers together, where there may be several.
+    limit: int | None = None
+
+    def __init__(self, pages: float = math.inf) -> None:
+        self._left = pages  # those being asked for included
+        self._out = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def left(self) -> float:
+        """How many pages may still come; infinite without a limit."""
+        return self._left
+
+    @property
+    def hopes(self) -> bool:
+        """Whether more may be set aside for this worker, which has none now."""
+        return False
+
+    @property
+    def under_way(self) -> int:
+        """Pages that were taken from what was set aside, and are not committed yet."""
+        return 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether one more page may be asked for now."""
+        return self._out < self._left
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether all pages have come."""
+        return self._left <= 0
+
+    def ends_work(self) -> bool:
+        """Whether a group is worked on no further for want of pages."""
+        return (self.is_spent or self.hopes) and not self.only_revisits
 
     async def begin(self, store: Store) -> None:
         """Count what is in the store already."""
-        if self.limit is not None and not self._is_shared:
-            self._left = self.limit - await store.fetched_count()
-
-    def take(self) -> bool:
-        """Whether there is a page left to take; it is then under way."""
-        if self._left is not None:
-            if self._left <= 0:
-                return False
-            self._left -= 1
-        self.under_way += 1
-        return True
-
-    def give_back(self) -> None:
-        """No page came of one that was taken."""
-        self.under_way -= 1
-        if self._left is not None:
-            self._left += 1
-
-    def is_spent(self) -> bool:
-        """Whether there is none left, for now."""
-        return self._left is not None and self._left <= 0 and not self.only_revisits
-
-    def is_reached(self) -> bool:
-        """Whether there will be none any more: of the pages that others have set aside, some may come back."""
-        return not self.only_revisits and (self._is_reached if self._is_shared else self.is_spent())
 
     def wanted(self, committed: int, more: int) -> int:
         """How many pages to have set aside from the turn on that commits so many: those under way, and as many again
         as may be taken until the next turn (``more``; 0 gives back all that is not under way)."""
-        if more == 0 and self._is_shared and self._left is not None:
-            self._left = 0
-        return self.under_way - committed + max(self._left or 0, more)
+        return 0
 
     def settle(self, committed: int, grant: PageGrant | None) -> None:
         """A turn has committed pages, and set aside others."""
-        self.under_way -= committed
-        if grant is not None:
-            self._left = grant.pages - self.under_way
-            self._is_reached = grant.reached
 
     def drop(self) -> None:
         """What was under way is given up, and what was set aside with it."""
-        self.under_way = 0
-        self._left = None if self.limit is None else 0
+
+    async def take(self) -> bool:
+        """Wait for the right to ask for one page; False: all have come. Every True needs a :meth:`give_back`."""
+        while not self.is_free and not self.is_spent:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done():  # its turn is another's
+                    self._wake()
+                raise
+        self._out += not self.is_spent
+        return not self.is_spent
+
+    def give_back(self, *, fetched: bool) -> None:
+        """The request is over; whether it brought a page."""
+        self._out -= 1
+        self._left -= fetched
+        while self.is_spent and self._waiting:
+            self._wake()
+        if self.is_free:
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+
+class _OwnBudget(Budget):
+    """Under a limit that nobody shares."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self._pages = limit
+
+    async def begin(self, store: Store) -> None:
+        self._left = self._pages - await store.fetched_count()
+
+
+class SharedBudget(Budget):
+    """Under a limit of several workers: pages that are set aside for this one."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(0)
+        self.limit = limit
+        self._come = 0  # and not committed yet
+        self._is_reached = False
+
+    @property
+    def is_spent(self) -> bool:
+        return self._is_reached
+
+    @property
+    def hopes(self) -> bool:
+        return not self.is_free and not self._is_reached
+
+    @property
+    def under_way(self) -> int:
+        return self._out + self._come
+
+    async def take(self) -> bool:
+        """Without waiting: what others have set aside may come back only when this group is given back."""
+        free = self.is_free
+        self._out += free
+        return free
+
+    def give_back(self, *, fetched: bool) -> None:
+        self._out -= 1
+        self._left -= fetched
+        self._come += fetched
+
+    def wanted(self, committed: int, more: int) -> int:
+        available = int(self._left) - self._out
+        if more == 0:
+            self._left -= available
+            available = 0
+        return self.under_way - committed + max(available, more)
+
+    def settle(self, committed: int, grant: PageGrant | None) -> None:
+        self._come -= committed
+        if grant is not None:
+            self._left = grant.pages - self._come
+            self._is_reached = grant.reached
+
+    def drop(self) -> None:
+        self._left = self._out = self._come = 0
+
+
+def budget_for(limit: int | None, *, is_shared: bool) -> Budget:
+    """The budget of a crawl under ``--max-pages``, ``None`` for none, alone or as one of several."""
+    if limit is None:
+        return Budget()
+    return SharedBudget(limit) if is_shared else _OwnBudget(limit)

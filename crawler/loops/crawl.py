@@ -19,7 +19,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
-from crawler.loops.budget import Budget
+from crawler.loops.budget import budget_for
 from crawler.loops.crowd import HOLD_S, Crowd
 from crawler.loops.ending import Ending
 from crawler.loops.frame import Frame
@@ -66,7 +66,7 @@ class Crawl:
         self._manners = manners
         self._scope = scope
         self._on_pages = on_pages
-        self._frame = frame
+        self.frame = frame
         self._recorder = recorder
         if recorder is not None:
             fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
@@ -76,7 +76,7 @@ class Crawl:
         self.slowest = self.gate.slowest
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
         self._answers = Answers(manners, scope, self._robots, store, self._record)
-        self._budget = Budget(crawl.max_pages, is_shared=store.lease_s is not None)
+        self.budget = budget_for(crawl.max_pages, is_shared=store.lease_s is not None)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
@@ -88,8 +88,8 @@ class Crawl:
         self._hurried = False
         self._crowd = Crowd(clock)
         self._failure: BaseException | None = None
-        self._ending = Ending(store, manners, clock, self.progress, self._budget, frame, self._crowd)
-        self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self._budget, self)
+        self._ending = Ending(store, manners, clock, self.progress, self.budget, frame, self._crowd)
+        self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
 
     async def run(self) -> str:
         """Crawl until nothing is left or a limit is reached; returns why it ended.
@@ -97,7 +97,7 @@ class Crawl:
         Raises :class:`crawler.errors.StoreError` where the store fails; everything committed is kept.
         """
         await self._robots.remember()
-        await self._budget.begin(self._store)
+        await self.budget.begin(self._store)
         self._store.on_news(self._wake.set)
         try:
             await self._ending.queue_due()
@@ -129,7 +129,7 @@ class Crawl:
         await self._cancel_workers()
         self._pending = Pending()
         self._robots_waiters.clear()
-        self._budget.drop()
+        self.budget.drop()
         self.gate.forget()
         self.lease.lost = None
         self.progress.lost_leases += 1
@@ -228,18 +228,18 @@ class Crawl:
             horizon_s=self._crowd.horizon_s(),
             pages_per_site=self._ending.pages_per_site(),
             max_depth=self._scope.settings.max_depth,
-            below_depth=None if self._frame is None else self._frame.held_from,
+            below_depth=None if self.frame is None else self.frame.held_from,
             held=len(self._workers),
-            max_pages=self._budget.limit,
-            pages_wanted=self._budget.wanted(committed, 0 if self._stopping else 2 * self._manners.crawl.concurrency),
-            pages_under_way=self._budget.under_way - committed,
+            max_pages=self.budget.limit,
+            pages_wanted=self.budget.wanted(committed, 0 if self._stopping else 2 * self._manners.crawl.concurrency),
+            pages_under_way=self.budget.under_way - committed,
         )
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         asked_at = boot_s()
         result = await self._store.turn(turn)
         self.lease.begin(asked_at)
-        self._budget.settle(committed, result.grant)
+        self.budget.settle(committed, result.grant)
         self._heed(result)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
@@ -265,7 +265,7 @@ class Crawl:
         self._robots.learn(result.mirrors)
 
     def _room(self) -> int:
-        if self._stopping is not None or self._budget.is_reached():
+        if self._stopping is not None or not (self.budget.is_free or self.budget.hopes or self.budget.only_revisits):
             return 0
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
 
@@ -282,10 +282,9 @@ class Crawl:
         await self._turn()
 
     async def _cancel_workers(self) -> None:
-        tasks = [task for _, task in self._workers.values()]
-        for task in tasks:
+        for _, task in self._workers.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(task for _, task in self._workers.values()), return_exceptions=True)
 
     # --- news from the workers ----------------------------------------------------------------
 
@@ -333,7 +332,7 @@ class Crawl:
         if news.main_site is not None and may_adopt(news.site, news.main_site):
             self._scope.adopt(news.main_site)
         pending = self._news(hurry=True)
-        if self._manners.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
+        if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
         if self._manners.updates.rup:
             news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
@@ -371,7 +370,7 @@ class Crawl:
                 await self.gate.idle(self._uncrowded.wait())
             if (
                 self._stopping is not None
-                or self._budget.is_spent()
+                or self.budget.ends_work()
                 or self.gate.wait_s(claim.group) > self._crowd.hold_s()
             ):
                 return

@@ -8,6 +8,7 @@ from crawler.loops.crowd import Crowd
 from crawler.loops.frame import Frame
 from crawler.loops.manners import Manners
 from crawler.loops.progress import Progress
+from crawler.model import State
 from crawler.store.interface import Store
 
 _LOOK_EVERY_S = 1.0  # for work that other workers have made, beside their telling
@@ -36,17 +37,18 @@ class Ending:
 
     async def look(self) -> str | float:
         """Why the crawl is over; or after how many seconds there may be something to do."""
-        if self._budget.is_reached():
+        if self._budget.is_spent and not self._budget.only_revisits:
             if not self._manners.revisit.enabled:
                 return f"--max-pages reached ({self._manners.crawl.max_pages})"
             self._budget.only_revisits = True
             await self._store.prepare(0)
-        ready = None if self._budget.is_spent() else await self._store.next_ready()
+        hopes = self._budget.hopes
+        ready = None if hopes else await self._store.next_ready()
         if ready is not None:
             self._progress.idle_for = ready
             wait_s = max(0.0, ready.until - self._clock.now() - self._crowd.horizon_s())
             return wait_s if self._store.lease_s is None else min(wait_s, _LOOK_EVERY_S)
-        if self._budget.is_spent() or await self._store.others_at_work():
+        if hopes or await self._store.others_at_work():
             return _LOOK_EVERY_S
         return 0.0 if await self.queue_due() else await self._nothing_left()
 
@@ -67,9 +69,31 @@ class Ending:
             return f"--max-pages reached ({self._manners.crawl.max_pages}){no_revisit}"
         queued = await self._store.queued_count()
         if queued == 0:
-            return f"nothing is left in the frontier{no_revisit}"
+            return await nothing_left(self._store, self._progress, no_revisit)
         if await self._store.next_ready() is not None:
             return 0.0  # a block was lifted meanwhile
-        limit = self._manners.crawl.max_pages_per_site
-        assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
-        return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
+        return at_their_limit(self._manners.crawl.max_pages_per_site, queued)
+
+
+async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str:
+    """Why the frontier is empty: all was visited, or the crawl was kept from all it began with, or had nothing to do.
+
+    ``no_revisit`` is what there is to say of revisits."""
+    ended_by = f"nothing is left in the frontier{no_revisit}"
+    if progress.ends[State.FETCHED]:
+        return ended_by
+    seeds = await store.query(
+        "SELECT state, reason, count(*) AS n FROM url WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"
+    )
+    if seeds and all(row["state"] == State.EXCLUDED for row in seeds):
+        more = f"; and {len(seeds) - 1:,} other reasons" if len(seeds) > 1 else ""
+        return f"{ended_by}: every seed was left out: {seeds[0]['reason']}{more}"
+    if not progress.requests and not progress.ends.total():
+        return f"{ended_by}: nothing was queued when this run began"
+    return ended_by
+
+
+def at_their_limit(limit: int | None, queued: int) -> str:
+    """What is left may not be had: every site has ``limit`` pages, and ``queued`` URLs stay."""
+    assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
+    return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -12,12 +14,13 @@ class Frame:
 
     Pages as deep as that lead to nothing that belongs to the frame: they are held back until ``draw`` has said which of
     them are in the sample, and only these are asked for. Once it is closed, sitemaps of sites met only now are not
-    asked for.
+    asked for. ``draw`` is ``None`` where the frame is a list of seeds, drawn of before the crawl: it does not grow.
     """
 
     depth: int | None
-    draw: Callable[[], Awaitable[None]]
+    draw: Callable[[], Awaitable[None]] | None
     is_closed: bool = False
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def held_from(self) -> int | None:
@@ -25,5 +28,16 @@ class Frame:
         return None if self.is_closed else self.depth
 
     async def close(self) -> None:
-        await self.draw()
-        self.is_closed = True
+        """Draw; where the frame is growing, only wait until it has."""
+        grows = self._changing.locked()
+        async with self._changing:
+            if not grows and self.draw is not None:
+                await self.draw()
+                self.is_closed = True
+
+    @asynccontextmanager
+    async def growing(self) -> AsyncIterator[None]:
+        """Inside, more is queued that belongs to the frame: it is open, and is not closed meanwhile."""
+        async with self._changing:
+            self.is_closed = self.draw is None
+            yield

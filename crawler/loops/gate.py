@@ -148,6 +148,11 @@ class Gate:
         """How long this group has to be left alone from now on, in seconds."""
         return self._groups[group].pace.next_at - self._clock.now()
 
+    async def pause(self, group: str) -> None:
+        """Wait until this group need no longer be left alone."""
+        while (wait_s := self.wait_s(group)) > 0:
+            await self.idle(self._clock.sleep(wait_s))
+
     def pace(self, group: str) -> Pace:
         return self._groups[group].pace
 
@@ -175,7 +180,7 @@ class Gate:
         live = self._groups[warrant.group]
         await self._acquire(live.turn)
         try:
-            await self._slot(live)
+            await self._slot(warrant.group)
             try:
                 if self.blocks.covers(request.url):
                     raise Blocked
@@ -199,11 +204,10 @@ class Gate:
         finally:
             live.turn.release()
 
-    async def _slot(self, live: _Group) -> None:
+    async def _slot(self, group: str) -> None:
         """Wait until the group's pause is over, nobody holds the gate and our lease lasts, with a slot then."""
         while True:
-            while (wait_s := live.pace.next_at - self._clock.now()) > 0:
-                await self.idle(self._clock.sleep(wait_s))
+            await self.pause(group)
             if not self._open.is_set():
                 await self.idle(self._open.wait())
                 continue
@@ -226,6 +230,11 @@ class Gate:
         self._log(_row(request, warrant, answer), warrant.group, live.pace)
 
 
+def shown_location(request: Request, answer: Redirected) -> str:
+    """Where a redirect leads; ``-`` where the URL asked for holds a secret, for the answer may repeat it."""
+    return answer.location if request.shown_url is None else "-"
+
+
 def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
     return RequestRow(
         site_id=warrant.site_id,
@@ -242,5 +251,5 @@ def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
         robots_id=warrant.robots_id,
         verdict_line=warrant.verdict_line,
         for_site_id=warrant.for_site_id,
-        location=answer.location if isinstance(answer, Redirected) else None,
+        location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
     )

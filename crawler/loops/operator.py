@@ -11,6 +11,7 @@ from pathlib import Path
 from crawler.clock import Clock
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.loops.crawl import Crawl
+from crawler.sample.design import Method
 from crawler.store.interface import Beat, Store
 
 _LOOK_EVERY_S = 0.25  # so that what is asked holds within half a second, the reading of it included
@@ -23,6 +24,24 @@ async def blocked_sites(store: Store) -> frozenset[str]:
     return frozenset(standing(await store.control.orders()).blocked)
 
 
+async def _grows_frame(store: Store, order: Order) -> bool:
+    """Whether this lifts a block under which the sample was drawn. What was blocked since was in its frame before."""
+    draw = await store.sample_draw()
+    if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
+        return False
+    before = standing(earlier for earlier in await store.control.orders() if earlier.id < order.id)
+    return before.blocked.get(order.name, 0.0) <= draw.drawn_at
+
+
+async def _reopen_sample(store: Store) -> None:
+    """All that was not drawn may be drawn now. Killed over it, it is done again."""
+    await store.reopen_sample()
+    after = -1
+    while rows := await store.excluded(after, _BATCH):
+        after = rows[-1][0]
+        await store.requeue([number for number, _, reason, *_ in rows if reason.startswith("sample:")])
+
+
 @asynccontextmanager
 async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None]:
     """While inside, the crawl does what the operator asks within half a second, and gives signs of life.
@@ -32,7 +51,11 @@ async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None
     """
     ear = _Ear(crawl, store, clock)
     await ear.listen()
-    async with _beside(crawl, ear.keep_listening()):
+    async with (
+        _beside(crawl, ear.keep_listening()),
+        _beside(crawl, ear.keep_noting()),
+        _beside(crawl, ear.keep_beating()),
+    ):
         await ear.catch_up()
         async with _beside(crawl, ear.keep_working()):
             yield
@@ -56,13 +79,14 @@ async def _beside(crawl: Crawl, work: Coroutine[None, None, None]) -> AsyncItera
 
 
 class _Ear:
-    """Listens, and works. Listening never waits for work: a large block takes minutes to be carried out."""
+    """Listens, notes and works, each in a task of its own: a large block takes long, and so may a turn of the crawl
+    that the store is busy with, but listening only reads, and waits for neither."""
 
     def __init__(self, crawl: Crawl, store: Store, clock: Clock) -> None:
         self._crawl, self._store, self._clock = crawl, store, clock
         self._heard: list[Order] = []
-        self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when it holds
-        self._beat_at = 0.0
+        self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
+        self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted as such
 
     async def keep_listening(self) -> None:
         while True:
@@ -80,29 +104,31 @@ class _Ear:
             since = self._clock.now()
             for order in news:
                 if order.done_at is None:
-                    await self._take(order, since)
-        await self._beat()
+                    self._take(order, since)
 
-    async def _take(self, order: Order, since: float) -> None:
+    def _take(self, order: Order, since: float) -> None:
         """The rest of what an order asks, or the note that it is still to do."""
         match order.command:
             case Command.STOP if order.run_id == self._store.run_id:
                 self._crawl.progress.stopped_by_operator = True
                 self._crawl.stop("stopped by the operator; the same command goes on")
-                await self._store.control.done(order, since)
+                self._done.put_nowait((order, since))
             case Command.PAUSE | Command.RESUME:
-                await self._store.control.done(order, since)
+                self._done.put_nowait((order, since))
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
             case _:
                 pass  # meant for another run
 
-    async def _beat(self) -> None:
-        now = self._clock.now()
-        if now >= self._beat_at:
-            self._beat_at = now + _BEAT_EVERY_S
-            lag_s = self._crawl.progress.take_lag()
+    async def keep_noting(self) -> None:
+        while True:
+            await self._store.control.done(*await self._done.get())
+
+    async def keep_beating(self) -> None:
+        while True:
+            now, lag_s = self._clock.now(), self._crawl.progress.take_lag()
             await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+            await self._clock.sleep(_BEAT_EVERY_S)
 
     async def catch_up(self) -> None:
         """Before the crawl runs: carry out what is to do."""
@@ -118,6 +144,18 @@ class _Ear:
             await self._crawl.settle()  # with a look at what there is to claim
 
     async def _carry_out(self, order: Order, since: float) -> None:
+        """What an order about a block asks; a frame grows by what is unblocked, and may have to be opened for it."""
+        frame = self._crawl.frame
+        lifts = order.command is Command.UNBLOCK and self._holds(order)
+        if frame is None or not lifts or (frame.is_closed and not await _grows_frame(self._store, order)):
+            await self._go_through(order, since)
+            return
+        async with frame.growing():
+            if await _grows_frame(self._store, order):
+                await _reopen_sample(self._store)
+            await self._go_through(order, since)
+
+    async def _go_through(self, order: Order, since: float) -> None:
         """Take what is queued on a blocked site out of the frontier, or put it back. Killed over it, it is done again;
         overtaken by a later order about the same, it is left to that."""
         control, after = self._store.control, 0

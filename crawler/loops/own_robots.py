@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +21,20 @@ _SETTINGS = RobotsSettings()
 _NOBODY = (FailureKind.DNS, FailureKind.CONNECT)
 
 
+@dataclass(frozen=True, slots=True)
+class Allows:
+    """By product token, whether a path may be told of: by this robots.txt, or of none where there is ``None``. Equal to
+    another that says the same."""
+
+    site: str
+    body: bytes | None
+
+    def __call__(self, token: str) -> Callable[[str], bool]:
+        if self.body is None:
+            return lambda path: False
+        return _allows(self.body, token, self.site)
+
+
 class OwnRobots:
     """What robots may read at ``site``. The file in the tree is read anew each time; where there is none, the site is
     asked for it, once an hour. Nobody there to answer means no file; an answer that defers holds all reports back."""
@@ -32,17 +46,17 @@ class OwnRobots:
         self._clock = clock
         self._copy: RobotsCopy | None = None
 
-    async def allows(self) -> Callable[[str], Callable[[str], bool]] | None:
-        """By product token, whether a path may be told of; ``None`` while that is not known."""
+    async def allows(self) -> Allows | None:
+        """What may be told to whom; ``None`` while that is not known."""
         body = await asyncio.to_thread(self._in_tree)
         if body is None:
             copy = await self._served()
             if copy.action is RobotsAction.RESTRICTED:
-                return lambda token: lambda path: False
+                return Allows(self._site, None)
             if copy.action is RobotsAction.DEFER:
                 return None
             body = copy.body if copy.action is RobotsAction.PARSE else b""
-        return lambda token: _allows(body, token, self._site)
+        return Allows(self._site, body)
 
     def _in_tree(self) -> bytes | None:
         if self._file is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -11,6 +12,17 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
 from crawler.store.interface import RequestRow, Waiting
+
+_KINDS = [
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"^the name \S+ has", "a name has"),
+        (r"^\S+ is no name", "no name"),
+        (r"^(no connection to|no TLS with|no answer from) \S+", r"\1 a host"),
+        (r"^\S+ is (an? [\w -]+ address)", r"\1"),
+        (r"^\S+ is not loopback", "not loopback"),
+    )
+]
 
 
 @dataclass(slots=True)
@@ -35,9 +47,7 @@ class Progress:
         self.requests += 1
         self.wire_bytes += row.bytes
         if row.error is not None and not _is_nothing(row):
-            self.troubles[
-                str(row.status) if row.status and row.status >= 300 else row.error.partition(":")[0][:60]
-            ] += 1
+            self.troubles[str(row.status) if row.status and row.status >= 300 else kind_of(row.error)] += 1
 
     def report(self) -> dict[str, Any]:
         """All of it as one JSON object, for :meth:`sum_of`."""
@@ -81,6 +91,14 @@ class Progress:
             self.revisits[outcome.again.found] += 1
         else:
             self.ends[outcome.state] += 1
+
+
+def kind_of(error: str) -> str:
+    """What kind of trouble an error was: its words without the names and addresses that belong to one host."""
+    words = error.partition(": ")[0]
+    for pattern, kind in _KINDS:
+        words = pattern.sub(kind, words)
+    return words[:60]
 
 
 def _is_nothing(row: RequestRow) -> bool:

@@ -18,10 +18,10 @@ from urllib.parse import urlencode
 from crawler.clock import Clock
 from crawler.loops.own_robots import OwnRobots
 from crawler.mail.smtp import Later, Outcome, Refused, Sent
-from crawler.rup.forms import Unregister, write_form
+from crawler.rup.forms import Confirm, Leave, write_form
 from crawler.rup.mail import Mail, write_mail
 from crawler.rup.report import Change, Report
-from crawler.rup.server import Offer, Registration, condense, due_at, is_stale, may_report
+from crawler.rup.server import Offer, Registration, condense, due_at, may_report, stale_at
 from crawler.rup_store.sqlite import RupStore, Waiting
 from crawler.rup_store.tree import Tree, scan
 from crawler.url import host_of
@@ -114,6 +114,7 @@ class Publisher:
         async with p.store.turn():
             await p.store.keep_scan(found, now)
             await p.store.forget_changes(now - p.offer.max_query_span.seconds)
+            await p.store.forget_mailed(now - p.offer.limits.unconfirmed_s)
         if previous_at is None:
             p.note(f"{p.tree.root}: {found.files:,} files; what changes from now on is reported")
 
@@ -136,10 +137,10 @@ class Publisher:
         return next_at
 
     def _due_at(self, registration: Registration, log_end: int) -> float:
-        stale_at = inf if registration.confirmed else registration.registered_at + self._p.offer.limits.unconfirmed_s
+        dropped_at = stale_at(registration, self._p.offer)
         if not may_report(registration):
-            return stale_at
-        return min(stale_at, due_at(registration, changed=registration.reported_to < log_end))
+            return dropped_at
+        return min(dropped_at, due_at(registration, changed=registration.reported_to < log_end))
 
     async def _report_to(self, email: str, allows: Allows, now: float) -> float:
         """Make the reports that are due to one robot; when the next one will be."""
@@ -150,7 +151,7 @@ class Publisher:
                 registration = await store.registration(email)  # a request may have changed or removed it
                 if registration is None:
                     return inf
-                if is_stale(registration, self._p.offer, now=now):
+                if now >= stale_at(registration, self._p.offer):
                     await store.remove(email)
                     return inf
                 due = self._due_at(registration, log_end)
@@ -179,7 +180,8 @@ class Publisher:
     def _mail(self, registration: Registration, changes: tuple[Change, ...], now: float) -> bytes:
         offer = self._p.offer
         number = registration.sequence_number
-        leave = urlencode(write_form(Unregister(registration.key, registration.email)))
+        leave = urlencode(write_form(Leave(registration.token)))
+        confirm = urlencode(write_form(Confirm(registration.token)))
         return write_mail(
             Mail(
                 sender=self._p.sender,
@@ -189,6 +191,7 @@ class Publisher:
                 subject=f"Changes at {offer.url_base}, report {number}",
                 report=Report(number, offer.url_base, changes),
                 unsubscribe_url=f"{offer.cgi}?{leave}",
+                confirm_url="" if registration.confirmed else f"{offer.cgi}?{confirm}",
             )
         )
 
@@ -225,7 +228,7 @@ class Publisher:
         match outcome:
             case Sent():
                 async with store.turn():
-                    await store.sent(mail)
+                    await store.sent(mail, self._p.clock.now())
                     if was_away:
                         await store.hasten(self._p.clock.now())
                 note(f"report {mail.sequence_number} sent to {mail.email}")

@@ -103,6 +103,8 @@ async def rescope(
 
     if changed("robots.reading", "identity.agent"):
         await store.expire_robots(now)
+    elif changed("fetch.allow_private", "fetch.resolve", "identity.contact"):
+        await store.expire_robots(now, unreached=True)
     if changed("politeness.group"):
         await store.regroup()
     if changed("scope", "traps", "identity.contact", "fetch.resolve"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crawler.clock import Clock
+from crawler.frontier.hints import Heeded
 from crawler.loops.envoy import Envoy
 from crawler.loops.rup_requests import NoAnswer, ask
 from crawler.rup import answers
@@ -16,11 +17,13 @@ from crawler.rup.robot import (
     AskIndex,
     AskNumber,
     GiveUp,
+    Heard,
     Next,
     RegisterAgain,
     Reindex,
     Server,
     Wait,
+    ask_at,
     on_number,
     on_refused,
     on_time,
@@ -35,23 +38,25 @@ from crawler.rup.subscription import Subscription, index_of
 @dataclass(frozen=True, slots=True)
 class Means:
     """What an inquiry acts by. ``register`` sends Register once, and keeps the new key with why all is to be recovered;
-    ``keep`` stores a registration; ``heed`` takes a report's hints; ``reindex`` has a whole site looked at again."""
+    ``keep`` stores a registration; ``heed`` takes an index of what changed since then as hints; ``reindex`` has a whole
+    site looked at again."""
 
     envoy: Envoy
     clock: Clock
     tell: Callable[[str], None]
     register: Callable[[Subscription], Awaitable[Subscription]]
     keep: Callable[[Subscription], Awaitable[None]]
-    heed: Callable[[Report], Awaitable[int]]
-    reindex: Callable[[str], Awaitable[int]]
+    heed: Callable[[Report, float], Awaitable[int]]
+    reindex: Callable[[str], Awaitable[Heeded]]
 
 
 class Inquiry:
     """The questions to one server, until there is nothing to do but wait."""
 
-    def __init__(self, subscription: Subscription, means: Means) -> None:
+    def __init__(self, subscription: Subscription, means: Means, heard: Heard) -> None:
         self._subscription = subscription
         self._means = means
+        self._heard = heard
         self._number = 0  # as the server last answered, at:
         self._asked_at = 0.0
 
@@ -59,16 +64,18 @@ class Inquiry:
     def _server(self) -> Server:
         return self._subscription.server
 
-    async def run(self) -> None:
-        """Ask what is due, if anything is."""
+    async def run(self) -> bool:
+        """Ask what is due; whether anything was."""
         lost = self._subscription.lost if self._server.quiet == 0 else ""  # one that does not answer is not pressed
-        why = self._subscription.question or lost
-        following: Next = AskNumber(why) if why else on_time(self._server, now=self._means.clock.now())
+        now = self._means.clock.now()
+        why = (self._subscription.question if now >= ask_at(self._server) else "") or lost
+        following: Next = AskNumber(why) if why else on_time(self._server, now=now)
         if isinstance(following, Wait):
-            return
+            return False
         while not isinstance(following, Wait):
             following = await self._do(following)
         await self._keep(replace(self._subscription, question=""))
+        return True
 
     async def _do(self, following: AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp) -> Next:
         match following:
@@ -79,7 +86,7 @@ class Inquiry:
                 return await self._ask_index(following, why)
             case Reindex(why):
                 pages = await self._means.reindex(self._server.site)
-                self._tell(f"{why}; all its {pages} pages are to be looked at again")
+                self._tell(f"{why}; all its {pages.moved} pages are to be looked at again")
                 return await self._recovered()
             case RegisterAgain(why):
                 return await self._register_again(why)
@@ -109,10 +116,12 @@ class Inquiry:
         self._number = number
         if self._subscription.lost:
             return Reindex(self._subscription.lost)
-        after, following = on_number(server, number, now=self._asked_at)
+        after, following = on_number(server, number, self._heard, now=self._asked_at)
         if isinstance(following, Wait):
             self._tell(f"nothing was lost: {number} reports, as known")
-            if self._subscription.question:  # it was not for its silence that it was asked
+            if (
+                self._subscription.question and number == server.sequence_number
+            ):  # it was not for its silence that it was asked
                 after = replace(after, quiet=server.quiet)
                 following = Wait(silent_at(after))
             return self._follow(after, following)
@@ -129,7 +138,7 @@ class Inquiry:
         report = index_of(read_report(answer, base=f"{server.site}/"), server.site)
         if isinstance(report, str):
             return Reindex(f"{why}; {report}")
-        changes = await self._means.heed(report)
+        changes = await self._means.heed(report, self._means.clock.now() - following.span.seconds)
         self._tell(f"{why}; its index of {following.span} names {changes} pages")
         if report.skipped:
             return Reindex(f"{why}; its index is too long to be read")

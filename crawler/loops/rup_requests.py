@@ -58,7 +58,8 @@ async def ask(envoy: Envoy, cgi: str, asked: Asked) -> bytes:
     """
     most = report.MAX_BYTES if isinstance(asked, GetIndex) else _ANSWER_BYTES
     form = write_form(asked)
-    result = await envoy.send(Request(cgi, Purpose.RUP, max_bytes=most, any_type=True, form=form))
+    request = Request(cgi, Purpose.RUP, max_bytes=most, any_type=True, form=form)
+    result = await envoy.send(request)
     if isinstance(result, Failed) and result.status in _NO_POST:
         hidden = tuple((name, "-" if name == "RegistrationKey" else value) for name, value in form)
         request = Request(
@@ -70,7 +71,13 @@ async def ask(envoy: Envoy, cgi: str, asked: Asked) -> bytes:
     if isinstance(result, Closed):
         raise NoAnswer(result.why)
     unclear = not (isinstance(result, Failed) and (_is_refusal(result.status) or result.kind in _NEVER_SENT))
+    if isinstance(result, Redirected):
+        raise NoAnswer(f"{cgi} redirects{_to(request, result)}, which is not followed", result.status, unclear=unclear)
     raise NoAnswer(_told(cgi, result), result.status, unclear=unclear)
+
+
+def _to(request: Request, result: Redirected) -> str:
+    return f" to {shown(result.location)}" if request.shown_url is None else ""
 
 
 def _is_refusal(status: int | None) -> bool:

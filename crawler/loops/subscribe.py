@@ -6,19 +6,20 @@ for any URL. State is kept only after the hints that go with it, so that a crash
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
+from crawler.frontier.hints import Heeded
 from crawler.loops.envoy import Envoy
 from crawler.loops.rup_recovery import Inquiry, Means
 from crawler.loops.rup_requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.rup import answers
 from crawler.rup.forms import GetIndex, ModifyPreferences, Register, Unregister, Wishes
 from crawler.rup.report import Report, read_report
-from crawler.rup.robot import Hint, Server, hints_of, may_register
+from crawler.rup.robot import Heard, Hint, Server, hints_of, joined, may_register
 from crawler.rup.subscription import (
     TAKEN,
     Letter,
@@ -29,6 +30,7 @@ from crawler.rup.subscription import (
     read_letters,
     span_fits,
     usual_latency,
+    without,
 )
 from crawler.rup.units import Span
 from crawler.store.rup import SubscriptionStore
@@ -50,10 +52,20 @@ class Mailbox(Protocol):
 class Hints(Protocol):
     """Where hints go: to the store, which must have them when the call returns."""
 
-    async def heed(self, hints: Sequence[Hint], now: float) -> None: ...
+    async def heed_mail(self, told: Sequence[Hint], now: float) -> tuple[Heeded, set[str]]:
+        """What mail says; also the sites of which it named more new pages than were taken up."""
+        ...
 
-    async def whole_site(self, site: str, now: float) -> int:
-        """Every page known of a site is to be looked at again; how many."""
+    async def heed_index(self, told: Sequence[Hint], since: float, now: float) -> Heeded:
+        """What a site's own index of that time says."""
+        ...
+
+    async def whole_site(self, site: str, now: float) -> Heeded:
+        """Every page known of a site is to be looked at again."""
+        ...
+
+    async def queue(self, now: float) -> int:
+        """Have the next crawl fetch what hints named; how many visits of known pages that are."""
         ...
 
 
@@ -68,7 +80,7 @@ class MailTally:
 
 
 class Subscriber:
-    """One robot on one store. ``tell`` gets a sentence on everything of note."""
+    """One robot on one store. ``tell`` gets a sentence on everything of note; ``heeded`` is what all hints came to."""
 
     def __init__(
         self,
@@ -86,6 +98,9 @@ class Subscriber:
         self._clock = clock
         self._tell = tell
         self._cgi_elsewhere = cgi_elsewhere
+        self._heard: dict[str, Heard] = {}  # reports read and not confirmed yet, by site
+        self._partial: set[str] = set()  # sites whose mail was not taken whole
+        self.heeded = Heeded()
 
     # --- what a user asks for -----------------------------------------------------------------
 
@@ -155,30 +170,53 @@ class Subscriber:
         return registered
 
     async def modify(self, site: str, email: str | None, wishes: Wishes) -> Subscription:
-        """Change a registration; what is not named stays. Raises :class:`UsageError`, :class:`NoAnswer`."""
+        """Change a registration; what is not named stays.
+
+        Raises :class:`UsageError`, :class:`NotOffered`, :class:`NoAnswer`.
+        """
         before = await self._registered(site)
         server = before.server
+        offered = await self._store.offered(site) or await self.info(site)
+        refusal = may_register(
+            offered.info,
+            offered.url,
+            latency=wishes.latency,
+            exclude=wishes.exclude or (),
+            include_only=wishes.include_only or (),
+            elsewhere=True,  # that was decided when we registered
+        )
+        if refusal is not None:
+            raise NotOffered(f"{site}: {refusal}")
         asked = ModifyPreferences(server.key, server.email, email, wishes)
         await ask(self._envoy, server.cgi, asked)
         changed = modified(before, asked)
         await self._keep(changed)
         return changed
 
-    async def unregister(self, site: str) -> str:
-        """Cancel a registration; what came of it. Raises :class:`UsageError`, :class:`NoAnswer`."""
+    async def unregister(self, site: str, *, forget: bool = False) -> str:
+        """Cancel a registration; what came of it. ``forget``: only here, and ask nothing.
+
+        Raises :class:`UsageError`, :class:`NoAnswer`.
+        """
         before = await self._subscription(site)
         if before is None:
             raise UsageError(f"not registered with {site}")
         said = f"no longer registered with {site}"
-        if before.is_unclear:
+        if forget:
+            said = (
+                f"forgot the registration with {site}; it was not told, and may go on writing to {before.server.email}"
+            )
+        elif before.is_unclear:
             said = f"forgot the registration with {site} that was never answered"
         else:
             try:
                 await ask(self._envoy, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
-                if failure.status != 400:
-                    raise
-                said = f"{site} knew of no such registration; forgot it here too"
+                if failure.status not in (400, 404, 410):
+                    raise NoAnswer(
+                        f"{failure}; with --forget the registration is dropped here only", failure.status
+                    ) from None
+                said = f"{site} knows of no such registration any more ({failure.status}); forgot it here too"
         await self._store.remove(site)
         return said
 
@@ -198,7 +236,7 @@ class Subscriber:
         report = index_of(read_report(await ask(self._envoy, offered.info.cgi, asked), base=f"{site}/"), site)
         if isinstance(report, str):
             raise NoAnswer(f"{offered.info.cgi}: {report}")
-        return await self._heed(report)
+        return await self._heed(report, self._clock.now() - span.seconds)
 
     async def _subscription(self, site: str) -> Subscription | None:
         return next((s for s in await self._store.subscriptions() if s.server.site == site), None)
@@ -219,8 +257,12 @@ class Subscriber:
             known = await self._store.read_before(letter.digest for letter in letters)
             fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
             read = read_letters(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
-            await self._hints.heed(read.hints, now)
-            await self._store.put(read.changed, read.rows, now)
+            heeded, beyond = await self._hints.heed_mail(read.hints, now)
+            self.heeded = self.heeded.plus(heeded)
+            partial = beyond | read.partial
+            self._hear(read.heard, partial)
+            changed = [without(s, read.heard[s.server.site]) if s.server.site in partial else s for s in read.changed]
+            await self._store.put(changed, read.rows, now)
             await box.done(letters)
             reports = sum(row.verdict == TAKEN for row in read.rows)
             tally.reports += reports
@@ -229,24 +271,44 @@ class Subscriber:
             tally.refused += sum(row.refused for row in read.rows)
         return tally
 
+    def _hear(self, heard: Mapping[str, Heard], partial: Set[str]) -> None:
+        """Note which reports were taken whole: the site's index tells what the others say."""
+        for site in partial - self._partial:
+            self._tell(f"{site}: its mail names more than mail may; its index is to tell")
+        self._partial |= partial
+        for site, reports in heard.items():
+            if site in self._partial:
+                self._heard.pop(site, None)
+            else:
+                self._heard[site] = joined(self._heard.get(site, {}), reports)
+
     # --- gaps and silence (3.3.3) -------------------------------------------------------------
 
-    async def catch_up(self, site: str | None = None) -> None:
-        """Ask the servers that have to be asked, of one site or all: for a gap, for silence, for what was lost."""
+    async def catch_up(self, site: str | None = None) -> int:
+        """Ask the servers that have to be asked, of one site or all: for a gap, for silence, for what was lost. Returns
+        how many there were."""
+        asked = 0
         means = Means(self._envoy, self._clock, self._tell, self._register, self._keep, self._heed, self._whole_site)
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
-                await Inquiry(subscription, means).run()
+                asked += await Inquiry(subscription, means, self._heard.get(subscription.server.site, {})).run()
+        return asked
 
-    async def _heed(self, report: Report) -> int:
+    async def queue(self) -> int:
+        """Have the next crawl fetch what was named; how many visits of known pages that are."""
+        return await self._hints.queue(self._clock.now())
+
+    async def _heed(self, report: Report, since: float) -> int:
         hints, refused = hints_of(report)
-        await self._hints.heed(hints, self._clock.now())
+        self.heeded = self.heeded.plus(await self._hints.heed_index(hints, since, self._clock.now()))
         if refused:
             self._tell(f"{split(report.url_base).site}: {refused} paths of other sites in its index were passed over")
         return len(hints)
 
-    async def _whole_site(self, site: str) -> int:
-        return await self._hints.whole_site(site, self._clock.now())
+    async def _whole_site(self, site: str) -> Heeded:
+        heeded = await self._hints.whole_site(site, self._clock.now())
+        self.heeded = self.heeded.plus(heeded)
+        return heeded
 
     async def _keep(self, subscription: Subscription) -> None:
         await self._store.put([subscription], (), self._clock.now())

@@ -13,6 +13,7 @@ from crawler.loops.budget import Budget
 from crawler.loops.gate import Gate, Warrant
 from crawler.loops.manners import Manners
 from crawler.loops.robots import RobotsKeeper
+from crawler.model import Fetched, Kind
 from crawler.store.interface import ClaimedSite
 from crawler.url import split
 
@@ -64,16 +65,18 @@ class Visits:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if (new := queued.seen is None) and not self._budget.take():
-            return
-        outcome = None
+        if new := queued.seen is None:
+            await self._gate.pause(warrant.group)  # first: meanwhile another group may have this page
+            if not await self._gate.idle(self._budget.take()):
+                return
+        fetched = False
         try:
             result = await self._gate.send(self._answers.request(queued), warrant)
-            if result is not None:  # else it is still queued; the next claim asks robots.txt first
-                outcome = await self._answers.outcome(queued, result)
+            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
-            if new and (outcome is None or outcome.page is None):
-                self._budget.give_back()
+            if new:
+                self._budget.give_back(fetched=fetched)
+            if new and not fetched:
                 self._books.spared()
-        if outcome is not None:
-            self._books.book(outcome)
+        if result is not None:  # else it is still queued; the next claim asks robots.txt first
+            self._books.book(await self._answers.outcome(queued, result))

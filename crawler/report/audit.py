@@ -17,6 +17,7 @@ from crawler.report import audit_log
 from crawler.report.audit_facts import TITLES, Check, Tally, Terms, Violation
 from crawler.report.audit_history import History, read_history
 from crawler.report.audit_judge import Judge
+from crawler.report.audit_orders import Restraints
 from crawler.report.audit_words import evidence, many, seconds
 from crawler.store.interface import Store
 
@@ -46,7 +47,8 @@ async def audit(store: Store, now: float) -> Audit:
     """Judge the whole log of a store. Raises :class:`crawler.errors.UsageError` for runs without readable settings."""
     async with audit_log.snapshot(store):
         runs = await audit_log.runs(store)
-        judge = Judge({run.run: run for run in runs}, await audit_log.blind(store))
+        restraints = Restraints.of(await store.control.orders())
+        judge = Judge({run.run: run for run in runs}, await audit_log.blind(store), restraints)
         violations = await _whole_log(store, judge)
         forged: set[str] = set()
         async for piece in audit_log.slices(store, runs):

@@ -36,6 +36,7 @@ class Check(StrEnum):
     OVERLAP = "overlap"
     PAUSE = "pause"
     RETRY_AFTER = "retry-after"
+    OPERATOR = "operator"
 
 
 #: Each check in one sentence, for people.
@@ -48,6 +49,7 @@ TITLES: Mapping[Check, str] = {
     Check.OVERLAP: "One request at a time in a politeness group",
     Check.PAUSE: "The pause between two requests of a group was kept",
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the group was left alone as long as asked",
+    Check.OPERATOR: "Nothing was sent where the operator had blocked it, or while all was paused",
 }
 
 
@@ -138,6 +140,7 @@ class Terms:
     backoff_max_s: float
     robots: RobotsSettings
     resolve: tuple[tuple[str, str], ...]
+    is_errand: bool = False  # not a crawl, but a single thing that the operator asked for
 
     @classmethod
     def read(cls, run: Mapping[str, Any]) -> Self:
@@ -171,6 +174,7 @@ class Terms:
                     retry_max_s=robots["retry_max_s"],
                 ),
                 resolve=tuple((pattern, address) for pattern, address in settings["fetch"]["resolve"]),
+                is_errand="errand" in settings,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(

@@ -29,6 +29,7 @@ from crawler.report.audit_facts import (
     Violation,
     may_be_anonymous,
 )
+from crawler.report.audit_orders import Restraints
 from crawler.report.audit_robots import SiteRobots
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
@@ -90,11 +91,13 @@ class Judge:
     """Judges what happened, in the order of (unit, time), a unit being what no politeness group reaches beyond.
 
     ``terms`` are the settings of each run. ``blind`` says of a run since when robots.txt redirects of it are in the log
-    without their ``Location``: early stores did not keep it. What was counted is in ``tally``.
+    without their ``Location``: early stores did not keep it. ``restraints`` are what the operator had asked for.
+    What was counted is in ``tally``.
     """
 
     terms: Mapping[int, Terms]
     blind: Mapping[int, float] = field(default_factory=dict)
+    restraints: Restraints = field(default_factory=Restraints)
     tally: dict[Check, Tally] = field(default_factory=lambda: {check: Tally() for check in Check})
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
@@ -144,6 +147,7 @@ class Judge:
         elif sent.for_site_id is None:
             site.asked = sent
         yield from self._pace(case)
+        yield from self._held_back(case)
 
     def _answer(self, answer: Sent, site: _Site) -> Iterator[Violation]:
         """A request made for robots.txt: another path than its own must be where one redirected to."""
@@ -224,6 +228,14 @@ class Judge:
         if not terms.agent or not (terms.contact or may_be_anonymous(sent, terms)):
             required = "a product token, and a contact outside loopback"
             yield self._violation(Check.IDENTITY, sent, required, f"the User-Agent was {terms.user_agent}")
+
+    def _held_back(self, case: _Case) -> Iterator[Violation]:
+        """What the operator had asked of crawls; an errand is asked for by the operator as well."""
+        if not self.restraints.any or case.terms.is_errand:
+            return
+        self.tally[Check.OPERATOR].judged += 1
+        if breach := self.restraints.broken_by(case.sent):
+            yield self._violation(Check.OPERATOR, case.sent, *breach)
 
     # --- robots.txt ---------------------------------------------------------------------------
 

@@ -63,6 +63,8 @@ _CANONICAL = (
     """SELECT 'request', q.id AS after, q.run_id, s.name, q.path, q.purpose, q.started_at, q.finished_at, q.status,
          q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location
        FROM request q JOIN site s ON s.id = q.site_id WHERE q.id > ? ORDER BY q.id LIMIT ?""",
+    """SELECT 'control', id AS after, asked_at, command, name, run_id, done_at FROM control
+       WHERE id > ? ORDER BY id LIMIT ?""",
 )
 
 
@@ -173,7 +175,7 @@ async def _texts(store: Store, numbers: set[int]) -> tuple[dict[int, bytes], set
 
 
 async def canonical_sha256(store: Store) -> str:
-    """The SHA-256, in hex, of what was judged: runs, robots.txt versions and requests, as JSON, one array a line.
+    """The SHA-256, in hex, of what was judged: as JSON, one array a line: runs, robots.txt versions, requests, orders.
 
     ``docs/audit.md`` has the form. Call within the :func:`snapshot` of the audit.
     """

@@ -58,6 +58,8 @@ settings of each run; and from these it judges each request anew, in the order o
   the site's robots.txt;
 - after a 429, a 503, or any error with a `Retry-After`, the group must have been left alone for as long as was asked,
   uncut;
+- no request of a crawl may have begun on a site after the crawl had heeded that its operator blocked it, nor half a
+  second after the operator had asked for a pause;
 - request numbers must run without a gap from 1, so that nothing can have been taken out of the log unnoticed.
 
 Times are compared with a tolerance of {tolerance}."""

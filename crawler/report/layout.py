@@ -30,6 +30,11 @@ def counted(counts: Iterable[tuple[object, int]]) -> str:
     return ", ".join(f"{n:,} {what}" for what, n in counts)
 
 
+def many(n: int, what: str) -> str:
+    """``1 page``, ``2 pages``."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
 def size(octets: int) -> str:
     """``53.2 kB``."""
     return decimal(octets)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
-from crawler.frontier.operator import Standing, standing
+from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
 from crawler.report.layout import Fact, counted, duration, facts
 from crawler.report.revisits import count_revisits, told
@@ -46,6 +46,7 @@ class Status:
     revisits: Mapping[str, Any]
     standing: Standing
     beats: list[Beat]
+    is_held: bool  # False: no process is crawling into the store
 
 
 async def look(store: Store, now: float) -> Status:
@@ -71,6 +72,7 @@ async def look(store: Store, now: float) -> Status:
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
+        is_held=store.is_held(),
     )
 
 
@@ -122,7 +124,7 @@ def render(status: Status, console: Console) -> None:
     ]
     rows += told(status.revisits, status.at)
     if status.last_run is not None:
-        rows.append(("Last run", _last_run(status.last_run, status.beats, status.at)))
+        rows.append(("Last run", _last_run(status.last_run, status)))
         if status.last_run["worst_lag_s"] is not None:
             rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
     if status.standing.paused_since is not None:
@@ -149,12 +151,14 @@ def render(status: Status, console: Console) -> None:
         console.print(f"… and {status.more_sites:,} more sites (view `sites`)", style="dim")
 
 
-def _last_run(run: Mapping[str, Any], beats: list[Beat], now: float) -> str:
+def _last_run(run: Mapping[str, Any], status: Status) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is not None:
         return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
-    seen_at = last_seen(run, beats)
-    if now - seen_at < SILENT_S:
+    if not status.is_held:
+        return f"since {started}: it was killed; the same command goes on"
+    seen_at = last_seen(run, status.beats)
+    if status.at - seen_at < SILENT_S:
         return f"since {started}: it is running"
     return f"since {started}, not heard of since {iso(seen_at)}: it was killed (the same command goes on), or is stuck"
 
@@ -197,23 +201,30 @@ def _sites_table(status: Status) -> Table:
     table.add_column("Site", overflow="fold")
     for name in ("queued", "fetched"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("robots.txt", "pause", "next"):
+    nexts = [_next(row, status) for row in status.sites]
+    for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
         table.add_column(name, no_wrap=True)
-    for row in status.sites:
+    for row, then in zip(status.sites, nexts, strict=True):
         table.add_row(
             Text(row["site"]),
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
             Text(row["robots_status"] or "not asked"),
             duration(row["delay_s"]),
-            _next(row, status.at),
+            *([then] if any(nexts) else []),
         )
     return table
 
 
-def _next(row: Mapping[str, Any], now: float) -> str:
+def _next(row: Mapping[str, Any], status: Status) -> str:
+    blocks, now = Blocks(), status.at
+    blocks.names = frozenset(status.standing.blocked)
+    if blocks.covers(f"{row['site']}/"):
+        return "blocked"
     if not row["queued"]:
         return ""
+    if status.standing.paused_since is not None:
+        return "paused"
     if row["at_limit"]:
         return "at its limit"
     return local_hhmm(row["next_at"], now) if row["next_at"] > now else "now"

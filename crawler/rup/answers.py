@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 
+from crawler.rup.forms import ONE_CLICK
 from crawler.rup.units import Span
 from crawler.rup.wire import decode, unwrap
 
@@ -28,8 +29,24 @@ def page(title: str, content: str) -> str:
     )
 
 
+def leave_page() -> str:
+    """A document with a button that asks by POST, at the same URL, for no more mail."""
+    name, value = ONE_CLICK
+    return (
+        "<!DOCTYPE html>\n<html>\n<head><title>No more reports?</title></head>\n<body>\n"
+        "<p>Reports of what changes at this site are mailed to your address.</p>\n"
+        f'<form method="post"><button name="{name}" value="{value}">Send no more</button></form>\n</body>\n</html>\n'
+    )
+
+
 def key_line(key: str) -> str:
     return f"RegistrationKey: {key}"
+
+
+def expected_line(*, mailed: bool) -> str:
+    """What a robot that has registered is to do, or no more is mailed; ``mailed``: its address had a report before."""
+    when = "now: this address had a report before" if mailed else "once the first report has come"
+    return f"Send GetSequenceNumber with this key and your address {when}, or no more will come."
 
 
 def sequence_number_line(number: int) -> str:
@@ -51,3 +68,8 @@ def read_sequence_number(body: bytes) -> int | None:
 def too_far_back(asked: Span, most: Span) -> str:
     """Why GetIndex is refused."""
     return f"Span={asked} reaches further back than MaxQuerySpan: {most}"
+
+
+def too_much(asked: Span) -> str:
+    """Why GetIndex is refused where the answer would be too long."""
+    return f"more changed in {asked} than is told at once; ask for less, or read the site anew"

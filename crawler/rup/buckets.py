@@ -16,15 +16,15 @@ class Buckets:
     most: int = 10_000
     _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)  # tokens, and when
 
-    def wait_s(self, address: str, now: float) -> float:
-        """0 where a request is taken, else after how many seconds one will be."""
+    def wait_s(self, address: str, now: float, cost: float = 1) -> float:
+        """0 where a request is taken that counts for ``cost`` (``burst`` at most), else in how many seconds it is."""
         tokens, at = self._levels.pop(address, (self.burst, now))
         tokens = min(self.burst, tokens + max(0.0, now - at) * self.per_s)
-        taken = tokens >= 1
-        self._levels[address] = (tokens - 1 if taken else tokens, now)
+        taken = tokens >= cost
+        self._levels[address] = (tokens - cost if taken else tokens, now)
         if len(self._levels) > self.most:
             self._levels.popitem(last=False)
-        return 0.0 if taken else (1 - tokens) / self.per_s
+        return 0.0 if taken else (cost - tokens) / self.per_s
 
 
 def one_client(address: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from email.parser import BytesParser
+from email.policy import compat32
 
 from crawler.rup.units import Span, read_span
 from crawler.rup.wire import shown
@@ -17,6 +19,10 @@ MAX_VALUE_CHARS = 20_000
 MAX_FIELDS = 50
 MAX_KEY_CHARS = 200
 
+#: The field that a mail program sends for its reader who wants no more of a list (RFC 8058, 3.2).
+ONE_CLICK = ("List-Unsubscribe", "One-Click")
+
+_NAME = re.compile(r';\s*name="([^"]{1,100})"(?!.*;\s*filename)', re.IGNORECASE | re.DOTALL)
 _ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
@@ -65,7 +71,23 @@ class GetIndex:
     span: Span
 
 
-Asked = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Not of the draft: the address takes mail, as only a mail to it could tell."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Not of the draft: no more mail, by a link in a mail. ``sure``: the button was pressed (RFC 8058), not only the
+    link followed, as scanners of mail do."""
+
+    token: str
+    sure: bool = False
+
+
+Asked = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Confirm | Leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +116,10 @@ def write_form(asked: Asked) -> tuple[tuple[str, str], ...]:
             return (*_signed("ModifyPreferences", key, email), *moved, *_wishes_fields(wishes))
         case GetIndex(span):
             return (("Action", "GetIndex"), ("Span", str(span)))
+        case Confirm(token):
+            return (("Action", "Confirm"), ("Token", token))
+        case Leave(token, sure):
+            return (("Action", "Leave"), ("Token", token), *((ONE_CLICK,) if sure else ()))
         case Unregister(key, email) | GetSequenceNumber(key, email):
             return _signed(type(asked).__name__, key, email)
 
@@ -109,6 +135,19 @@ def _wishes_fields(wishes: Wishes) -> tuple[tuple[str, str], ...]:
         ("IncludeOnly", None if wishes.include_only is None else " ".join(wishes.include_only)),
     ]
     return tuple((name, value) for name, value in fields if value is not None)
+
+
+def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
+    """The fields of a ``multipart/form-data`` (RFC 7578); what is no field, as a file, is passed over. Never raises."""
+    head = b"Content-Type: " + " ".join(content_type.split()).encode("latin-1", "replace")
+    form = BytesParser(policy=compat32).parsebytes(head + b"\r\n\r\n" + body)
+    fields = []
+    for part in form.walk():
+        disposition = part.get("Content-Disposition", "")
+        name, content = _NAME.search(str(disposition)), part.get_payload(decode=True)
+        if name and isinstance(content, bytes):
+            fields.append((name[1], content.decode("utf-8", "replace")))
+    return fields
 
 
 class _Bad(Exception):
@@ -132,6 +171,11 @@ def read_form(fields: Iterable[tuple[str, str]]) -> Asked | BadForm:
                 return GetSequenceNumber(_key(form), _address(form, "RegisteredRobotEmail"))
             case "getindex":
                 return GetIndex(_span(form, "Span"))
+            case "confirm":
+                return Confirm(_required(form, "Token")[:MAX_KEY_CHARS])
+            case "leave":
+                pressed = form.get(ONE_CLICK[0].lower(), "").strip().lower() == ONE_CLICK[1].lower()
+                return Leave(_required(form, "Token")[:MAX_KEY_CHARS], pressed)
     except _Bad as bad:
         return BadForm(400, str(bad))
     if not action:

@@ -18,6 +18,7 @@ from email.policy import SMTP, compat32
 from email.utils import formatdate
 
 from crawler.robots import http_date
+from crawler.rup.forms import ONE_CLICK
 from crawler.rup.report import Report, Unreadable, read_report, write_report
 from crawler.rup.wire import decode, shown
 from crawler.sitemaps.dates import epoch_s
@@ -49,6 +50,7 @@ class Mail:
     subject: str
     report: Report
     unsubscribe_url: str = ""
+    confirm_url: str = ""  # where a visit says that this mail arrived
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,10 @@ def write_mail(mail: Mail) -> bytes:
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday notes in answer
     if mail.unsubscribe_url:
         message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"  # RFC 2369: for people who get this by mistake
+        if mail.unsubscribe_url.startswith("https:"):
+            message["List-Unsubscribe-Post"] = "=".join(ONE_CLICK)  # RFC 8058, which asks for https
+    if mail.confirm_url:
+        message["RUP-Confirm"] = f"<{mail.confirm_url}>"
     text = write_report(mail.report)
     longest = max(map(len, text.split("\n")))
     encoding = "7bit" if longest <= _MAX_7BIT_CHARS else "quoted-printable"

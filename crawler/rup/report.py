@@ -24,7 +24,7 @@ from enum import Enum
 from itertools import groupby
 
 from crawler.robots import http_date
-from crawler.rup.wire import decode, shown, unfold, unwrap
+from crawler.rup.wire import decode, is_cut, shown, unfold, unwrap
 from crawler.sitemaps.dates import epoch_s
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
@@ -72,7 +72,7 @@ class Report:
     sequence_number: int | None  # of this robot's reports, from 1; 0 in an answer to GetIndex; None if not said
     url_base: str  # canonical URL
     changes: tuple[Change, ...] = ()
-    skipped: int = 0  # paths that were too many or too long
+    skipped: int = 0  # paths that were too many or too long; one more for the rest of a text that was
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,14 @@ def read_report(text: str | bytes, *, base: str | None = None) -> Report | Unrea
 
     Lines that say nothing known are ignored; the text must name its URL base or a sequence number to be a report.
     """
+    cut = len(text) > MAX_BYTES
     if isinstance(text, bytes):
         text = decode(text[:MAX_BYTES])
+    text = unwrap(text[:MAX_BYTES])
     fields: dict[str, str] = {}
     changes: list[Change] = []
-    skipped = 0
-    for line in unfold(unwrap(text[:MAX_BYTES]), _BEGINS.match):
+    skipped = int(cut or is_cut(text))
+    for line in unfold(text, _BEGINS.match):
         if match := _FIELD.fullmatch(line):
             fields.setdefault(match[1].lower(), match[2].strip())
         elif match := _CHANGE.fullmatch(line):

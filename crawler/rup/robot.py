@@ -1,14 +1,14 @@
 """What a robot keeps of a server that reports to it, and what follows from what it hears (draft of 1998, 3.3.3).
 
 Every function is pure: it takes the state and ``now``, and returns the new state with a :data:`Next`, which the caller
-carries out. Anybody can write an e-mail, so a report is a set of hints: nothing is removed on its word, and a number
-out of line makes the robot ask the server, whose answer decides what was lost.
+carries out. Anybody can write an e-mail, so a report is a set of hints: nothing is removed on its word, and its number
+counts only once the server, asked, has confirmed it. Only the server's answers put off the question after silence.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crawler.rup.info import RupInfo, on_same_site, takes
@@ -22,6 +22,12 @@ OVERLAP_S = 600.0
 
 #: How long after its time a report is missed: a quarter of the latency, within these bounds, in seconds.
 MIN_GRACE_S, MAX_GRACE_S = 300.0, 86_400.0
+
+#: The least pause between two questions that mail gives rise to: a quarter of the latency, at most so many seconds.
+MAX_BETWEEN_S = 3600.0
+
+#: Reports that are remembered, the latest, to know them when they come again.
+_REMEMBERED = 64
 
 #: The longest pause between two questions of a robot whose server has nothing to say, or does not answer, in seconds.
 MAX_QUIET_S = 7 * 86_400.0
@@ -39,10 +45,10 @@ class Server:
     registered_at: float
     units: tuple[str, ...] = ()  # that a span can be written in: those of the server's latencies
     max_query_span: Span | None = None
-    sequence_number: int = 0  # of the last report up to which nothing is missing
-    digest: str = ""  # of that report, to tell a duplicate from a forgery
+    sequence_number: int = 0  # that the server has confirmed, of the last report up to which nothing is missing
+    digest: str = ""  # of reports up to that one, separated by blanks, to tell a duplicate from other words
     good_until: float = 0.0  # everything that changed before is known; 0: since registered_at
-    heard_at: float = 0.0  # when a report last came or the server last answered; 0: never since registered_at
+    heard_at: float = 0.0  # when the server last answered, or did not; 0: never since registered_at
     quiet: int = 0  # questions in a row that brought nothing new
     refused: int = 0  # times in a row that the server did not know our key
 
@@ -107,13 +113,26 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What follows from a report: the new state, hints, how many paths were refused as another site's, what to do."""
+class Taken:
+    """What follows from a report: the new state, hints, how many paths were refused as another site's, and why the
+    server is to be asked about it."""
 
     server: Server
     hints: tuple[Hint, ...]
     refused: int
-    next: Next
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came under one number: when it was sent, at the earliest that a mail says, and digests of the reports."""
+
+    sent_at: float
+    digests: tuple[str, ...]
+
+
+#: Reports that came and that the server has not confirmed, by their number.
+Heard = Mapping[int, Told]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +169,11 @@ def may_register(
     return None
 
 
-def on_report(server: Server | None, report: Report, *, sent_at: float | None, now: float) -> Heard | Ignored:
-    """What follows from a report in a mail, whose ``Date`` was ``sent_at``.
+def on_report(server: Server | None, report: Report) -> Taken | Ignored:
+    """What follows from a report in a mail.
 
-    ``server`` is the one registered for the site of the report's URLBase, ``None`` where there is none.
+    ``server`` is the one registered for the site of the report's URLBase, ``None`` where there is none. Whatever its
+    number, what a report names is worth a visit: a forged one may have come under the number of a true one.
     """
     if server is None:
         return Ignored(f"no registration with {split(report.url_base).site}")
@@ -162,19 +182,32 @@ def on_report(server: Server | None, report: Report, *, sent_at: float | None, n
     number = report.sequence_number
     if not number:
         return Ignored("a report without a sequence number")
-    digest, last = _digest(report), server.sequence_number
-    if number < last or (number == last and server.digest in ("", digest)):  # empty: the index told what it says
-        return Ignored(f"report {number} again, or late: {last} is known")
+    last = server.sequence_number
     hints, refused = hints_of(report)
-    if number == last:  # one of the two is forged, and nobody can tell which
-        return Heard(server, hints, refused, Wait(silent_at(server)))
-    if number > last + 1:
-        return Heard(server, hints, refused, AskNumber(f"report {number} came after {last}"))
-    good_until = min(now, now if sent_at is None else max(sent_at, server.known_until))
-    heard = replace(
-        server, sequence_number=number, digest=digest, good_until=good_until, heard_at=now, quiet=0, refused=0
-    )
-    return Heard(heard, hints, refused, Wait(silent_at(heard)))
+    if number > last:
+        return Taken(server, hints, refused, f"report {number} came after {last}")
+    if digest_of(report) in server.digest.split():
+        return Ignored(f"report {number} again: {last} is known")
+    known = replace(server, digest=_remembered(server, [digest_of(report)]))
+    return Taken(known, hints, refused, f"report {number} came late, or with other words: {last} is known")
+
+
+def joined(heard: Heard, more: Heard) -> Heard:
+    """All that came: under each number with every digest, and the earliest time."""
+    both = dict(heard)
+    for number, told in more.items():
+        known = both.get(number, told)
+        digests = tuple(dict.fromkeys((*known.digests, *told.digests)))
+        both[number] = Told(min(known.sent_at, told.sent_at), digests[:_REMEMBERED])
+    return both
+
+
+def ask_at(server: Server) -> float:
+    """From when mail may make the robot ask: not at once after the last answer, but for a first report, as some
+    servers send no more until they are asked."""
+    pause_s = min(server.latency.seconds / 4, MAX_BETWEEN_S)
+    is_new = server.sequence_number == 0 and server.heard_at < server.registered_at + pause_s
+    return 0.0 if is_new else server.heard_at + pause_s
 
 
 def hints_of(report: Report) -> tuple[tuple[Hint, ...], int]:
@@ -202,8 +235,8 @@ def grace_s(latency: Span) -> float:
 
 
 def silent_at(server: Server) -> float:
-    """When silence makes the robot ask: a latency and its grace after it last heard, twice as long after each question
-    that brought nothing new, up to :data:`MAX_QUIET_S` (or the latency, where that is longer)."""
+    """When silence makes the robot ask: a latency and its grace after the server last answered, twice as long after
+    each question that brought nothing new, up to :data:`MAX_QUIET_S` (or the latency, where that is longer)."""
     wait_s = server.latency.seconds + grace_s(server.latency)
     patient_s = min(wait_s * 2.0 ** min(server.quiet, 40), max(wait_s, MAX_QUIET_S))
     return max(server.heard_at, server.registered_at) + patient_s
@@ -216,17 +249,32 @@ def on_time(server: Server, *, now: float) -> Next:
     return AskNumber(f"no report for {server.latency} and {grace_s(server.latency):.0f} s more")
 
 
-def on_number(server: Server, number: int, *, now: float) -> tuple[Server, Next]:
-    """What follows from the answer to GetSequenceNumber. The caller keeps the state only once it has done the rest."""
-    heard = replace(server, heard_at=now, refused=0)
-    if number == server.sequence_number:
-        heard = replace(heard, quiet=server.quiet + 1)
-        return heard, Wait(silent_at(heard))
-    if number > server.sequence_number:
-        why = f"reports {server.sequence_number + 1} to {number} were lost"
-    else:
-        why = f"the server counts {number}, after {server.sequence_number}: it has begun anew"
-    return replace(heard, quiet=0), recover(server, why, now=now)
+def on_number(server: Server, number: int, heard: Heard, *, now: float) -> tuple[Server, Next]:
+    """What follows from the answer to GetSequenceNumber, where these reports came since the last one.
+
+    The caller keeps the state only once it has done the rest.
+    """
+    last = server.sequence_number
+    answered = replace(server, heard_at=now, refused=0)
+    if number == last:
+        answered = replace(answered, quiet=server.quiet + 1)
+        return answered, Wait(silent_at(answered))
+    if number < last:
+        why = f"the server counts {number}, after {last}: it has begun anew"
+        return replace(answered, quiet=0), recover(server, why, now=now)
+    if number - last > len(heard) or not all(n in heard for n in range(last + 1, number + 1)):
+        why = f"of the reports {last + 1} to {number} some did not come"
+        return replace(answered, quiet=0), recover(server, why, now=now)
+    # It was composed after the last answer, which knew nothing of it. What its mail says is anybody's word.
+    good_until = min(now, heard[number].sent_at, max(server.heard_at, server.known_until))
+    confirmed = replace(
+        answered,
+        sequence_number=number,
+        digest=_remembered(server, [digest for n in range(last + 1, number + 1) for digest in heard[n].digests]),
+        good_until=max(server.known_until, good_until),
+        quiet=0,
+    )
+    return confirmed, Wait(silent_at(confirmed))
 
 
 def recover(server: Server, why: str, *, now: float) -> AskIndex | Reindex:
@@ -246,7 +294,7 @@ def recovered(server: Server, number: int, *, now: float) -> Server:
 
     ``number`` is what the server answered to GetSequenceNumber before, ``now`` the time of that question.
     """
-    return replace(server, sequence_number=number, digest="", good_until=now, heard_at=now, quiet=0, refused=0)
+    return replace(server, sequence_number=number, good_until=now, heard_at=now, quiet=0, refused=0)
 
 
 def on_refused(server: Server, *, now: float) -> tuple[Server, Next]:
@@ -263,5 +311,10 @@ def on_unreachable(server: Server, *, now: float) -> tuple[Server, Next]:
     return waiting, Wait(silent_at(waiting))
 
 
-def _digest(report: Report) -> str:
-    return hashlib.sha256(write_report(report).encode("ascii", "replace")).hexdigest()
+def digest_of(report: Report) -> str:
+    """The same for reports that say the same."""
+    return hashlib.sha256(write_report(report).encode("ascii", "replace")).hexdigest()[:32]
+
+
+def _remembered(server: Server, digests: Iterable[str]) -> str:
+    return " ".join([*server.digest.split(), *digests][-_REMEMBERED:])

@@ -14,7 +14,7 @@ from crawler.rup.forms import GetIndex, ModifyPreferences, Wishes
 from crawler.rup.info import RupInfo
 from crawler.rup.mail import Arrived, read_mail
 from crawler.rup.report import Report, Unreadable
-from crawler.rup.robot import AskNumber, Hint, Ignored, Server, on_report, silent_at
+from crawler.rup.robot import Heard, Hint, Ignored, Server, Told, digest_of, joined, on_report, silent_at
 from crawler.rup.units import UNITS_S, Span
 from crawler.url import split
 
@@ -84,11 +84,14 @@ class MailRow:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What follows from a batch of mails: the registrations that changed, what to look at, a row for each mail."""
+    """What follows from a batch of mails: the registrations that changed, what to look at, a row for each mail, and
+    which reports of each site there were."""
 
     changed: tuple[Subscription, ...]
     hints: tuple[Hint, ...]
     rows: tuple[MailRow, ...]
+    heard: Mapping[str, Heard]
+    partial: frozenset[str]  # sites with reports that could not be read whole
 
 
 @dataclass(slots=True)
@@ -97,24 +100,28 @@ class _Reader:
     now: float
     changed: set[str] = field(default_factory=set)
     hints: list[Hint] = field(default_factory=list)
+    heard: dict[str, Heard] = field(default_factory=dict)
+    partial: set[str] = field(default_factory=set)
 
     def take(self, digest: bytes, mail: Arrived) -> MailRow:
         report = mail.report
         site = split(report.url_base).site
         before = self.known.get(site)
-        heard = on_report(None if before is None else before.server, report, sent_at=mail.date, now=self.now)
+        follows = on_report(None if before is None else before.server, report)
         number = report.sequence_number
-        if isinstance(heard, Ignored) or before is None:
-            why = heard.why if isinstance(heard, Ignored) else ""
-            return MailRow(digest, None if before is None else site, number, why[:200], refused=len(report.changes))
-        question = heard.next.why if isinstance(heard.next, AskNumber) else before.question
-        if before.server.sequence_number == 0 < heard.server.sequence_number:
-            question = question or "its first report came, and some servers wait to hear that their mail arrives"
-        unreached = before.unreached if heard.server == before.server else ""
-        self.known[site] = replace(before, server=heard.server, question=question, unreached=unreached)
+        if isinstance(follows, Ignored) or before is None or number is None:
+            why = follows.why if isinstance(follows, Ignored) else ""
+            refused = len(report.changes) if before is None else 0
+            return MailRow(digest, None if before is None else site, number, why[:200], refused=refused)
+        self.known[site] = replace(before, server=follows.server, question=before.question or follows.why)
         self.changed.add(site)
-        self.hints += heard.hints
-        return MailRow(digest, site, number, TAKEN, len(heard.hints), heard.refused + report.skipped)
+        self.hints += follows.hints
+        row = MailRow(digest, site, number, TAKEN, len(follows.hints), follows.refused + report.skipped)
+        if report.skipped:
+            self.partial.add(site)
+        told = Told(self.now if mail.date is None else mail.date, (digest_of(report),))
+        self.heard[site] = joined(self.heard.get(site, {}), {number: told})
+        return row
 
 
 def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:
@@ -134,7 +141,19 @@ def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscrip
             reports.append((site, report.sequence_number or 0, place, letter.digest, mail))
     reader = _Reader(dict(subscriptions), now)
     rows += [reader.take(digest, mail) for *_, digest, mail in sorted(reports, key=lambda item: item[:3])]
-    return Read(tuple(reader.known[site] for site in sorted(reader.changed)), tuple(reader.hints), tuple(rows))
+    return Read(
+        tuple(reader.known[site] for site in sorted(reader.changed)),
+        tuple(reader.hints),
+        tuple(rows),
+        reader.heard,
+        frozenset(reader.partial),
+    )
+
+
+def without(subscription: Subscription, reports: Heard) -> Subscription:
+    """The registration where these reports were not taken whole: they count as lost."""
+    last = min(subscription.server.sequence_number, min(reports) - 1)
+    return replace(subscription, server=replace(subscription.server, sequence_number=last))
 
 
 def usual_latency(info: RupInfo) -> Span:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+#: Lines of a text that are read; blank ones in a row are one.
+MAX_LINES = 400_000
+
+_LINE = re.compile(r"([^\r\n]++)(?:\r\n|\r|\n)?|[\r\n]++")
 _BREAK = re.compile(r"</?(?:br|p|div|li|tr|pre|h[1-6]|title|body)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"<[!/?A-Za-z][^<>]*>")
 _UTF16 = {"utf-16": "utf-16", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}
@@ -30,16 +34,26 @@ def unwrap(text: str) -> str:
     return html.unescape(_TAG.sub("", _BREAK.sub("\n", text)))
 
 
-def unfold(text: str, begins: Callable[[str], object]) -> list[str]:
-    """Logical lines: one that begins with white space continues the last, unless it ``begins`` something itself."""
-    lines: list[list[str]] = []
-    for line in _LINE_END.split(text):
+def unfold(text: str, begins: Callable[[str], object]) -> Iterator[str]:
+    """Logical lines that are not blank, of the first :data:`MAX_LINES`: one that begins with white space continues the
+    last, unless a blank one is between them or it ``begins`` something itself."""
+    parts: list[str] = []
+    for match in islice(_LINE.finditer(text), MAX_LINES):
+        line = match[1] or ""
         content = line.strip()
-        if content and line[0] in " \t" and lines and lines[-1][0] and not begins(content):
-            lines[-1].append(content)
-        else:
-            lines.append([content])
-    return [" ".join(parts) for parts in lines]
+        if not content or line[0] not in " \t" or begins(content):
+            if parts:
+                yield " ".join(parts)
+            parts = []
+        if content:
+            parts.append(content)
+    if parts:
+        yield " ".join(parts)
+
+
+def is_cut(text: str) -> bool:
+    """Whether a text has more lines than are read."""
+    return len(text) > MAX_LINES and next(islice(_LINE.finditer(text), MAX_LINES, None), None) is not None
 
 
 def shown(text: str, most: int = 200) -> str:

@@ -36,9 +36,21 @@ CREATE TABLE registration (
   sequence_number INTEGER NOT NULL,
   reported_to INTEGER NOT NULL,  -- change.id
   reported_at REAL,
-  refusals INTEGER NOT NULL DEFAULT 0  -- mails in a row that the mail server refused for good
+  refusals INTEGER NOT NULL DEFAULT 0, -- mails in a row that the mail server refused for good
+  token TEXT NOT NULL DEFAULT '',      -- a secret that only mails to the address tell
+  taken_at REAL                        -- when the mail server first took a report to this address
 );
 CREATE INDEX registration_client ON registration (client);
+CREATE INDEX registration_token ON registration (token);
+
+-- Addresses that were mailed to under registrations that are no more: kept as long as a registration without an answer.
+CREATE TABLE mailed (
+  email TEXT PRIMARY KEY COLLATE NOCASE,
+  client TEXT NOT NULL,
+  reported_at REAL NOT NULL,  -- the last time
+  taken_at REAL               -- the first time
+) WITHOUT ROWID;
+CREATE INDEX mailed_client ON mailed (client);
 
 -- Mails made and not yet taken by the mail server, whole as they will be sent.
 CREATE TABLE outbox (

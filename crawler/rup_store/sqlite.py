@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from crawler.errors import StoreError, StoreInUse, UsageError
 from crawler.rup.report import Change, Kind
-from crawler.rup.server import Known, Registration
+from crawler.rup.server import Known, Mailed, Registration
 from crawler.rup.units import Span
 from crawler.rup_store.tree import FileState, Scanned
 
@@ -29,7 +29,7 @@ BATCH_OCTETS = 400_000
 
 _COLUMNS = (
     "email, key, latency_count, latency_unit, registered_at, client, agent, exclude, include_only, confirmed, "
-    "sequence_number, reported_to, reported_at"
+    "sequence_number, reported_to, reported_at, token, taken_at"
 )
 _EXCLUDED = ", ".join(f"excluded.{column}" for column in _COLUMNS.split(", "))
 
@@ -135,20 +135,31 @@ class RupStore:
             changes.append(Change(Kind(kind), at, path))
         return number, changes
 
-    async def changes_since(self, found_at: float, most: int) -> list[Change] | None:
-        """The changes found since a time; ``None`` where they are more than ``most``."""
-        rows = await self._rows(
-            "SELECT kind, at, path FROM change WHERE found_at >= ? ORDER BY id LIMIT ?", found_at, most + 1
+    async def count_since(self, found_at: float, most: int) -> int:
+        """How many changes were found since a time; no more than ``most + 1`` are counted."""
+        [[count]] = await self._rows(
+            "SELECT count(*) FROM (SELECT 1 FROM change WHERE found_at >= ? LIMIT ?)", found_at, most + 1
         )
-        return [Change(Kind(kind), at, path) for kind, at, path in rows] if len(rows) <= most else None
+        return int(count)
+
+    async def changes_since(self, found_at: float, most: int) -> list[Change]:
+        """The first ``most`` changes found since a time."""
+        rows = await self._rows(
+            "SELECT kind, at, path FROM change WHERE found_at >= ? ORDER BY id LIMIT ?", found_at, most
+        )
+        return await asyncio.to_thread(lambda: [Change(Kind(kind), at, path) for kind, at, path in rows])
 
     async def forget_changes(self, before: float) -> None:
-        """Drop what was found before a time, but nothing that a robot has still to be told."""
+        """Drop what was found before a time, but nothing of which a report will come without anybody's doing."""
         await self._db.execute(
-            "DELETE FROM change WHERE found_at < ?"
-            " AND id <= coalesce((SELECT min(reported_to) FROM registration), (SELECT max(id) FROM change))",
+            "DELETE FROM change WHERE found_at < ? AND id <= coalesce((SELECT min(reported_to) FROM registration"
+            " WHERE confirmed OR reported_at IS NULL), (SELECT max(id) FROM change))",
             (before,),
         )
+
+    async def forget_mailed(self, before: float) -> None:
+        """Drop the past of addresses that were last mailed to before a time."""
+        await self._db.execute("DELETE FROM mailed WHERE reported_at < ?", (before,))
 
     # --- registrations ------------------------------------------------------------------------
 
@@ -156,17 +167,26 @@ class RupStore:
         rows = await self._rows(f"SELECT {_COLUMNS} FROM registration WHERE email = ?", email)
         return _registration(rows[0]) if rows else None
 
+    async def registration_of_token(self, token: str) -> Registration | None:
+        rows = await self._rows(f"SELECT {_COLUMNS} FROM registration WHERE token = ? AND token <> ''", token)
+        return _registration(rows[0]) if rows else None
+
     async def registrations(self) -> list[Registration]:
         return [_registration(row) for row in await self._rows(f"SELECT {_COLUMNS} FROM registration")]
 
     async def known(self, email: str, new_email: str | None, client: str) -> Known:
         """What bears on a request about ``email`` from ``client``."""
-        [[count, of_client]] = await self._rows(
-            "SELECT count(*), count(*) FILTER (WHERE client = ?) FROM registration", client
-        )
+        [[count]] = await self._rows("SELECT count(*) FROM registration")
+        [[of_client]] = await self._rows(
+            "SELECT count(*) FROM (SELECT email FROM registration WHERE client = ?"
+            " UNION SELECT email FROM mailed WHERE client = ?)",
+            client, client,
+        )  # fmt: skip
+        mailed = await self._rows("SELECT reported_at, taken_at FROM mailed WHERE email = ?", new_email or email)
         return Known(
             registration=await self.registration(email),
             other=None if new_email is None else await self.registration(new_email),
+            mailed=Mailed(*mailed[0]) if mailed else None,
             registrations=count,
             registrations_of_client=of_client,
             log_end=await self.log_end(),
@@ -176,18 +196,33 @@ class RupStore:
     async def put(self, registration: Registration, instead_of: str) -> None:
         r = registration
         if instead_of.lower() != r.email.lower():
-            await self._db.execute("DELETE FROM registration WHERE email = ?", (instead_of,))
+            await self._forget(instead_of)
         await self._db.execute(
-            f"INSERT INTO registration ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO registration ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             f" ON CONFLICT (email) DO UPDATE SET ({_COLUMNS}) = ({_EXCLUDED})",
             (r.email, r.key, r.latency.count, r.latency.unit, r.registered_at, r.client, r.agent, " ".join(r.exclude),
-             " ".join(r.include_only), r.confirmed, r.sequence_number, r.reported_to, r.reported_at),
+             " ".join(r.include_only), r.confirmed, r.sequence_number, r.reported_to, r.reported_at, r.token,
+             r.taken_at),
         )  # fmt: skip
 
     async def remove(self, email: str) -> None:
         """Forget a robot, and what was still to be sent to it."""
-        await self._db.execute("DELETE FROM registration WHERE email = ?", (email,))
+        await self._forget(email)
         await self._db.execute("DELETE FROM outbox WHERE email = ?", (email,))
+
+    async def leave(self, email: str, now: float) -> None:
+        """Forget a robot, and let nothing but time make its address known again."""
+        [[client]] = await self._rows("SELECT client FROM registration WHERE email = ?", email)
+        await self.remove(email)
+        await self._db.execute("INSERT OR REPLACE INTO mailed VALUES (?, ?, ?, NULL)", (email, client, now))
+
+    async def _forget(self, email: str) -> None:
+        await self._db.execute(
+            "INSERT OR REPLACE INTO mailed SELECT email, client, reported_at, taken_at FROM registration"
+            " WHERE email = ? AND taken_at IS NOT NULL",
+            (email,),
+        )
+        await self._db.execute("DELETE FROM registration WHERE email = ?", (email,))
 
     # --- the outbox ---------------------------------------------------------------------------
 
@@ -228,9 +263,20 @@ class RupStore:
         [[count]] = await self._rows("SELECT count(*) FROM outbox")
         return int(count)
 
-    async def sent(self, mail: Waiting) -> None:
-        await self._db.execute("DELETE FROM outbox WHERE id = ?", (mail.id,))
-        await self._db.execute("UPDATE registration SET refusals = 0 WHERE email = ? AND refusals > 0", (mail.email,))
+    async def sent(self, mail: Waiting, now: float) -> None:
+        """The mail server took it."""
+        taken = await self._db.execute("DELETE FROM outbox WHERE id = ?", (mail.id,))
+        if taken.rowcount:  # else it was another's registration
+            await self._db.execute(
+                "UPDATE registration SET refusals = 0, taken_at = coalesce(taken_at, ?) WHERE email = ?"
+                " AND (refusals > 0 OR taken_at IS NULL)",
+                (now, mail.email),
+            )
+        await self._db.execute(
+            "INSERT OR IGNORE INTO mailed SELECT ?, '', ?, ? WHERE NOT EXISTS"
+            " (SELECT 1 FROM registration WHERE email = ?)",
+            (mail.email, now, now, mail.email),
+        )
 
     async def drop(self, mail: Waiting) -> int:
         """Give a mail up that was refused; how many were refused in a row to this address."""
@@ -254,7 +300,7 @@ class RupStore:
 
 
 def _registration(row: Any) -> Registration:
-    email, key, count, unit, registered_at, client, agent, exclude, include_only, confirmed, number, to, at = row
+    email, key, count, unit, registered_at, client, agent, exclude, include_only, confirmed, number, to, at = row[:13]
     return Registration(
         email=email,
         key=key,
@@ -268,6 +314,8 @@ def _registration(row: Any) -> Registration:
         sequence_number=number,
         reported_to=to,
         reported_at=at,
+        token=row[13],
+        taken_at=row[14],
     )
 
 

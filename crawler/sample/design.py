@@ -142,9 +142,9 @@ def draw_stratified(rows: Iterable[Listed], size: int, seed: int) -> list[Drawn]
 def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
     """The seeds of a CSV file with their strata, in order, and the rows that are none.
 
-    Either the first row names the columns, among them ``url`` and ``stratum``; or there are no names and each row is
-    a rank and a domain, as in the Tranco list (https://tranco-list.eu/): then the seed is ``https://domain/``, and the
-    strata are the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
+    Either the first row names the columns, among them ``url`` and ``stratum``; or each row, but for a first one that
+    may say ``rank,domain``, is a rank and a domain, as in the Tranco list (https://tranco-list.eu/): then the seed is
+    ``https://domain/``, and the strata are the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
     """
     reader = csv.reader(lines, strict=True)
     listed: list[Listed] = []
@@ -157,6 +157,8 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
                 if "url" not in cells:
                     return [], [BadRow(1, "names a column stratum but none url; call the column of the seeds url")]
                 columns = cells.index("url"), cells.index("stratum")
+            elif n == 0 and [cell.lower() for cell in cells] == ["rank", "domain"]:
+                continue
             elif any(cells):
                 try:
                     listed.append(_ranked(cells) if columns is None else _named(cells, *columns))

@@ -25,6 +25,13 @@ from scipy.special import betaincinv, stdtrit
 
 CONFIDENCE = 0.95
 
+#: A mean or total of fewer units may be of none of a rare kind that decides it: what is 2 % of all is in none of 150
+#: once in twenty samples (the rule of three: J. A. Hanley, A. Lippman-Hand, JAMA 249, 1983).
+ENOUGH_UNITS = 150
+#: The skewness of an estimator from which on its interval is not to be relied on: n > 25 G² for single units drawn at
+#: random, whose G has come down by √n in their mean (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, 2.15).
+MOST_SKEWED = 0.2
+
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -39,6 +46,8 @@ class Estimate:
     standard_error: float
     units: int
     """How many units have a value."""
+    may_be_too_narrow: bool = False
+    """Whether the interval may hold the truth less often: of a mean or total, see ``ENOUGH_UNITS``, ``MOST_SKEWED``."""
 
 
 class Sample:
@@ -202,7 +211,8 @@ def _skewed(value: float, spread: _Spread, units: int, confidence: float) -> Est
     error = np.sqrt(spread.variance)
     t = float(stdtrit(max(spread.degrees, 1), (1 + confidence) / 2))
     low, high = (value - error * _unskewed(x, spread.skewness) for x in (t, -t))
-    return _drawn_together(value, low, high, spread, units)
+    doubtful = spread.left > 0 and (units < ENOUGH_UNITS or abs(spread.skewness) > MOST_SKEWED)
+    return replace(_drawn_together(value, low, high, spread, units), may_be_too_narrow=doubtful)
 
 
 def _drawn_together(value: float, low: float, high: float, spread: _Spread, units: int) -> Estimate:

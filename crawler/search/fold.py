@@ -56,8 +56,9 @@ INSERT INTO main_of SELECT main_id, id FROM stand_in;
 
 CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY);
 INSERT INTO chosen
-  SELECT url_id FROM page p
-  WHERE body_id IS NOT NULL AND NOT noindex AND gone_at IS NULL
+  SELECT p.url_id FROM page p JOIN url u ON u.id = p.url_id LEFT JOIN revisit r ON r.url_id = u.id
+  WHERE p.body_id IS NOT NULL AND NOT p.noindex AND p.gone_at IS NULL
+    AND CASE u.state WHEN 'queued' THEN coalesce(r.state, 'fetched') ELSE u.state END = 'fetched'
     AND NOT EXISTS (SELECT 1 FROM main_of WHERE id = p.url_id);
 """
 

@@ -53,7 +53,9 @@ SELECT c.url_id, s.name || u.path AS url, s.name AS site, p.title, p.description
   text_score * (1 + {POPULARITY_SHARE} * x / (x + {POPULARITY_HALF})) AS score, count(*) OVER () AS total
 FROM scored c JOIN page p ON p.url_id = c.url_id AND NOT p.noindex AND p.body_id IS NOT NULL
 JOIN url u ON u.id = c.url_id JOIN site s ON s.id = c.url_id >> 39
+LEFT JOIN revisit v ON v.url_id = u.id
 WHERE {_ON_SITE.format("s.name")}
+  AND CASE u.state WHEN 'queued' THEN coalesce(v.state, 'fetched') ELSE u.state END = 'fetched'
 ORDER BY score DESC, c.url_id LIMIT ?3
 """
 

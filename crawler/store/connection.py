@@ -91,6 +91,8 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a store; name a file in it")
+    if read_only and path.stat().st_size == 0:
+        raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
     if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
@@ -176,6 +178,8 @@ async def reading(path: Path) -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        if "readonly database" in str(error):
+            raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
         kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error
 
@@ -200,11 +204,28 @@ async def every(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Itera
     return await db.execute_fetchall(sql, parameters)
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process may be writing to the store at ``path``: True too where that cannot be told.
+
+    Asks for the lock as one of many who may read, gives it back at once, and writes nothing.
+    """
+    try:
+        import fcntl
+
+        with open(f"{path}.lock", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # closing the file gives it back
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return True
+    return False
+
+
 def lock_store(path: Path) -> FileLock:
     """The lock of the one process that may write; the system drops it when that process dies."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=0)
+    lock = FileLock(f"{path}.lock", timeout=0.2, poll_interval=0.02)  # is_held may have it for an instant
     try:
         lock.acquire()
     except Timeout:

@@ -291,8 +291,9 @@ class Store(Shared, Protocol):
         """Put excluded URLs back into the frontier."""
         ...
 
-    async def expire_robots(self, now: float) -> None:
-        """Every robots copy has run out: it was judged under another reading or token."""
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+        """Every robots copy has run out: it was judged under another reading or token. ``unreached``: only those of
+        sites that no connection was made to, for want of an address or a permitted one."""
         ...
 
     async def regroup(self) -> None:
@@ -313,10 +314,17 @@ class Store(Shared, Protocol):
         ...
 
     async def take_hints(
-        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Refusal,
+        *,
+        most_new: int | None = None,
     ) -> Heeded:
         """Bring forward the visits of URLs that are known, take up those that are not: ``refusal(url, depth)`` is the
-        scope's. Nothing is queued for a revisit yet: :meth:`queue_due` does that, within the budget."""
+        scope's, and no more than ``most_new`` are. Nothing is queued for a revisit yet: :meth:`queue_due` does that,
+        within the budget."""
         ...
 
     async def find_content_mirrors(self, now: float) -> int:

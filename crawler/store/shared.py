@@ -55,3 +55,7 @@ class Shared(Protocol):
     def on_news(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` where another worker may have made work for this one."""
         ...
+
+    def is_held(self) -> bool:
+        """Whether a process may be writing to the store now; False: surely none."""
+        ...

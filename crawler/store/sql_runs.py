@@ -67,6 +67,9 @@ class SqlRuns(ABC):
         """End the workers that are known to be dead although their leases have not ended."""
 
     @abstractmethod
+    def is_held(self) -> bool: ...
+
+    @abstractmethod
     async def columns_of(self, table: str) -> list[str]:
         """The columns of a table, in order."""
 

@@ -24,6 +24,7 @@ from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.connection import (
     decompress,
     every,
+    is_held,
     load_queries,
     lock_store,
     one,
@@ -89,10 +90,10 @@ class SqlStore(SqlRuns):
             await self._turns.refresh(await self._offers.groups(numbers), None)
             self._offers.forget()
 
-    async def expire_robots(self, now: float) -> None:
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         async with self._writing():
-            await self._db.execute(self._sql["expire_robots"], (now, now))
-            await self._db.execute("UPDATE site SET wait_until = 0")
+            await self._db.execute(self._sql["end_robots_wait"], (unreached,))
+            await self._db.execute(self._sql["expire_robots"], (now, now, unreached))
 
     async def regroup(self) -> None:
         async with self._writing():
@@ -145,11 +146,17 @@ class SqlStore(SqlRuns):
         return len(numbers)
 
     async def take_hints(
-        self, hints: Iterable[Hint], settings: RevisitSettings, now: float, refusal: Refusal
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Refusal,
+        *,
+        most_new: int | None = None,
     ) -> Heeded:
         async with self._writing():
             await self._revisits.take_up(settings, now)
-            heeded, touched = await self._revisits.take_hints(hints, now, refusal)
+            heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)
             await self._turns.refresh(touched, None)
         return heeded
 
@@ -331,6 +338,9 @@ class SqliteStore(SqlStore):
 
     def on_news(self, wake: Callable[[], None]) -> None:
         """SQLite sends no news: workers on one file look now and then."""
+
+    def is_held(self) -> bool:
+        return self._lock is not None or is_held(self._path)
 
     async def columns_of(self, table: str) -> list[str]:
         return [row[0] for row in await self._every("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]

@@ -7,9 +7,19 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges
-from crawler.store.connection import Database, Read, load_queries, one, open_database, require_usable, transaction
+from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
+from crawler.store.connection import (
+    Database,
+    Read,
+    every,
+    load_queries,
+    one,
+    open_database,
+    require_usable,
+    transaction,
+)
 from crawler.store.interface import Beat
 
 
@@ -31,10 +41,10 @@ class SqliteControl:
             for number, asked_at, command, *rest in await self._read(self._sql["orders"], (after,))
         ]
 
-    async def give(self, command: Command, name: str, now: float) -> Order:
-        """Ask something of the crawl. Raises :class:`UsageError` where there is no run to stop."""
+    async def give(self, command: Command, name: str, clock: Clock) -> Order:
+        """Ask something of the crawl. Raises :class:`UsageError` where there is no run to stop, no block to lift."""
         async with self._writing():
-            return await _give(self._db, self._sql, command, name, now)
+            return await _give(self._db, self._sql, command, name, clock)
 
     async def done(self, order: Order, now: float) -> None:
         async with self._writing():
@@ -68,30 +78,53 @@ class SqliteControl:
         ]
 
 
-async def _give(db: Database, queries: Mapping[str, str], command: Command, name: str, now: float) -> Order:
+async def _give(db: Database, queries: Mapping[str, str], command: Command, name: str, clock: Clock) -> Order:
+    """Within a transaction, at the time of which it is asked: a crawl cannot know of it while it writes itself."""
     run_id = None
     if command is Command.STOP:
         row = await one(db, "SELECT id, finished_at FROM run ORDER BY id DESC LIMIT 1")
         if row is None or row[1] is not None:
             raise UsageError("no crawl is running on this store, there is nothing to stop")
         run_id = row[0]
+    if command is Command.UNBLOCK:
+        await _require_blocked(db, queries, name)
+    now = clock.now()
     await db.execute(queries["give_order"], (now, command, name, run_id))
     (number,) = await one(db, "SELECT max(id) FROM control WHERE asked_at = ? AND command = ?", (now, command))
     return Order(int(number), now, command, name, run_id)
 
 
-async def give_order(path: Path, command: Command, name: str, now: float) -> Order:
+async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:
     """Write an order into the store at ``path``, in one short transaction beside the crawl that may be running.
 
-    Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop.
+    It is asked at the time of the transaction: a crawl cannot know of it while it writes itself.
+
+    Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop or
+    no such block to lift.
     """
     require_usable(path, read_only=True)
     require_usable(path, read_only=False)
     db = await open_database(path, migrate=False)
     try:
         async with transaction(db, path):
-            return await _give(db, load_queries("sqlite"), command, name, now)
+            return await _give(db, load_queries("sqlite"), command, name, clock)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     finally:
         await db.close()
+
+
+async def _require_blocked(db: Database, queries: Mapping[str, str], name: str) -> None:
+    """Raise :class:`UsageError` where lifting the block of ``name`` would change nothing."""
+    orders = [
+        Order(number, asked_at, Command(command), *rest)
+        for number, asked_at, command, *rest in await every(db, queries["orders"], (0,))
+    ]
+    blocked = standing(orders).blocked
+    if name in blocked:
+        return
+    others = still_blocks(name, blocked)
+    if others:
+        raise UsageError(f"{name} is not blocked by that name: unblock {' and '.join(others)}")
+    shown = f"blocked: {', '.join(list(blocked)[:10])}" if blocked else "nothing is blocked"
+    raise UsageError(f"{name} is not blocked, there is no block to lift; {shown}")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from crawler.frontier.decide import Outcome
-from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, usable
+from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, folder_of, usable, with_folders
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
     BACK,
@@ -155,20 +155,28 @@ class Revisits:
     # --- hints --------------------------------------------------------------------------------
 
     async def take_hints(
-        self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None
+        self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None, most_new: int | None = None
     ) -> tuple[Heeded, set[int]]:
-        """Bring visits forward, and, where ``refusal`` says what the scope leaves out, take up URLs that are new.
+        """Bring visits forward, and, where ``refusal`` says what the scope leaves out, take up URLs that are new:
+        ``most_new`` of them, ``None`` for all.
 
         Returns what came of it, and the groups that have got new work.
         """
         latest, touched = usable(hints, now), set[int]()
         known = await self._offers.numbers([hint.url for hint in latest])
-        new = 0
+        latest, folders = await self._with_folders(latest, known)
+        known |= folders
+        new = over = 0
         if refusal is not None:
             fresh = [hint.url for hint in latest if hint.url not in known and hint.kind is not HintKind.GONE]
             offers = {url: (Offer(url, _HINTED_DEPTH, refusal(url, _HINTED_DEPTH)), None) for url in fresh}
-            admitted = {url: offer for url, offer in offers.items() if offer[0].refusal is None}
-            new, touched = len(admitted), (await self._offers.take(admitted, None))[1]
+            wanted = [(url, offer) for url, offer in offers.items() if offer[0].refusal is None]
+            admitted = dict(wanted[:most_new])
+            new, over, touched = (
+                len(admitted),
+                len(wanted) - len(admitted),
+                (await self._offers.take(admitted, None))[1],
+            )
         asked = [hint for hint in latest if hint.source in ASKED_FOR and hint.kind is not HintKind.GONE]
         told = [known[hint.url] for hint in asked if hint.url in known]
         failed = [row[0] for row in await every(self._db, self._sql["failed_for_good"], (json.dumps(told),))]
@@ -177,7 +185,19 @@ class Revisits:
         touched |= await self._offers.groups(failed)
         new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)
-        return Heeded(moved, new, len(latest) - moved - new), touched
+        return Heeded(moved, new, len(latest) - moved - new - over, over), touched
+
+    async def _with_folders(self, hints: list[Hint], known: Mapping[str, int]) -> tuple[list[Hint], dict[str, int]]:
+        """The hints of those who were asked to tell name folders, too; with the numbers of these."""
+        asked = [hint for hint in hints if hint.source in ASKED_FOR]
+        named = {folder for hint in asked if (folder := folder_of(hint.url)) is not None}
+        folders = await self._offers.numbers(list(named))
+        left_out = {
+            row[0] for row in await every(self._db, self._sql["excluded_of"], (json.dumps([*folders.values()]),))
+        }
+        folders = {url: number for url, number in folders.items() if number not in left_out}
+        others = [hint for hint in hints if hint.source not in ASKED_FOR]
+        return others + with_folders(asked, known.keys() | folders.keys()), folders
 
     async def _move(self, hints: list[tuple[int, Hint]], now: float) -> int:
         sites = json.dumps(list({number >> HASH_BITS for number, _ in hints}))
@@ -188,8 +208,9 @@ class Revisits:
         moved = 0
         for number, hint in hints:
             trust = records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0))
-            counts = hint.source in ASKED_FOR or trust >= DUE_CHANCE
-            taken = await one(self._db, self._sql["take_hint"], (hint.source, hint.at, counts, now, number))
+            asked = hint.source in ASKED_FOR
+            counts = asked or trust >= DUE_CHANCE
+            taken = await one(self._db, self._sql["take_hint"], (hint.source, hint.at, counts, now, number, asked))
             moved += counts and taken is not None
         return moved
 

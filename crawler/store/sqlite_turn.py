@@ -56,7 +56,7 @@ class TurnTaker:
             if hints:
                 await self._revisits.take_hints(hints, turn.now)
         if moved:  # after the outcomes, which were decided on before
-            touched |= await self._ask_mirrors_again(moved)
+            touched |= await self._ask_mirrors_again(moved, turn.limits.max_depth)
         await self._lock_groups(touched, {*turn.paces, *turn.visited})
         if turn.paces:
             rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in turn.paces.items()]
@@ -258,9 +258,17 @@ class TurnTaker:
         row = await one(self._db, self._sql["main_site"], (news.site_id,))
         return row is not None and row[0] != news.main_site
 
-    async def _ask_mirrors_again(self, sites: list[str]) -> set[int]:
-        """What ended as a mirror's is decided on anew where its site, or one on the way, has changed its mind."""
+    async def _ask_mirrors_again(self, sites: list[str], max_depth: int | None) -> set[int]:
+        """What ended as a mirror's is decided on anew where its site, or one on the way, has changed its mind.
+
+        It was in the frame of a sample that stands: what was not drawn of it is still not asked for, nor what only it
+        leads to, unless such a crawl asks for everything (without ``max_depth``).
+        """
         numbers = [row[0] for row in await every(self._db, self._sql["urls_behind_mirrors"], (json.dumps(sites),))]
+        if max_depth is not None and await one(self._db, "SELECT 1 FROM sample_draw WHERE stands = 1"):
+            given = json.dumps(numbers)
+            await self._db.execute(self._sql["leave_not_drawn"], (given,))
+            numbers = [row[0] for row in await every(self._db, self._sql["drawn_of"], (given,))]
         await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
         await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
         of_sites = json.dumps(list({number >> HASH_BITS for number in numbers}))

@@ -23,6 +23,8 @@ def render(survey: Survey, console: Console) -> None:
     for figure in survey.figures:
         table.add_row(figure.what, value(figure), interval(figure), f"{figure.estimate.units:,}", figure.among)
     console.print(table)
+    for line in doubts(survey):
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def told(survey: Survey) -> list[str]:
@@ -36,6 +38,18 @@ def told(survey: Survey) -> list[str]:
     ]
     if survey.waiting:
         lines.append(f"{many(survey.waiting, 'URL')} of it not asked for yet; the same `crawler run` goes on")
+    if survey.over_budget:
+        lines.append(
+            f"{many(survey.over_budget, 'URL')} of it not asked for: the site has its --max-pages-per-site; "
+            "with more, the sample is drawn anew"
+        )
+    if survey.blocked:
+        lines.append(f"{many(survey.blocked, 'URL')} of it blocked by the operator: no estimate is of them")
+    if survey.left_out:
+        lines.append(
+            f"Not in it: {many(survey.left_out, 'URL')} of blocked sites, and what only they lead to; once they are "
+            "unblocked, the sample is drawn anew"
+        )
     if draw.cut_sites:
         lines.append(
             f"{many(draw.cut_sites, 'site')} reached --max-pages-per-site: of these it is of what was asked for until "
@@ -44,6 +58,15 @@ def told(survey: Survey) -> list[str]:
     if not draw.stands:
         lines.append("Seeds or settings have changed since it was drawn")
     return lines
+
+
+def doubts(survey: Survey) -> list[str]:
+    """What is to be known of the intervals."""
+    if not any(figure.estimate.may_be_too_narrow for figure in survey.figures):
+        return []
+    return [
+        "or wider: so few units, or so skewed, that the interval may hold the truth less often than 95 times of 100"
+    ]
 
 
 def value(figure: Figure) -> str:
@@ -56,7 +79,8 @@ def interval(figure: Figure) -> str:
     low, high = figure.estimate.low, figure.estimate.high
     if not (isfinite(low) and isfinite(high)) or not isfinite(figure.estimate.standard_error):
         return "too few to tell"
-    return f"{shown(low, figure.unit)} to {shown(high, figure.unit)}"
+    doubt = " or wider" if figure.estimate.may_be_too_narrow else ""
+    return f"{shown(low, figure.unit)} to {shown(high, figure.unit)}{doubt}"
 
 
 def shown(number: float, unit: Unit) -> str:
@@ -65,4 +89,4 @@ def shown(number: float, unit: Unit) -> str:
         return "-"
     if unit is Unit.SHARE:
         return f"{100 * number:.1f} %"
-    return size(round(max(number, 0))) if unit is Unit.BYTES else f"{number:.1f}"
+    return size(round(number)) if unit is Unit.BYTES else f"{number:.1f}"

@@ -87,4 +87,7 @@ def counted(title: str, head: str, rows: Sequence[tuple[str, int]], colour: str)
 
 
 def left_out_note(there: int, shown: int, noun: str) -> Node | None:
-    return el("p", f"{shown:,} of {many(there, noun)} are shown.", class_="note") if there > shown else None
+    if there <= shown:
+        return None
+    others = "" if noun == "run" else f" `crawler export csv {noun}s.csv --table {noun}s` has them all."
+    return el("p", f"{shown:,} of {many(there, noun)} are shown.{others}", class_="note")

@@ -27,5 +27,6 @@ def sample(facts: Facts) -> list[Node]:
         for figure in survey.figures
     ]
     told = [el("p", line) for line in show.told(survey)]
+    doubts = [el("p", line, class_="note") for line in show.doubts(survey)]
     note = el("p", "Estimates are of all that the sample was drawn of, not of the pages fetched.", class_="note")
-    return [card(*told, table(("", "estimate", "95 % interval", "units", "among"), rows), note, whole=True)]
+    return [card(*told, table(("", "estimate", "95 % interval", "units", "among"), rows), *doubts, note, whole=True)]

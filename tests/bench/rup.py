@@ -22,7 +22,7 @@ from tests.rup.tour import Round
 
 CONFIG = "[politeness]\ndelay = 0\nslow_factor = 0\n"
 POLL = CONFIG + '[revisit]\nfirst = "1 ms"\nmin_interval = "1 ms"\nmax_interval = "1 ms"\n'
-TOLD = CONFIG + '[revisit]\nmin_interval = "1 ms"\n'
+TOLD = CONFIG
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -114,11 +114,11 @@ def _index(site: TreeSite, names: list[str]) -> None:
 def _told(round: Round) -> None:
     """A report may come before all that it is about was found; the next one has the rest."""
     round.sync()
-    round.crawl("--revisit")
+    round.crawl()
     while not round.is_in_step():
         round.posted(round.post.count + 1)
         round.sync()
-        round.crawl("--revisit")
+        round.crawl()
 
 
 def _anew(round: Round) -> None:

@@ -15,11 +15,24 @@ from crawler.store.sqlite_control import give_order
 from tests.contract.visits import NOW, Harness
 
 
+class Still:
+    """A clock that stands."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("who gives an order does not wait")
+
+
 async def give(harness: Harness, folder: Path, command: Command, name: str = "") -> int:
     if isinstance(harness.store, SqliteStore):
-        return (await give_order(folder / "crawl.db", command, name, harness.now)).id
+        return (await give_order(folder / "crawl.db", command, name, Still(harness.now))).id
     assert isinstance(harness.store, SqlStore)
-    return (await harness.store.control.give(command, name, harness.now)).id
+    return (await harness.store.control.give(command, name, Still(harness.now))).id
 
 
 async def test_orders_are_kept_in_sequence_and_can_be_asked_for_from_one_on(harness: Harness, tmp_path: Path) -> None:

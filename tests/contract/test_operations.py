@@ -12,8 +12,10 @@ import pytest
 from crawler.frontier import offers
 from crawler.model import Link
 from crawler.store import sqlite_offers
+from crawler.store.interface import Limits, Turn
+from crawler.store.sqlite import SqliteStore
 from tests.contract.conftest import sqlite
-from tests.contract.visits import Harness, fetched
+from tests.contract.visits import NOW, Harness, fetched, retried
 
 A = "http://a.test/"
 
@@ -52,6 +54,42 @@ async def test_a_turn_costs_as_many_calls_whatever_it_takes_in(tmp_path: Path, c
     few = await _calls_of_a_turn(tmp_path / "few", 1, 1, calls)
     many = await _calls_of_a_turn(tmp_path / "many", 10, 200, calls)
     assert few == many < 40
+
+
+async def _steps_beside(folder: Path, held_back: int) -> int:
+    """Instructions of SQLite's machine for a turn of a site that waits for one retry, and has so much held back."""
+    folder.mkdir()
+    harness = Harness(sqlite(folder))
+    await harness.reopen()
+    held = Limits(10, below_depth=1)
+    try:
+        await harness.seed(A)
+        (claim,) = await harness.claim()
+        found: list[Link | str] = [f"{A}{n}" for n in range(held_back)]
+        again = [fetched(claim.urls[0], found), retried(claim.urls[0], NOW + 50)]
+        await harness.store.turn(Turn(NOW, Limits(0), again, released=[claim.group_id]))
+        assert isinstance(harness.store, SqliteStore)
+        steps = 0
+
+        def count() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        await harness.store._db.set_progress_handler(count, 1)
+        (claim,) = (await harness.store.turn(Turn(NOW + 60, held))).claims
+        assert [queued.url for queued in claim.urls] == [A]
+        await harness.store.turn(Turn(NOW + 60, held, released=[claim.group_id]))
+        await harness.store._db.set_progress_handler(count, 0)
+        return steps
+    finally:
+        await harness.close()
+
+
+async def test_what_is_held_back_makes_no_turn_dearer(tmp_path: Path) -> None:
+    few = await _steps_beside(tmp_path / "few", 3)
+    many = await _steps_beside(tmp_path / "many", 3000)
+    assert many < few + 50
 
 
 async def test_a_link_seen_lately_is_weighed_without_asking_the_database(

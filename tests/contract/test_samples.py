@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.store.interface import Limits, SampleDraw, Turn
-from tests.contract.visits import NOW, Harness, fetched, queued_urls
+from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, robots
 
 A = "http://a.test/"
 DRAW = SampleDraw("uniform", "crawl", 1, 7, NOW, 3, 0, follows=False)
@@ -56,6 +56,24 @@ async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None
     assert not draw.stands
     await harness.store.replace_sample(DRAW, [rows[0], rows[0]], None, None)
     assert [row["walk"] for row in await harness.store.query("SELECT walk FROM samples")] == [0, 0]
+
+
+async def test_a_mirror_that_changes_its_mind_after_the_draw_brings_only_what_was_drawn(harness: Harness) -> None:
+    await harness.seed(f"{A}1", f"{A}2")
+    (claim,) = await harness.claim()
+    site, copy = next(iter(claim.sites)), robots()
+    await harness.news(site, A[:-1], copy, main_site="http://main.test")
+    await harness.commit(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
+    number = await harness.store.find(f"{A}2")
+    assert number is not None
+    await harness.store.replace_sample(DRAW, [(number, "", None, 0.5)], 1, None)
+    harness.max_depth = 1
+    await harness.news(site, A[:-1], copy)
+    assert await harness.urls("state, reason") == {
+        f"{A}1": ("excluded", "sample: not drawn"),
+        f"{A}2": ("queued", ""),
+    }
+    assert queued_urls(await harness.claim()) == [f"{A}2"]
 
 
 async def test_there_is_none_at_first(harness: Harness) -> None:

@@ -154,13 +154,13 @@ async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Pat
 
     with pytest.raises(SeedError, match="run\\(seeds=…\\): 1 bad seed"):
         await run(seeds=("a.test",))
-    with pytest.raises(UsageError, match="no seeds"):
+    with pytest.raises(UsageError, match=r"no seeds.* --seeds \(in Python: run\(seeds=…\)\) FILE"):
         await run(seeds=())
     with pytest.raises(ConfigError, match="max_pages = -1"):
         await run(max_pages=-1)
     with pytest.raises(ConfigError, match=r"did you mean 'limits\.max_pages'"):
         await run(max_page=1)
-    with pytest.raises(UsageError, match="--contact"):
+    with pytest.raises(UsageError, match=r"--contact \(in Python: identity\.contact\)"):
         await run(seeds=("https://example.org/",))
     with pytest.raises(UsageError, match="does not exist"):
         await run(db=tmp_path / "none" / "c.db")
@@ -172,6 +172,8 @@ async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Pat
             await crawl.query("SELECT 1")
         with pytest.raises(UsageError, match="not a URL"):
             await crawl.body("hello")
+    with pytest.raises(ConfigError, match=r"fetch\.resolve = .*must be a list of texts, each PATTERN=ADDRESS"):
+        crawler.open(db_path, {"fetch.resolve": {"*.test": "127.0.0.1"}})
     assert web.log == []
 
 
@@ -236,6 +238,14 @@ async def test_pages_and_links_out_of_the_store(web: LoopbackWeb, db_path: Path)
         [(home, hid, "hid", "", True), (home, closed, "b", "nofollow", False), (home, home, "self", "", True)]
     )
     assert links[3:] == [(hid, home, "back", "", True)]
+
+
+async def test_one_seed_needs_no_list_and_queries_only_read(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        assert [page.url async for page in crawl.run(web.url("a.test"), max_pages=1)] == [web.url("a.test")]
+        with pytest.raises(UsageError, match="a query only reads the store"):
+            await crawl.query("DELETE FROM url")
+        assert len(await crawl.query("SELECT * FROM pages")) == 1
 
 
 async def test_a_call_after_a_loop_that_was_left_waits_for_its_end(web: LoopbackWeb, db_path: Path) -> None:

@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Fault, Page
+from crawler.errors import StoreError
+from crawler.store.sqlite import SqliteStore
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
 from tests.web import LoopbackWeb
 
@@ -72,7 +74,7 @@ def test_a_finished_crawl_its_summary_and_what_can_be_asked_of_it(web: LoopbackW
 
     seen = json.loads(here("status", "--db", db_path, "--json").out)
     assert seen["urls"] == result["urls"]
-    assert seen["last_run"]["ended_by"] == "nothing is left in the frontier"
+    assert seen["last_run"]["ended_by"].startswith("nothing is left in the frontier")
     assert seen["failed_for"] == {"404 Not Found": 1}
     assert [site["site"] for site in seen["sites"]] == [url.rstrip("/")]
     text = here("status", "--db", db_path).out
@@ -238,6 +240,27 @@ def test_a_second_crawl_into_the_same_store_is_refused(web: LoopbackWeb, db_path
     process.send_signal(signal.SIGTERM)
     assert finish(process).code == 3
     assert here("run", *LOOPBACK, "--db", db_path, "--max-pages", "1").code == 0
+
+
+def test_a_killed_run_is_told_at_once_from_one_that_goes_on(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = chain(500)
+    process = start("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0.05")
+    until(lambda: len(web.log) >= 2, "the first requests")
+    assert "it is running" in here("status", "--db", db_path).out
+    process.kill()
+    finish(process)
+    assert "it was killed; the same command goes on" in here("status", "--db", db_path).out
+
+
+def test_why_a_run_failed_is_kept_where_the_store_still_takes_it(
+    web: LoopbackWeb, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise StoreError("the file cannot be written for once")
+
+    monkeypatch.setattr(SqliteStore, "turn", fails)
+    assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path).code == 4
+    assert "the store failed: the file cannot be written for once" in here("status", "--db", db_path).out
 
 
 # --- stores that fail ---------------------------------------------------------------------------

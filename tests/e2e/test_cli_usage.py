@@ -51,6 +51,8 @@ def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
         (["--db", "no/such/folder/crawl.db"], "the folder no/such/folder does not exist"),
         (["--config", "none.toml"], "configuration none.toml: No such file or directory"),
         (["--dely", "3"], "No such option"),
+        (["--per", "site", "--seed", "3"], "--per, --seed without --sample N: say how many URLs to draw"),
+        (["--method", "uniform"], "--method without --sample N"),
         (["--seeds", "none.txt"], "--seeds none.txt: No such file or directory"),
         (["--seeds", "."], "--seeds .: Is a directory"),
     ],
@@ -193,6 +195,7 @@ def test_a_file_that_is_not_there() -> None:
 
 
 def test_the_help_of_every_command_and_the_version() -> None:
+    assert here("search", "-h").out == here("search", "--help").out
     for command in ([], ["run"], ["demo"], ["status"], ["why"], ["robots", "check"], ["page", "check"]):
         ended = here(*command, "--help")
         assert (ended.code, ended.err) == (0, "")

@@ -165,6 +165,8 @@ def test_a_running_crawl_is_paused_set_going_and_stopped(
     assert "stopped by the operator; the same command goes on" in ended.out
     assert "paused by the operator" in ended.err
     until(lambda: dashboard.state() == "ended", "the dashboard to see it")
+    judged = here("audit", "--db", db, "--json")
+    assert (judged.code, json.loads(judged.out)["checks"][-1]["judged"] > sent) == (0, True)
     status, text, _ = dashboard.ask("/control", {"command": "stop"})
     assert (status, "nothing to stop" in text) == (400, True)
 

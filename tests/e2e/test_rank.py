@@ -89,3 +89,28 @@ def test_says_what_to_install(tmp_path: Path) -> None:
         ended = here("rank", "--db", tmp_path / "c.db")
     assert ended.code == 2
     assert ended.err == "crawler: ranks need scipy: pip install 'polite-crawler[rank]'\n"
+
+
+def test_who_asks_for_ranks_before_there_are_any_is_told_what_to_run(store: Path, tmp_path: Path) -> None:
+    wanted = "run `crawler rank` first"
+    assert here("index", "--db", store).code == 0
+    for ranked in (False, True):
+        for view in ("ranks", "site_ranks"):
+            exported = here("export", "csv", tmp_path / "r.csv", "--table", view, "--db", store)
+            assert (exported.code, wanted in exported.err) == (0, not ranked)
+        found = here("search", "end", "--db", store)
+        assert (found.code, wanted in found.err) == (0, not ranked)
+        assert here("rank", "--db", store).code == 0
+    assert (
+        wanted not in here("export", "csv", tmp_path / "r.csv", "--table", "pages", "--where", "0", "--db", store).err
+    )
+
+
+@pytest.mark.parametrize("command", ["rank", "index", "status", "run"])
+def test_an_empty_file_is_no_store_and_stays_empty(command: str, tmp_path: Path) -> None:
+    empty = tmp_path / "c.db"
+    empty.touch()
+    ended = here(command, "--db", empty)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert ("no seeds" if command == "run" else "an empty file, no crawl store") in ended.err
+    assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("c.db", 0)]

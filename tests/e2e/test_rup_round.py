@@ -17,17 +17,18 @@ from tests.rup.tour import Round
 
 @pytest.fixture
 def tour(tmp_path: Path) -> Iterator[Round]:
-    """A site of 31 pages, crawled, and registered with."""
+    """A site of 32 pages, crawled, and registered with."""
     root = tmp_path / "tree"
     root.mkdir()
     box = maildir(tmp_path / "mail")
     with post_office(box) as post, serving(TreeSite(root, tmp_path / "rup.db", post)) as site:
         tour = Round(site, tmp_path)
         names = [f"p{n}.html" for n in range(30)]
+        (root / "dir").mkdir()
         (root / "index.html").write_text(
-            "<title>start</title>" + "".join(f"<a href={name}>{name}</a>" for name in names)
+            "<title>start</title>" + "".join(f"<a href={name}>{name}</a>" for name in [*names, "dir/"])
         )
-        for name in names:
+        for name in [*names, "dir/index.html"]:
             tour.write(name, f"old {name}")
         site.open_rup()
         tour.crawl()
@@ -41,16 +42,18 @@ def test_round_after_round_only_what_changed_is_asked_for(tour: Round) -> None:
         changed = [
             tour.write(f"new{turn}.html", f"new {turn}"),
             tour.write(f"p{turn}.html", f"changed {turn}"),
+            tour.write("index.html", f"start {turn}"),
+            tour.write("dir/index.html", f"folder {turn}"),
             tour.delete(f"p{20 + turn}.html"),
         ]
         tour.posted(turn)
         time.sleep(1.2)  # what came too late for this report is in the next
         tour.sync()
-        assert set(tour.crawl("--revisit")) <= {*changed, "/robots.txt"}
+        assert set(tour.crawl()) <= {*changed, "/robots.txt"}
         while not tour.is_in_step():
             tour.posted(tour.post.count + 1)
             tour.sync()
-            assert set(tour.crawl("--revisit")) <= set(changed)
+            assert set(tour.crawl()) <= set(changed)
     assert here("audit", "--db", tour.db).code == 0
 
 
@@ -58,7 +61,7 @@ def test_mail_lost_doubled_and_out_of_order(tour: Round) -> None:
     tour.write("p1.html", "first")
     tour.posted(1)
     tour.sync()  # the first report is answered for, or no more would come
-    tour.crawl("--revisit")
+    tour.crawl()
     tour.post.holding = True
     for count, name in ((2, "p2.html"), (3, "p3.html"), (4, "p4.html")):
         tour.write(name, f"held {name}")
@@ -68,11 +71,11 @@ def test_mail_lost_doubled_and_out_of_order(tour: Round) -> None:
     for mail in (last, last, tour.post.held[-2]):  # the one before them is lost
         deliver(tour.post.box, mail)
     assert "came after" in tour.sync().err
-    tour.crawl("--revisit")
+    tour.crawl()
     assert tour.is_in_step()
     deliver(tour.post.box, lost)
     tour.sync()
-    tour.crawl("--revisit")
+    tour.crawl()
     assert tour.is_in_step()
     assert tour.query("SELECT state FROM rup_servers") == [("reports",)]
 
@@ -86,7 +89,7 @@ def test_a_server_that_restarts_and_one_that_lost_its_memory(tour: Round) -> Non
     tour.site.open_rup()
     tour.posted(1)
     tour.sync()
-    tour.crawl("--revisit")
+    tour.crawl()
     assert tour.is_in_step()
     tour.site.close_rup()
     for path in tour.site.db.parent.glob("rup.db*"):
@@ -96,10 +99,10 @@ def test_a_server_that_restarts_and_one_that_lost_its_memory(tour: Round) -> Non
     time.sleep(0.5)
     tour.later(2000)
     assert "registering again" in tour.sync().err
-    tour.crawl("--revisit")
+    tour.crawl()
     assert tour.is_in_step()
     tour.write("p3.html", "told again")
     tour.posted(2)
     tour.sync()
-    tour.crawl("--revisit")
+    tour.crawl()
     assert tour.is_in_step()

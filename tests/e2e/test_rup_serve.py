@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email import message_from_bytes
@@ -116,6 +117,13 @@ class Server:
         [key] = re.findall(r"^RegistrationKey: (\S+)$", html, re.MULTILINE)
         return {"RegistrationKey": key, "RegisteredRobotEmail": "r@robot.example"}
 
+    def confirm(self, signed: dict[str, str]) -> None:
+        """Answer the first report, as soon as the mail server's word for it is in the store."""
+        until(lambda: self.rows("SELECT taken_at IS NULL FROM registration") == [(0,)], "the report's leaving")
+        status, html = self.post_form(Action="GetSequenceNumber", **signed)
+        assert status == 200
+        assert re.search(r"^SequenceNumber=\d+$", html, re.MULTILINE)
+
     def rows(self, sql: str) -> list[Any]:
         db = sqlite3.connect(f"file:{self.folder / 'rup.db'}?mode=ro", uri=True)
         try:
@@ -173,8 +181,7 @@ def test_a_robot_that_knows_only_the_draft_is_told_what_changes(server: Server) 
     (server.root / "index.html").write_text("2")
     (server.root / "old.html").unlink()
     until(lambda: bool(server.post.texts()), "a report")
-    status, html = server.post_form(Action="GetSequenceNumber", **signed)
-    assert re.search(r"^SequenceNumber=\d+$", html, re.MULTILINE)
+    server.confirm(signed)
     told = {("New", "/a.html"), ("New", "/b%2C%20c.html"), ("Change", "/index.html"), ("Delete", "/old.html")}
     until(lambda: changes_of(server.post.texts()) == told, "all changes")
     for number, text in enumerate(server.post.texts(), 1):
@@ -200,25 +207,89 @@ def test_a_robot_that_knows_only_the_draft_is_told_what_changes(server: Server) 
     assert "report 1 sent to r@robot.example" in ended.err
 
 
-def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
-    server.post.close()
+@pytest.mark.parametrize("by", ["link", "key"])
+def test_an_address_is_confirmed_by_whoever_has_its_mail_or_goes_on(server: Server, by: str) -> None:
     server.run()
     signed = server.register(Latency="1-second")
-    server.post_form(Action="GetSequenceNumber", **signed)
+    assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 200  # too early to confirm anything
+    (server.root / "a.html").write_text("1")
+    until(lambda: bool(server.post.texts()), "a report")
+    (server.root / "b.html").write_text("1")
+    until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/b.html'")), "a scan")
+    time.sleep(1.5)
+    (server.root / "c.html").write_text("1")
+    until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/c.html'")), "a scan")
+    assert len(server.post.texts()) == 1
+    if by == "link":
+        url = server.post.mails[0]["RUP-Confirm"].strip("<>")
+        status, html = server.get("/rup?" + url.partition("?")[2])
+        assert (status, "Confirmed" in html) == (200, True)
+        assert server.post_form(url.partition("?")[2])[0] == 200
+        assert server.get("/rup?Action=Confirm&Token=x")[0] == 400
+    else:
+        server.confirm(signed)
+    until(lambda: len(server.post.texts()) == 2, "all since in one report")
+    assert changes_of(server.post.texts()[1:]) == {("New", "/b.html"), ("New", "/c.html")}
+    assert server.post.mails[1]["RUP-Confirm"] is None
+
+
+def test_who_has_the_mail_can_leave_and_is_not_mailed_again(server: Server) -> None:
+    server.run()
+    signed = server.register(Latency="1-second")
+    (server.root / "a.html").write_text("1")
+    until(lambda: bool(server.post.texts()), "a report")
+    mail = server.post.mails[0]
+    assert signed["RegistrationKey"] not in mail.as_string()
+    assert "List-Unsubscribe-Post" not in mail, "RFC 8058 wants https"
+    link = "/rup?" + mail["List-Unsubscribe"].strip("<>").partition("?")[2]
+    for path in (link, f"{link}&List-Unsubscribe=One-Click"):  # scanners follow links
+        status, html = server.get(path)
+        assert (status, "<button" in html) == (200, True)
+    head = {"User-Agent": "indie/1.0"}
+    unregister = urlencode({"Action": "Unregister", **signed})
+    assert server._ask("HEAD", f"/rup?{unregister}", None, head) == (200, "")
+    assert len(server.rows("SELECT 1 FROM registration")) == 1
+    urlencoded = {**head, "Content-Type": "application/x-www-form-urlencoded"}
+    for _ in range(2):
+        status, html = server._ask("POST", link, b"List-Unsubscribe=One-Click", urlencoded)
+        assert (status, "<button" in html) == (200, False)
+        assert server.rows("SELECT 1 FROM registration") == []
+    again = server.register(Latency="1-second")
+    server.post_form(Action="GetSequenceNumber", **again)
+    assert server.rows("SELECT confirmed, reported_at IS NULL FROM registration") == [(0, 0)]
+    assert server.get("/rup?" + urlencode({"Action": "Unregister", **again}))[0] == 200
+    assert server.rows("SELECT 1 FROM registration") == []
+
+
+def test_forms_in_parts_are_taken(server: Server) -> None:
+    server.run()
+    body = b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X--\r\n'
+    status, html = server._ask("POST", "/rup?Span=1-day", body, {"Content-Type": "multipart/form-data; boundary=X"})
+    assert (status, "URLBase: " in html) == (200, True)
+
+
+def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
+    server.run()
+    signed = server.register(Latency="1-second")
+    (server.root / "first.html").write_text("1")
+    until(lambda: bool(server.post.texts()), "a report")
+    server.confirm(signed)
+    server.post.close()
+    server.post.mails.clear()
     sent = []
     for number in range(3):
         (server.root / f"{number}.html").write_text("1")
         until(lambda: len(server.rows("SELECT mail FROM outbox")) > number, "a report in the outbox")  # noqa: B023
-        assert "\nSequenceNumber=0\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
+        assert "\nSequenceNumber=1\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
         sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM outbox ORDER BY id")]
         server.kill()
         server.run()
     server.post.open()
     until(lambda: server.rows("SELECT count(*) FROM outbox") == [(0,)], "an empty outbox", 60)
     assert [mail["Message-ID"] for mail in server.post.mails] == [mail["Message-ID"] for mail in sent]
-    assert [text.partition("\n")[0] for text in server.post.texts()] == [f"SequenceNumber: {n}" for n in (1, 2, 3)]
+    assert [text.partition("\n")[0] for text in server.post.texts()] == [f"SequenceNumber: {n}" for n in (2, 3, 4)]
     assert changes_of(server.post.texts()) == {("New", f"/{number}.html") for number in range(3)}
-    assert "\nSequenceNumber=3\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
+    assert "\nSequenceNumber=4\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
 
 
 def test_hostile_forms_are_answered_and_change_nothing(server: Server) -> None:

@@ -228,6 +228,14 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
     assert ended.code == 0, ended
     assert {row[1] for row in samples(tmp_path / "s.db")} == {"1-1000", "1001-10000"}
     assert all(row[0].startswith("https://") for row in samples(tmp_path / "s.db"))
+    named = here(
+        *given, "--seeds", "-", "--max-time", "5", "--db", tmp_path / "n.db", stdin=b"rank,domain\r\n" + listed
+    )
+    assert named.code == 0, named
+    assert samples(tmp_path / "n.db") == samples(tmp_path / "s.db")
+    few = here(*given, "--sample", "1", "--seeds", "-", "--db", tmp_path / "f.db", stdin=listed)
+    assert few.code == 2
+    assert "2 strata" in few.err
     bad = here(*given, "--seeds", "-", stdin=b"1,a.test\n2;b.test\n3,b test\n")
     assert bad.code == 2
     assert "line 2: no rank,domain" in bad.err
@@ -242,6 +250,7 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
         (("--sample", "5", "--method", "stratified", "--per", "site"), "leave out --per site"),
         (("--sample", "5", "--method", "stratified", "--seeds", "-"), "has no stratum"),
         (("--sample", "-1"), "whole number"),
+        (("--sample", "5", "--per", "site", "--max-pages-per-site", "4"), "--max-pages-per-site is 4, raise it"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(web: LoopbackWeb, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
@@ -267,6 +276,55 @@ def test_a_budget_is_told(web: LoopbackWeb, tmp_path: Path) -> None:
     assert "3 sites reached --max-pages-per-site" in ended.out
     hosts = [hit.host for hit in web.log if hit.status == 200 and hit.path != "/robots.txt"]
     assert max(hosts.count(host) for host in hosts) == 3
+
+
+def test_a_budget_that_is_spent_is_not_waited_for(web: LoopbackWeb, tmp_path: Path) -> None:
+    """Four pages of each site are nearer than the sample, and the budget is one more."""
+    options = ("--sample", "30", "--max-depth", "2", "--max-pages-per-site", "5")
+    ended = run(web, tmp_path / "s.db", *options, "--json")
+    said = json.loads(ended.out)["sample"]
+    queued = sum(state == "queued" for *_, state in samples(tmp_path / "s.db"))
+    assert (said["waiting"], said["over_budget"]) == (0, queued)
+    assert queued > 0
+    ended = run(web, tmp_path / "s.db", *options)
+    assert f"{queued} URLs of it not asked for: the site has its --max-pages-per-site" in ended.out
+    assert "the same `crawler run` goes on" not in ended.out.partition("Sample:")[2]
+
+
+def test_a_blocked_site_is_told_of_and_drawn_anew_once_it_is_unblocked(web: LoopbackWeb, tmp_path: Path) -> None:
+    options = ("--sample", "3", "--per", "site", "--max-depth", "2", "--json")
+    assert run(web, tmp_path / "whole.db", *options).code == 0
+    db = tmp_path / "s.db"
+    assert run(web, db, "--max-depth", "2", "--max-time", "0.001").code == 0
+    assert here("control", "block", "b.test", "--db", db).code == 0
+    before = len(web.log)
+    first = json.loads(run(web, db, *options).out)["sample"]
+    assert {hit.host.partition(":")[0] for hit in web.log[before:]} == {"a.test", "c.test"}
+    assert (first["urls"], first["left_out"]) == (6, 2)  # the start page, and /far as c.test links to it
+    assert "Not in it: 2 URLs of blocked sites" in here("sample", "--db", db).out
+    assert here("control", "unblock", "b.test", "--db", db).code == 0
+    again = json.loads(run(web, db, *options).out)["sample"]
+    assert (again["urls"], again["left_out"]) == (9, 0)
+    assert samples(db) == samples(tmp_path / "whole.db")
+    asked = [hit.path for hit in web.hits("b.test") if hit.path != "/robots.txt"]
+    nearer, drawn = {"/", "/h0", "/h1", "/h2"}, {row[0].partition("b.test")[2].partition("/")[2] for row in samples(db)}
+    assert set(asked) <= nearer | {f"/{path}" for path in drawn}
+
+
+def test_what_is_blocked_after_the_draw_counts_in_no_estimate(web: LoopbackWeb, tmp_path: Path) -> None:
+    db, options = tmp_path / "s.db", ("--sample", "1000", "--max-depth", "2")
+    run(web, db, *options)
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE url SET state = 'excluded', reason = 'blocked by the operator' WHERE id IN "
+                           "(SELECT url_id FROM samples WHERE site LIKE '%b.test%' AND state = 'failed')")  # fmt: skip
+    ended = here("sample", "--db", db)
+    assert "5 URLs of it blocked by the operator" in ended.out
+    said = json.loads(here("sample", "--db", db, "--json").out)
+    shares = {each["what"]: each for each in said["estimates"]}
+    assert said["blocked"] == 5
+    assert shares["answer 404"]["units"] == shares["answer 200"]["units"] == 3 * 30 - 5
+    assert shares["disallowed by robots.txt"]["units"] == 3 * 35 - 5
+    assert "answer none" not in shares
 
 
 def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:

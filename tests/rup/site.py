@@ -62,8 +62,9 @@ class TreeSite:
             self.process = None
 
     def tree(self) -> dict[str, str]:
-        """Path -> text of every page in the folder."""
-        return {f"/{path.relative_to(self.root)}": path.read_text() for path in self.root.rglob("*.html")}
+        """Path -> text of every page in the folder; a folder's start page has the folder's path."""
+        found = {f"/{path.relative_to(self.root)}": path.read_text() for path in self.root.rglob("*.html")}
+        return {path.removesuffix("index.html"): text for path, text in found.items()}
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def serving(site: TreeSite) -> Iterator[TreeSite]:
                         return web.Response(status=answer.status, body=body, content_type=kind)
                 except OSError:
                     return web.Response(status=502)
-        file = site.root / request.path.strip("/")
+        file = site.root / request.path.strip("/") / ("index.html" if request.path.endswith("/") else "")
         if not file.is_file():
             return web.Response(status=404)
         stat = file.stat()

@@ -9,7 +9,7 @@ from typing import Any
 from tests.command import HASTY, Ended, here, until
 from tests.rup.site import TreeSite
 
-CONFIG = HASTY + '[revisit]\nmin_interval = "1 ms"\n'
+CONFIG = HASTY
 
 
 class Round:
@@ -22,7 +22,7 @@ class Round:
 
     def write(self, name: str, title: str) -> str:
         (self.site.root / name).write_text(f"<title>{title}</title><p>{title}")
-        return f"/{name}"
+        return f"/{name.removesuffix('index.html')}"
 
     def delete(self, name: str) -> str:
         (self.site.root / name).unlink()
@@ -31,7 +31,7 @@ class Round:
     def crawl(self, *options: str) -> list[str]:
         before = len(self.site.asked)
         arguments = ("--allow-private", "--no-progress", "--config", self.config, "--db", self.db)
-        ended = here("run", f"{self.site.base}/index.html", *arguments, *options)
+        ended = here("run", f"{self.site.base}/", *arguments, *options)
         assert ended.code == 0, ended
         return sorted(line.partition(" ")[2] for line in self.site.asked[before:])
 
@@ -66,10 +66,6 @@ class Round:
 
     def is_in_step(self) -> bool:
         """Whether the pages in the store are those of the tree."""
-        rows = self.query("SELECT url, title FROM pages WHERE gone_at IS NULL AND title <> 'start'")
-        tree = {
-            path: text.partition("<title>")[2].partition("<")[0]
-            for path, text in self.site.tree().items()
-            if path != "/index.html"
-        }
+        rows = self.query("SELECT url, title FROM pages WHERE gone_at IS NULL")
+        tree = {path: text.partition("<title>")[2].partition("<")[0] for path, text in self.site.tree().items()}
         return {url.removeprefix(self.site.base): title for url, title in rows} == tree

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.model import Failed, FailureKind, FetchResult, Request
 from crawler.robots.response import RobotsSettings
-from tests.simulation.crawls import Options, crawl, crawl_for, rows
+from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -42,7 +45,8 @@ def test_a_narrower_scope_ends_what_waits_for_robots_txt_and_asks_nothing(db_pat
         return ended_by, [hit.path for hit in web.web.hits("down.test")[asked:]], urls
 
     ended_by, asked, urls = run_virtual(main)
-    assert (ended_by, asked) == ("nothing is left in the frontier", [])
+    assert asked == []
+    assert ended_by == "nothing is left in the frontier: nothing was queued when this run began"
     assert urls == [("excluded", r"scope: matches --exclude ('down.test')")]
 
 
@@ -132,3 +136,61 @@ def test_a_stop_keeps_what_has_been_answered(db_path: Path) -> None:
 
     answered, kept = run_virtual(main)
     assert answered == kept > 0
+
+
+class Guarded(SimulatedWeb):
+    """Refuses every address, or lets no name be looked up, until it is opened."""
+
+    closed: FailureKind | None = None
+
+    async def fetch(self, request: Request) -> FetchResult:
+        if self.closed is None:
+            return await super().fetch(request)
+        now = self._clock.now()
+        return Failed(request.url, now, now, kind=self.closed, detail="127.0.0.1 is a loopback address")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowing(Options):
+    fetch: dict[str, object] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("closed", "key", "first_end"),
+    [
+        (
+            FailureKind.ADDRESS,
+            "allow_private",
+            "nothing is left in the frontier: every seed was left out: address: 127.0.0.1 is a loopback address",
+        ),
+        (FailureKind.DNS, "resolve", None),
+    ],
+)
+def test_what_no_address_was_permitted_for_is_asked_anew_once_the_options_have_changed(
+    closed: FailureKind, key: str, first_end: str | None, db_path: Path
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = Guarded(clock, {"a.test": linking("/1")})
+        web.closed = closed
+        seeds = ["http://a.test/"]
+        if first_end is None:
+            await crawl_for(clock, db_path, web, seeds, Allowing(), 40, crash=False)
+        else:
+            assert await crawl(clock, db_path, web, seeds, Allowing()) == first_end
+        web.closed, began = None, clock.now()
+        assert await crawl(clock, db_path, web, seeds, Allowing(fetch={key: True})) == "nothing is left in the frontier"
+        assert {state for state, _ in (await states(db_path)).values()} == {"fetched"}
+        assert clock.now() - began < 60, "nor is a robots.txt's retry waited for, minutes later"
+
+    run_virtual(main)
+
+
+def test_a_run_with_nothing_to_do_says_so(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        web = SimulatedWeb(clock, {"a.test": linking()})
+        return [await crawl(clock, db_path, web, ["http://a.test/"]) for _ in range(2)]
+
+    assert run_virtual(main) == [
+        "nothing is left in the frontier",
+        "nothing is left in the frontier: nothing was queued when this run began",
+    ]

@@ -71,6 +71,20 @@ def test_pages_that_fail_do_not_use_up_max_pages(db_path: Path) -> None:
     run_virtual(main)
 
 
+def test_the_last_of_max_pages_does_not_wait_for_the_dead_links_of_one_site(db_path: Path) -> None:
+    """One page is left; a site of dead links asks first. The others go on meanwhile, each at its own pace."""
+    dead: Site = {"/robots.txt": plain(""), "/": Page("".join(f"<a href='/{n}'>x</a>" for n in range(40)))}
+    slow: Site = {"/robots.txt": plain(""), "/": Page("<a href='/1'>x</a>"), "/1": Page("x")}
+
+    async def main(clock: VirtualClock) -> list[str]:
+        served = SimulatedWeb(clock, {"dead.test": dead, "slow.test": slow}, latency_s={"slow.test": 0.2})
+        seeds = ["http://dead.test/", "http://slow.test/"]
+        assert await crawl(clock, db_path, served, seeds, limited(max_pages=3)) == "--max-pages reached (3)"
+        return [hit.path for hit in served.log if hit.host == "dead.test"]
+
+    assert len(run_virtual(main)) <= 2 + 3, "no more than goes by in slow.test's pause"
+
+
 @pytest.mark.parametrize("limit", [1, 3])
 def test_max_pages_per_site_is_exact_and_may_grow(limit: int, db_path: Path) -> None:
     ended, _ = crawls(db_path, WEB, limited(max_pages_per_site=limit))

@@ -30,7 +30,7 @@ def site(robots: Page, *paths: str) -> Site:
 def crawled(path: Path, sites: dict[str, Site], *seeds: str, options: Options | None = None) -> SimulatedWeb:
     async def main(clock: VirtualClock) -> SimulatedWeb:
         web = SimulatedWeb(clock, sites)
-        assert await crawl(clock, path, web, seeds, options) == DONE
+        assert (await crawl(clock, path, web, seeds, options)).startswith(DONE)
         return web
 
     return run_virtual(main)

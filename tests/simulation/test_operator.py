@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.loops.crawl import Crawl
+from crawler.loops.frame import Frame
 from crawler.loops.operator import heeded
+from crawler.sample.design import Per, SampleSettings
 from crawler.store.connection import load_queries
 from crawler.store.sqlite import SqliteStore
 from crawler.store.sqlite_control import give_order
+from crawler.survey import draw as survey_draw
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -44,7 +48,7 @@ class Operator:
 
     async def ask(self, command: Command, name: str = "") -> None:
         if self.store is None:
-            await give_order(self.path, command, name, self.clock.now())
+            await give_order(self.path, command, name, self.clock)
             return
         run_id = self.store.run_id if command is Command.STOP else None
         async with self.store._writing():
@@ -377,7 +381,8 @@ def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(s
                         (Command.BLOCK, Command.UNBLOCK, Command.BLOCK, Command.PAUSE, Command.RESUME)
                     )
                     name = chance.choice(hosts) if command in (Command.BLOCK, Command.UNBLOCK) else ""
-                    await operator.ask(command, name)
+                    with suppress(UsageError):  # an unblock of what is not blocked
+                        await operator.ask(command, name)
                 await clock.sleep(chance.uniform(0, 2))
                 if chance.random() < 0.5:
                     task.cancel()
@@ -385,7 +390,8 @@ def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(s
                     run.stop("enough")
         await operator.ask(Command.RESUME)
         for host in hosts:
-            await operator.ask(Command.UNBLOCK, host)
+            with suppress(UsageError):
+                await operator.ask(Command.UNBLOCK, host)
         async with operator.crawl(web):
             pass
         undone = await rows(path, "SELECT name FROM control WHERE command = 'unblock' AND done_at IS NULL")
@@ -395,3 +401,39 @@ def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(s
         return await look(path)
 
     assert run_virtual(disturbed) == run_virtual(undisturbed)
+
+
+def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> None:
+    """Nothing is asked for that was not drawn, and a block that came after the draw changes nothing."""
+
+    async def main(clock: VirtualClock) -> tuple[list[set[str]], list[str]]:
+        web = SimulatedWeb(clock, {f"{name}.test": site(30) for name in "abc"})
+        drawn: list[set[str]] = []
+        operator = Operator(db_path, clock)
+        await operator.make_store()
+        await operator.ask(Command.BLOCK, "b.test")
+        settings = SampleSettings(8, Per.SITE)
+        async with operator.crawl(web, [f"http://{name}.test/" for name in "abc"]) as (run, task):
+            store = operator.store
+            assert store is not None
+
+            async def draw() -> None:
+                await survey_draw.draw(store, settings, 1, None, clock.now())
+                drawn.append({row["url"] for row in await store.query("SELECT url FROM samples")})
+
+            run.frame = Frame(1, draw)
+            while not drawn:
+                await clock.sleep(0.5)
+            for command, name in [
+                (Command.BLOCK, "c.test"), (Command.UNBLOCK, "c.test"), (Command.UNBLOCK, "b.test")
+            ]:  # fmt: skip
+                await operator.ask(command, name)
+                await clock.sleep(1)
+            await asyncio.wait([task])
+        return drawn, [f"http://{hit.host}{hit.path}" for hit in web.log if hit.path != "/robots.txt"]
+
+    drawn, asked = run_virtual(main)
+    assert [len(urls) for urls in drawn] == [16, 24]
+    assert drawn[0] < drawn[1]
+    assert set(asked) == drawn[1] | {f"http://{name}.test/" for name in "abc"}
+    assert len(asked) == len(set(asked))

@@ -38,7 +38,8 @@ def run(
 
     async def main(clock: VirtualClock) -> SimulatedWeb:
         web = SimulatedWeb(clock, sites, latency_s=0.1)
-        assert await crawl(clock, path, web, seeds or [f"http://{host}/" for host in sites], options) == DONE
+        ended_by = await crawl(clock, path, web, seeds or [f"http://{host}/" for host in sites], options)
+        assert ended_by.startswith(DONE)
         return web
 
     return run_virtual(main)

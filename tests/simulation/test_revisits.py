@@ -436,16 +436,17 @@ def test_a_blocked_site_is_not_visited_again_and_the_run_ends(db_path: Path) -> 
         web = SimulatedWeb(clock, {"a.test": Shelf(p=tagged("one")).site()})
         await crawl(clock, db_path, web, [SEED], AGAIN)
         await clock.sleep(5 * DAY_S)
-        await give_order(db_path, Command.BLOCK, "a.test", clock.now())
+        await give_order(db_path, Command.BLOCK, "a.test", clock)
         ended_by = await crawl(clock, db_path, web, (), AGAIN)
         blocked, asked = (await states(db_path))[PAGE][1], statuses(web)
-        await give_order(db_path, Command.UNBLOCK, "a.test", clock.now())
+        await give_order(db_path, Command.UNBLOCK, "a.test", clock)
         await clock.sleep(60 * DAY_S)
         await crawl(clock, db_path, web, (), AGAIN)
-        return f"{ended_by}: {blocked}", asked, (await states(db_path))[PAGE][1]
+        assert blocked == BLOCKED
+        return ended_by, asked, (await states(db_path))[PAGE][1]
 
     ended, asked, lifted = run_virtual(main)
-    assert ended == f"nothing is left in the frontier, and no revisit is due: {BLOCKED}"
+    assert ended == f"nothing is left in the frontier, and no revisit is due: every seed was left out: {BLOCKED}"
     assert asked == [200]
     assert lifted == "200, unchanged (304)"
     assert look(db_path, f"SELECT version FROM pages WHERE url = '{PAGE}'") == [(1,)]

@@ -157,11 +157,59 @@ def test_an_address_that_nobody_answered_for_gets_one_mail_and_is_forgotten_in_t
             await stage.store.put(replace(registration, confirmed=True), registration.email)
         await stage.until(500)
         assert [said[2] for said in stage.post.said()[1:]] == [[f"New /{number}.html" for number in range(1, 5)]]
+        assert registration.taken_at == EPOCH_S + HOUR
         await stage.register(replace(ROBOT, email="other@b.example", confirmed=False))
-        await stage.until(35 * 24 * 60)
+        await stage.until(33 * 24 * 60)
         assert [known.email for known in await stage.store.registrations()] == ["r@b.example"]
 
     play(tmp_path, story, scan_every_s=HOUR / 2)
+
+
+def test_a_quiet_site_sends_a_first_report_without_changes_so_that_it_can_be_answered(tmp_path: Path) -> None:
+    async def story(stage: Round) -> None:
+        await stage.register(replace(ROBOT, confirmed=False, token="SECRET"))
+        await stage.until(10 * 24 * 60)
+        assert stage.post.said() == [(24 * 60, 1, [])]
+        [(_, octets)] = stage.post.tries
+        assert b"\r\nRUP-Confirm: <http://a.example/rup?Action=Confirm&Token=SECRET>\r\n" in octets
+
+    play(tmp_path, story, scan_every_s=HOUR)
+
+
+def test_who_leaves_and_comes_again_gets_no_second_mail(tmp_path: Path) -> None:
+    async def story(stage: Round) -> None:
+        for turn in range(3):
+            await stage.register(
+                replace(ROBOT, confirmed=False, registered_at=stage.clock.now(), **(await past(stage)))
+            )
+            (stage.root / f"{turn}.html").write_text("a")
+            await stage.until(70 * (turn + 1))
+            async with stage.store.turn():
+                await stage.store.remove(ROBOT.email)
+        assert len(stage.post.mails) == 1
+        await stage.until(32 * 24 * 60)
+        assert (await stage.store.known(ROBOT.email, None, "")).mailed is None
+
+    async def past(stage: Round) -> dict[str, float | None]:
+        mailed = (await stage.store.known(ROBOT.email, None, ROBOT.client)).mailed
+        return {} if mailed is None else {"reported_at": mailed.reported_at, "taken_at": mailed.taken_at}
+
+    play(tmp_path, story, scan_every_s=HOUR / 2)
+
+
+@pytest.mark.parametrize("latency", [Span(1, "month"), Span(5, "week"), Span(3, "week")])
+def test_a_long_latency_has_its_first_report_before_it_is_dropped(tmp_path: Path, latency: Span) -> None:
+    async def story(stage: Round) -> None:
+        await stage.register(replace(ROBOT, latency=latency, confirmed=False))
+        (stage.root / "a.html").write_text("a")
+        due_min = latency.seconds / MINUTE
+        await stage.until(due_min + 60 + 30 * 24 * 60)
+        assert stage.post.said() == [(due_min, 1, ["New /a.html"])]
+        assert len(await stage.store.registrations()) == 1
+        await stage.until(due_min * 3 + 32 * 24 * 60)
+        assert await stage.store.registrations() == []
+
+    play(tmp_path, story, scan_every_s=DAY)
 
 
 def test_a_robot_hears_only_what_it_wants_and_may(tmp_path: Path) -> None:

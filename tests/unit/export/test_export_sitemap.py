@@ -30,6 +30,17 @@ async def test_what_may_be_indexed_and_is_no_duplicate(save: Exporter, tmp_path:
     assert {url: at for url, at in found.items() if at} == {f"{A}sum": "2026-11-21T11:16:22Z"}
 
 
+async def test_only_what_is_a_page_now(save: Exporter, filled: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(filled) as db:
+        db.execute("UPDATE url SET state = 'redirected' WHERE path = '/plain'")
+        db.execute("UPDATE url SET state = 'failed', reason = '403' WHERE path = '/told'")
+        db.execute("UPDATE url SET state = 'queued' WHERE path = '/sum'")
+    db.close()
+    out = tmp_path / "sitemap.xml"
+    await save("sitemap", out)
+    assert {f"{A}plain", f"{A}told", f"{A}sum"} & set(entries(out)) == {f"{A}sum"}
+
+
 async def test_dates(save: Exporter, filled: Path, tmp_path: Path) -> None:
     with sqlite3.connect(filled) as db:
         db.execute("UPDATE url SET lastmod = CASE path WHEN '/' THEN 86400 WHEN '/plain' THEN 9e999 ELSE -1 END")

@@ -107,9 +107,49 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
     assert found.violations == []
     assert {c.value: t.judged for c, t in found.tally.items()} == {
         "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4,
-        "overlap": 4, "pause": 4, "retry-after": 0,
+        "overlap": 4, "pause": 4, "retry-after": 0, "operator": 0,
     }  # fmt: skip
     assert found.limits == []
+
+
+async def test_the_operators_orders_are_held_against_the_log(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.run(settings())
+    doctored.db.execute("UPDATE run SET settings = json_set(settings, '$.errand', 'rup') WHERE id = 2")
+    for host in "ab":
+        site = doctored.site(f"http://{host}.test:81")
+        doctored.robots(site, 1)
+        for n in range(10, 100, 10):
+            doctored.request(site, n, f"/{n}")
+    doctored.request(1, 105, "/errand", run_id=2)
+    before = (await audited(doctored)).sha256
+    doctored.db.executemany(
+        "INSERT INTO control (asked_at, command, name, done_at) VALUES (?, ?, ?, ?)",
+        [
+            (START + at, command, name, None if done_at is None else START + done_at)
+            for at, command, name, done_at in [
+                (15, "block", "a.test", 20.5),
+                (35, "unblock", "a.test", 35.2),
+                (55, "block", "http://b.test:81", 59),
+                (65, "unblock", "http://b.test:81", None),
+                (79.6, "pause", "", 79.7),
+                (89.4, "pause", "", 89.5),
+                (95, "resume", "", 96),
+                (104, "pause", "", None),
+            ]
+        ],
+    )
+    found = await audited(doctored)
+    assert [(violation.check, violation.url) for violation in found.violations] == [
+        (Check.OPERATOR, "http://a.test:81/30"),
+        (Check.OPERATOR, "http://b.test:81/60"),
+        (Check.OPERATOR, "http://a.test:81/90"),
+        (Check.OPERATOR, "http://b.test:81/90"),
+    ]
+    assert (found.tally[Check.OPERATOR].judged, found.tally[Check.OPERATOR].violations) == (20, 4)
+    assert "no request to a.test, blocked since 2" in shown(found)
+    assert "sent 9.5 s later" in shown(found)
+    assert found.sha256 != before
 
 
 async def test_recorded_verdicts_are_not_believed(doctored: Doctored) -> None:
@@ -281,6 +321,7 @@ async def test_the_hash_is_what_its_document_reckons(doctored: Doctored, tmp_pat
         " SELECT id, 'free', '404', ?, ?, ?, 1 FROM site",
         (START, START, START + 1),
     )
+    doctored.db.execute("INSERT INTO control (asked_at, command, name) VALUES (?, 'block', 'x.test')", (START,))
     doctored.request(site, 5, "/ü", error='a "quoted" text', status=None)
     before = (await audited(doctored)).sha256
     assert documented_hash(tmp_path) == before

@@ -31,6 +31,14 @@ Delete[Sat, 03 Jan 1998 10:01:00 GMT]: /old.html
 """
 
 
+def test_a_text_that_is_too_long_is_read_in_part_and_says_so() -> None:
+    head = "SequenceNumber: 1\nURLBase: http://a.example/\n\nNew: /a\n"
+    for text, skipped in ((head + "\n" * 2_000_000, 0), (head + "x\n" * 500_000, 1), (head + " " * 9_000_000, 1)):
+        report = read_report(text)
+        assert isinstance(report, Report)
+        assert (len(report.changes), report.skipped) == (1, skipped)
+
+
 def test_a_report_is_written_as_the_draft_prints_it() -> None:
     assert write_report(REPORT) == TEXT
 

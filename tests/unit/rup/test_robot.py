@@ -9,7 +9,7 @@ import pytest
 from crawler.rup import robot
 from crawler.rup.info import RupInfo
 from crawler.rup.report import Change, Kind, Report
-from crawler.rup.robot import AskIndex, AskNumber, GiveUp, Heard, Ignored, RegisterAgain, Reindex, Server, Wait
+from crawler.rup.robot import AskIndex, AskNumber, GiveUp, Ignored, RegisterAgain, Reindex, Server, Taken, Told, Wait
 from crawler.rup.units import Span
 
 DAY = 86_400.0
@@ -26,61 +26,86 @@ def report(number: int | None, *paths: str, base: str = "http://a.example/") -> 
     return Report(number, base, tuple(Change(Kind.CHANGE, 5.0, path) for path in paths))
 
 
-def heard(server: Server, said: Report, now: float = 11 * DAY) -> Heard:
-    follows = robot.on_report(server, said, sent_at=None, now=now)
-    assert isinstance(follows, Heard)
+def taken(server: Server, said: Report) -> Taken:
+    follows = robot.on_report(server, said)
+    assert isinstance(follows, Taken)
     return follows
 
 
-def test_the_next_report_is_taken() -> None:
-    follows = heard(SERVER, report(6, "/a", "b.html", "http://a.example/c", "/a"))
+def came(*reports: Report, sent_at: float = 10.5 * DAY) -> dict[int, Told]:
+    return {said.sequence_number or 0: Told(sent_at, (robot.digest_of(said),)) for said in reports}
+
+
+def test_the_next_report_is_taken_and_counts_once_the_server_says_so() -> None:
+    said = report(6, "/a", "b.html", "http://a.example/c", "/a")
+    follows = taken(SERVER, said)
     assert [hint.url for hint in follows.hints] == [f"http://a.example/{path}" for path in ("b.html", "c", "a")]
-    assert follows.server.sequence_number == 6
-    assert follows.next == Wait(11 * DAY + DAY + DAY / 4)
+    assert (follows.server, follows.why) == (SERVER, "report 6 came after 5")
+    server, then = robot.on_number(SERVER, 6, came(said), now=11 * DAY)
+    assert server.sequence_number == 6
+    assert then == Wait(11 * DAY + DAY + DAY / 4)
+    assert isinstance(robot.on_report(server, said), Ignored)
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        report(4, "/a"),
         report(None, "/a"),
         report(0, "/a"),
         report(6, "/a", base="http://other.example/"),
         report(6, "/a", base="https://a.example/"),
     ],
 )
-def test_old_reports_and_those_of_others_are_ignored(said: Report) -> None:
-    assert isinstance(robot.on_report(SERVER, said, sent_at=None, now=11 * DAY), Ignored)
-    assert isinstance(robot.on_report(None, said, sent_at=None, now=11 * DAY), Ignored)
+def test_reports_without_a_number_and_those_of_others_are_ignored(said: Report) -> None:
+    assert isinstance(robot.on_report(SERVER, said), Ignored)
+    assert isinstance(robot.on_report(None, said), Ignored)
 
 
-def test_a_report_that_comes_twice_is_ignored() -> None:
-    once = heard(SERVER, report(6, "/a")).server
-    assert isinstance(robot.on_report(once, report(6, "/a"), sent_at=None, now=12 * DAY), Ignored)
+def test_an_old_number_with_other_words_is_heeded_once() -> None:
+    once = taken(SERVER, report(4, "/a"))
+    assert [hint.url for hint in once.hints] == ["http://a.example/a"]
+    assert isinstance(robot.on_report(once.server, report(4, "/a")), Ignored)
+    assert taken(once.server, report(4, "/b")).hints
 
 
 def test_paths_of_other_sites_are_refused_and_counted() -> None:
-    follows = heard(SERVER, report(6, "http://other.example/", "//other.example/x", "mailto:a", "/a"))
+    follows = taken(SERVER, report(6, "http://other.example/", "//other.example/x", "mailto:a", "/a"))
     assert [hint.url for hint in follows.hints] == ["http://a.example/a"]
     assert follows.refused == 3
 
 
 def test_a_gap_is_asked_about_and_what_was_lost_is_fetched() -> None:
-    follows = heard(SERVER, report(8, "/a"))
-    assert isinstance(follows.next, AskNumber)
-    assert follows.server.sequence_number == 5
-    server, then = robot.on_number(follows.server, 8, now=11 * DAY)
-    assert then == AskIndex(Span(25, "hour"), "reports 6 to 8 were lost")
+    for reports in ((report(8),), (report(6), report(8)), (report(6), report(7))):
+        server, then = robot.on_number(SERVER, 8, came(*reports), now=11 * DAY)
+        assert then == AskIndex(Span(25, "hour"), "of the reports 6 to 8 some did not come")
+        assert server.sequence_number == 5
     done = robot.recovered(server, 8, now=11 * DAY)
-    assert isinstance(robot.on_report(done, report(7, "/x"), sent_at=None, now=11 * DAY), Ignored)
-    assert heard(done, report(9, "/a")).server.sequence_number == 9
+    assert robot.on_number(done, 9, came(report(9)), now=12 * DAY)[0].sequence_number == 9
 
 
 def test_a_forged_number_is_found_out() -> None:
-    follows = heard(SERVER, report(999, "/a"))
-    server, then = robot.on_number(follows.server, 5, now=11 * DAY)
+    server, then = robot.on_number(SERVER, 5, came(report(6), report(7), report(999)), now=11 * DAY)
     assert isinstance(then, Wait)
-    assert heard(server, report(6, "/b")).server.sequence_number == 6
+    assert server.sequence_number == 5
+    server, _ = robot.on_number(SERVER, 6, came(report(6), report(7)), now=11 * DAY)
+    assert server.sequence_number == 6
+
+
+def test_mail_makes_it_ask_at_a_bounded_rate() -> None:
+    assert robot.ask_at(SERVER) == 10 * DAY + robot.MAX_BETWEEN_S
+    assert robot.ask_at(replace(SERVER, latency=Span(1, "minute"))) == 10 * DAY + 15
+    fresh = replace(SERVER, sequence_number=0, registered_at=10 * DAY)
+    assert robot.ask_at(fresh) == 0, "the first report is to be answered"
+    assert robot.ask_at(replace(fresh, heard_at=11 * DAY)) > 11 * DAY
+
+
+def test_a_date_in_mail_moves_what_is_known_no_further_than_the_last_answer() -> None:
+    for sent_at, good_until in ((10.5, 10), (99, 10), (9, 10), (9.5, 10)):
+        server, _ = robot.on_number(SERVER, 6, came(report(6), sent_at=sent_at * DAY), now=12 * DAY)
+        assert server.good_until == good_until * DAY
+    asked = replace(SERVER, heard_at=11 * DAY)
+    assert robot.on_number(asked, 6, came(report(6), sent_at=99 * DAY), now=12 * DAY)[0].good_until == 11 * DAY
+    assert robot.on_number(asked, 6, came(report(6)), now=12 * DAY)[0].good_until == 10.5 * DAY
 
 
 def test_silence_makes_it_ask_ever_more_seldom() -> None:
@@ -89,12 +114,12 @@ def test_silence_makes_it_ask_ever_more_seldom() -> None:
     now = robot.silent_at(server)
     for _ in range(6):
         assert isinstance(robot.on_time(server, now=now), AskNumber)
-        server, then = robot.on_number(server, 5, now=now)
+        server, then = robot.on_number(server, 5, {}, now=now)
         assert isinstance(then, Wait)
         pauses.append((then.until - now) / DAY)
         now = then.until
     assert pauses == [2.5, 5, 7, 7, 7, 7]
-    assert robot.silent_at(heard(server, report(6), now).server) == now + 1.25 * DAY
+    assert robot.silent_at(robot.on_number(server, 6, came(report(6)), now=now)[0]) == now + 1.25 * DAY
 
 
 @pytest.mark.parametrize("latency", [Span(1, "second"), Span(1, "minute"), Span(1, "year")])
@@ -103,28 +128,20 @@ def test_grace_is_bounded(latency: Span) -> None:
 
 
 def test_what_the_index_cannot_give_is_read_anew() -> None:
-    _, then = robot.on_number(SERVER, 6, now=41 * DAY)
+    _, then = robot.on_number(SERVER, 6, {}, now=41 * DAY)
     assert isinstance(then, Reindex)
-    _, then = robot.on_number(replace(SERVER, max_query_span=None), 6, now=11 * DAY)
+    _, then = robot.on_number(replace(SERVER, max_query_span=None), 6, {}, now=11 * DAY)
     assert isinstance(then, Reindex)
-    _, then = robot.on_number(replace(SERVER, units=("month",), max_query_span=Span(3, "day")), 6, now=11 * DAY)
+    _, then = robot.on_number(replace(SERVER, units=("month",), max_query_span=Span(3, "day")), 6, {}, now=11 * DAY)
     assert isinstance(then, AskIndex)
     assert then.span == Span(3, "day")
 
 
 def test_a_server_that_begins_anew_is_recovered_from() -> None:
-    server, then = robot.on_number(SERVER, 0, now=11 * DAY)
+    server, then = robot.on_number(SERVER, 0, {}, now=11 * DAY)
     assert isinstance(then, AskIndex)
-    assert heard(robot.recovered(server, 0, now=11 * DAY), report(1, "/a")).server.sequence_number == 1
-
-
-def test_a_mail_delayed_does_not_shorten_what_is_asked_for_later() -> None:
-    follows = robot.on_report(SERVER, report(6), sent_at=10.5 * DAY, now=15 * DAY)
-    assert isinstance(follows, Heard)
-    assert follows.server.good_until == 10.5 * DAY
-    forged = robot.on_report(SERVER, report(6), sent_at=99 * DAY, now=15 * DAY)
-    assert isinstance(forged, Heard)
-    assert forged.server.good_until == 15 * DAY
+    anew = robot.recovered(server, 0, now=11 * DAY)
+    assert robot.on_number(anew, 1, came(report(1)), now=12 * DAY)[0].sequence_number == 1
 
 
 def test_a_key_that_is_lost_leads_to_one_new_registration() -> None:
@@ -132,7 +149,7 @@ def test_a_key_that_is_lost_leads_to_one_new_registration() -> None:
     assert isinstance(then, RegisterAgain)
     _, then = robot.on_refused(once, now=12 * DAY)
     assert isinstance(then, GiveUp)
-    answered, _ = robot.on_number(once, 5, now=12 * DAY)
+    answered, _ = robot.on_number(once, 5, {}, now=12 * DAY)
     assert isinstance(robot.on_refused(answered, now=13 * DAY)[1], RegisterAgain)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
@@ -12,13 +13,16 @@ from crawler.rup.buckets import Buckets, one_client
 from crawler.rup.forms import (
     Asked,
     BadForm,
+    Confirm,
     GetIndex,
     GetSequenceNumber,
+    Leave,
     ModifyPreferences,
     Register,
     Unregister,
     Wishes,
     read_form,
+    read_multipart,
 )
 from crawler.rup.patterns import wanted, wrong_with
 from crawler.rup.report import Change, Kind, Report, read_report
@@ -28,6 +32,7 @@ from crawler.rup.server import (
     Effect,
     Known,
     Limits,
+    Mailed,
     Offer,
     Put,
     Registration,
@@ -35,8 +40,8 @@ from crawler.rup.server import (
     answer_index,
     decide,
     due_at,
-    is_stale,
     may_report,
+    stale_at,
 )
 from crawler.rup.units import Span
 
@@ -48,7 +53,7 @@ DAY = 86_400
 def ask(asked: Asked | BadForm, known: Known | None = None) -> tuple[Answer, Effect]:
     client = Client("192.0.2.1", "indie")
     return decide(
-        asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", check_pattern=wrong_with
+        asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", new_token="SECRET", check_pattern=wrong_with
     )  # fmt: skip
 
 
@@ -64,7 +69,15 @@ def test_a_robot_registers() -> None:
     assert read_key(answer.html.encode()) == "NEW"
     assert isinstance(effect, Put)
     assert effect.registration == Registration(
-        "r@b.example", "NEW", Span(2, "hour"), 5000.0, "192.0.2.1", "indie", wishes.exclude or (), reported_to=42
+        "r@b.example",
+        "NEW",
+        Span(2, "hour"),
+        5000.0,
+        "192.0.2.1",
+        "indie",
+        wishes.exclude or (),
+        reported_to=42,
+        token="SECRET",
     )
 
 
@@ -110,8 +123,10 @@ def test_what_a_stranger_writes_is_shown_as_text() -> None:
 
 
 def test_registrations_are_limited() -> None:
-    assert ask(Register("r@b.example"), Known(registrations=3))[0].status == 400
-    assert ask(Register("r@b.example"), Known(registrations_of_client=100))[0].status == 400
+    for full in (Known(registrations=3), Known(registrations_of_client=100)):
+        answer, effect = ask(Register("r@b.example"), full)
+        assert (answer.status, effect) == (503, None)
+        assert answer.retry_after_s is not None
     assert ask(Register("r@b.example"), Known(replace(ROBOT, confirmed=True)))[0].status == 400
 
 
@@ -144,8 +159,68 @@ def test_the_number_is_of_the_last_report_that_left() -> None:
     answer, effect = ask(GetSequenceNumber("KEY", "r@b.example"), known)
     assert "\nSequenceNumber=5\n" in answer.html
     assert read_sequence_number(answer.html.encode()) == 5
+    assert effect is None
+
+
+def test_a_signed_request_confirms_an_address_once_a_report_to_it_has_left() -> None:
+    asks: list[GetSequenceNumber | ModifyPreferences] = [
+        GetSequenceNumber("KEY", "r@b.example"),
+        ModifyPreferences("KEY", "r@b.example"),
+    ]
+    for asked in asks:
+        for before in (ROBOT, replace(ROBOT, reported_at=2000.0, sequence_number=1)):
+            _, effect = ask(asked, Known(before))
+            assert effect in (None, Put(before, "r@b.example"))
+        taken = replace(ROBOT, reported_at=2000.0, taken_at=2001.0)
+        assert ask(asked, Known(taken))[1] == Put(replace(taken, confirmed=True), "r@b.example")
+
+
+def test_the_link_of_a_mail_confirms() -> None:
+    asked = form(Action="Confirm", Token="SECRET")
+    assert asked == Confirm("SECRET")
+    answer, effect = ask(asked, Known(ROBOT))
+    assert (answer.status, effect) == (200, Put(replace(ROBOT, confirmed=True), "r@b.example"))
+    assert ask(asked, Known(replace(ROBOT, confirmed=True)))[1] is None
+    assert ask(asked)[0].status == 400
+
+
+def test_the_link_to_leave_shows_a_button_and_the_button_leaves() -> None:
+    link, button = form(Action="Leave", Token="SECRET"), Leave("SECRET", sure=True)
+    assert form(**{"Action": "Leave", "Token": "SECRET", "List-Unsubscribe": "One-Click"}) == button
+    assert isinstance(link, Leave)
+    answer, effect = ask(link, Known(ROBOT))
+    assert (answer.status, effect) == (200, None)
+    assert '<button name="List-Unsubscribe" value="One-Click">' in answer.html
+    assert ask(button, Known(ROBOT))[1] == Remove("r@b.example", for_good=True)
+    assert (ask(button)[0].status, ask(button)[1]) == (200, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X\r\n'
+         b'Content-Disposition: form-data; name="Span"\r\n\r\n1-day\r\n--X--\r\n',
+         [("Action", "GetIndex"), ("Span", "1-day")]),
+        (b'--X\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\nc\r\n--X--', []),
+        (b'--X\r\nContent-Type: multipart/mixed; boundary=Y\r\n\r\n--Y\r\n\r\na\r\n--Y--\r\n--X--', []),
+        (b"--X--", []), (b"", []), (b"\x00\xff", []), (b"--X\r\n--X\r\n" * 99, []),
+    ],
+)  # fmt: skip
+def test_forms_in_parts_are_read(body: bytes, fields: list[tuple[str, str]]) -> None:
+    assert read_multipart("multipart/form-data; boundary=X", body) == fields
+    assert read_multipart("multipart/form-data", body) == []
+
+
+def test_an_address_that_had_mail_under_another_registration_gets_no_first_report_again() -> None:
+    answer, effect = ask(Register("r@b.example"), Known(mailed=Mailed(2000.0, 2001.0)))
+    assert "address now: " in answer.html
     assert isinstance(effect, Put)
-    assert effect.registration == replace(ROBOT, sequence_number=7, confirmed=True)
+    assert not may_report(effect.registration)
+    assert effect.registration.taken_at == 2001.0
+    known = Known(replace(ROBOT, confirmed=True), mailed=Mailed(2000.0, 2001.0))
+    _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), known)
+    assert isinstance(effect, Put)
+    assert not may_report(effect.registration)
 
 
 def test_modified_preferences_keep_what_is_not_named() -> None:
@@ -162,9 +237,12 @@ def test_modified_preferences_keep_what_is_not_named() -> None:
 
 
 def test_a_robot_moves_to_another_address_where_it_must_answer_anew() -> None:
-    robot = replace(ROBOT, confirmed=True, reported_at=3000.0)
+    robot = replace(ROBOT, confirmed=True, reported_at=3000.0, taken_at=3001.0, token="OLD")
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), Known(robot))
-    moved = replace(robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None)
+    moved = replace(
+        robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None, taken_at=None,
+        token="SECRET",
+    )  # fmt: skip
     assert effect == Put(moved, "r@b.example")
     answer, effect = ask(ModifyPreferences("KEY", "r@b.example", "x@b.example"), Known(robot, other=ROBOT))
     assert (answer.status, effect) == (400, None)
@@ -177,7 +255,7 @@ def test_a_robot_unregisters() -> None:
 
 def test_an_index_is_a_report_in_html_without_a_number() -> None:
     changes = (Change(Kind.NEW, 1000.0, "/a&b,c<d>.html"), Change(Kind.CHANGE, 2000.0, "/x"))
-    answer = answer_index(GetIndex(Span(30, "day")), OFFER, lambda: changes)
+    answer = answer_index(GetIndex(Span(30, "day")), OFFER, changes)
     assert answer.status == 200
     assert "\nURLBase: http://a.example/\n\nNew[Thu, 01 Jan 1970 00:16:40 GMT]: " in answer.html
     read = read_report(answer.html)
@@ -187,19 +265,27 @@ def test_an_index_is_a_report_in_html_without_a_number() -> None:
 
 
 def test_an_index_further_back_than_the_span_is_refused_without_being_made() -> None:
-    def changes() -> list[Change]:
+    def changes() -> Iterator[Change]:
         raise AssertionError("asked for")
+        yield
 
-    assert answer_index(GetIndex(Span(31, "day")), OFFER, changes).status == 400
+    assert answer_index(GetIndex(Span(31, "day")), OFFER, changes()).status == 400
 
 
 def test_an_address_that_nobody_answered_for_gets_one_report() -> None:
     assert may_report(ROBOT)
     assert not may_report(replace(ROBOT, reported_at=2000.0))
     assert may_report(replace(ROBOT, reported_at=2000.0, confirmed=True))
-    assert not is_stale(ROBOT, OFFER, now=1000.0 + 29 * DAY)
-    assert is_stale(ROBOT, OFFER, now=1000.0 + 30 * DAY)
-    assert not is_stale(replace(ROBOT, confirmed=True), OFFER, now=inf)
+
+
+@pytest.mark.parametrize("days", [1, 30, 365])
+def test_a_robot_has_thirty_days_to_answer_after_it_must_have_missed_its_second_report(days: int) -> None:
+    robot = replace(ROBOT, latency=Span(days, "day"))
+    grace_days = min(days / 4, 1)
+    assert stale_at(robot, OFFER) == 1000.0 + (3 * days + grace_days + 30) * DAY
+    late = 1000.0 + 2 * days * DAY  # as where the mail server was away, or the tree did not change
+    assert stale_at(replace(robot, reported_at=late), OFFER) == late + (2 * days + grace_days + 30) * DAY
+    assert stale_at(replace(robot, confirmed=True), OFFER) == inf
 
 
 def test_reports_are_due_a_latency_apart_and_in_quiet_times_once_a_day() -> None:
@@ -208,7 +294,7 @@ def test_reports_are_due_a_latency_apart_and_in_quiet_times_once_a_day() -> None
     assert due_at(hourly, changed=False) == 10_000 + DAY
     assert due_at(replace(hourly, latency=Span(7, "day")), changed=False) == 10_000 + 7 * DAY
     assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=True) == 4600
-    assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=False) == inf
+    assert due_at(replace(hourly, confirmed=False, reported_at=None), changed=False) == 1000 + DAY
 
 
 def test_patterns_are_searched_for_in_paths() -> None:
@@ -229,6 +315,8 @@ def test_patterns_are_searched_for_in_paths() -> None:
 def test_buckets_bound_requests_and_their_own_memory() -> None:
     buckets = Buckets(burst=3, per_s=0.5, most=10)
     assert [buckets.wait_s("a", 0.0) for _ in range(4)] == [0, 0, 0, 2]
+    assert buckets.wait_s("b", 0.0, 2) == 0
+    assert buckets.wait_s("b", 0.0, 2) == 2
     assert buckets.wait_s("b", 0.0) == 0
     assert buckets.wait_s("a", 2.0) == 0
     for number in range(100):

@@ -88,6 +88,7 @@ def test_a_stratified_sample_counts_a_url_once() -> None:
             ],
             id="as Tranco writes them",
         ),
+        pytest.param("Rank,Domain\n1,a.test\n", [Listed("https://a.test/", "1-1000")], id="with the names of columns"),
         pytest.param("", [], id="nothing"),
     ],
 )

@@ -166,6 +166,32 @@ def test_links_of_a_scale_free_web() -> None:
     require_coverage(run)
 
 
+@pytest.mark.parametrize("size", [60, 150, 1500])
+def test_an_interval_that_may_be_too_narrow_says_so(size: int) -> None:
+    """One page in fifty has 300 links more: 60 pages show none of these in 30 samples of 100, and hold 80 times."""
+    chance = np.random.default_rng(7)
+    links = chance.poisson(20, 3000) + (chance.random(3000) < 0.02) * 300
+    marked = 0
+
+    def run(seed: int) -> dict[str, bool]:
+        nonlocal marked
+        drawn = np.random.default_rng(seed).choice(3000, size, replace=False)
+        estimate = Sample(np.full(size, size / 3000)).mean(links[drawn])
+        marked += estimate.may_be_too_narrow
+        return {"links": estimate.may_be_too_narrow or estimate.low <= links.mean() <= estimate.high}
+
+    require_coverage(run)
+    assert marked == RUNS if size == 60 else marked < RUNS
+
+
+def test_a_plain_mean_of_many_is_not_doubted() -> None:
+    values = np.arange(200.0)
+    assert not Sample(np.full(200, 0.1)).mean(values).may_be_too_narrow
+    assert Sample(np.full(149, 0.1)).mean(values[:149]).may_be_too_narrow
+    assert Sample(np.full(200, 0.1)).mean(1.1**values).may_be_too_narrow
+    assert not Sample(np.ones(9)).mean(values[:9]).may_be_too_narrow, "who has all knows all"
+
+
 @pytest.mark.parametrize("share", [0.004, 0.05, 0.5, 0.98])
 @pytest.mark.parametrize("size", [20, pytest.param(200, marks=pytest.mark.long), 900])
 def test_shares_of_a_small_web(share: float, size: int) -> None:

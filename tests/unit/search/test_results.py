@@ -36,6 +36,16 @@ async def test_what_names_a_page_counts_more_than_what_it_mentions(crawl: Crawle
     assert await crawl.urls("lexer") == [f"{A}/named", f"{A}/linked", f"{A}/mention"]
 
 
+async def test_a_page_that_is_none_any_more_is_not_found(crawl: Crawled) -> None:
+    await indexed(crawl, {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)})
+    with closing(sqlite3.connect(crawl.path)) as db, db:
+        db.execute("UPDATE url SET state = 'failed', reason = '403' WHERE path = '/1'")
+        db.execute("UPDATE url SET state = 'queued' WHERE path = '/2'")
+    assert set(await crawl.urls("word")) == {f"{A}/0", f"{A}/2"}
+    await crawl.index()
+    assert set(await crawl.urls("word")) == {f"{A}/0", f"{A}/2"}
+
+
 async def test_a_title_that_says_little_else_comes_first(crawl: Crawled) -> None:
     await indexed(crawl, {
         f"{A}/1": Said("a commit graph file", "The commit graph and all that it is good for"),

@@ -353,7 +353,12 @@ SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id
 
 -- name: expire_robots
 UPDATE robots_copy SET valid_until = least(valid_until, $1), retry_at = NULL
-WHERE valid_until > $2 AND id IN (SELECT robots_id FROM site);
+WHERE valid_until > $2 AND id IN (SELECT robots_id FROM site)
+  AND (NOT $3::boolean OR status IN ('address', 'dns'));
+
+-- name: end_robots_wait
+UPDATE site SET wait_until = 0
+WHERE NOT $1::boolean OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'dns'));
 
 -- name: all_sites
 SELECT s.id, s.name, g.name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
@@ -459,8 +464,10 @@ ON CONFLICT (site_id, source) DO UPDATE SET tried = h.tried + excluded.tried, ch
 
 -- name: take_hint
 UPDATE revisit SET hint = $1, hinted_at = $2,
-  due_at = CASE WHEN $3::boolean THEN least(due_at, greatest($4, not_before)) ELSE due_at END,
-  why = CASE WHEN $3::boolean AND due_at > greatest($4, not_before) THEN 'told of by ' || $1 ELSE why END
+  due_at = CASE WHEN $3::boolean THEN least(due_at, greatest($4, CASE WHEN $6::boolean THEN 0 ELSE not_before END))
+    ELSE due_at END,
+  why = CASE WHEN $3::boolean AND due_at > greatest($4, CASE WHEN $6::boolean THEN 0 ELSE not_before END)
+    THEN 'told of by ' || $1 ELSE why END
 WHERE url_id = $5 AND checked_at < $2 AND (hinted_at IS NULL OR hinted_at < $2) RETURNING url_id;
 
 -- name: failed_for_good
@@ -540,3 +547,13 @@ SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason 
 INSERT INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (run_id, pid) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s;
+
+-- name: excluded_of
+SELECT id FROM url WHERE id = ANY(numbers($1)) AND state = 'excluded';
+
+-- name: leave_not_drawn
+UPDATE url SET reason = 'sample: not drawn', target = NULL
+WHERE id = ANY(numbers($1)) AND NOT EXISTS (SELECT 1 FROM sample WHERE url_id = url.id);
+
+-- name: drawn_of
+SELECT DISTINCT url_id FROM sample WHERE url_id = ANY(numbers($1));

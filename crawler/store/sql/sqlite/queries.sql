@@ -142,10 +142,14 @@ UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM jso
 
 -- name: refresh_ready
 -- When the earliest URL of each named group may be fetched that is not held back: (pages allowed per site, JSON list of
--- groups, depth from which URLs are held back). A site that has its pages is only visited again.
+-- groups, depth from which URLs are held back). A site that has its pages is only visited again. What is held back has
+-- hardly ever been asked for, and stands at 0, the deepest last: looked up in two steps, none of it is gone through.
 UPDATE politeness_group SET ready_at = (
   SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE WHEN s.fetched < ?1
-    THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.depth < ?3 ORDER BY f.due_at LIMIT 1)
+    THEN coalesce(
+      (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at = 0 AND f.depth < ?3 LIMIT 1),
+      (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at > 0 AND f.depth < ?3
+       ORDER BY f.due_at LIMIT 1))
     ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_again WHERE f.site_id = s.id AND f.again
       ORDER BY f.due_at LIMIT 1) END)))
   FROM site s WHERE s.group_id = politeness_group.id)
@@ -184,7 +188,7 @@ SELECT crawl_delay_s FROM site WHERE name = ?;
 -- name: claimed_sites
 -- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first; of a
 -- site that has its pages, only those to be visited again: (now, URLs per site, JSON list of groups, pages per site,
--- depth from which URLs are held back)
+-- depth from which URLs are held back). As in refresh_ready, nothing that is held back is gone through.
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
       CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
@@ -192,9 +196,12 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         coalesce(v.last_modified, p.last_modified),
         lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))), lower(hex(p.text_sha256)),
         p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)) FROM
-    (SELECT url_id FROM (SELECT url_id FROM frontier
-       WHERE site_id = s.id AND due_at <= ?1 AND s.fetched < ?4 AND depth < ?5
-       ORDER BY due_at, depth, url_id LIMIT ?2)
+    (SELECT url_id FROM (
+       SELECT url_id FROM (SELECT url_id FROM frontier
+         WHERE site_id = s.id AND due_at = 0 AND s.fetched < ?4 AND depth < ?5 ORDER BY depth, url_id LIMIT ?2)
+       UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier
+         WHERE site_id = s.id AND due_at > 0 AND due_at <= ?1 AND s.fetched < ?4 AND depth < ?5
+         ORDER BY due_at, depth, url_id LIMIT ?2) LIMIT ?2)
      UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier INDEXED BY frontier_again
        WHERE site_id = s.id AND due_at <= ?1 AND again AND s.fetched >= ?4 ORDER BY due_at LIMIT ?2)) q
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
@@ -320,9 +327,15 @@ WITH RECURSIVE way (id, found_on, n) AS (
 SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;
 
 -- name: expire_robots
--- Another reading, or another token: what the answers meant under the old one no longer applies. (now, now)
+-- Another reading, or another token: what the answers meant under the old one no longer applies; or of those only where
+-- no connection was made. (now, now, whether only those)
 UPDATE robots_copy SET valid_until = min(valid_until, ?), retry_at = NULL
-WHERE valid_until > ? AND id IN (SELECT robots_id FROM site);
+WHERE valid_until > ? AND id IN (SELECT robots_id FROM site) AND (NOT ? OR status IN ('address', 'dns'));
+
+-- name: end_robots_wait
+-- (whether only where no connection was made)
+UPDATE site SET wait_until = 0
+WHERE NOT ? OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'dns'));
 
 -- name: all_sites
 SELECT s.id, s.name, g.name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
@@ -421,16 +434,20 @@ SELECT url_id >> 39, hint, 1, ?1 FROM revisit WHERE url_id = ?2 AND hint IS NOT 
 ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.changed;
 
 -- name: take_hint
--- Bring a visit forward: (source, at, 1 if its word counts, now, URL). What was seen since is no news.
+-- Bring a visit forward: (source, at, 1 if its word counts, now, URL, 1 if it was asked to tell: then the least pause
+-- between visits does not hold it back). What was seen since is no news.
 UPDATE revisit SET hint = ?1, hinted_at = ?2,
-  due_at = CASE WHEN ?3 THEN min(due_at, max(?4, not_before)) ELSE due_at END,
-  why = CASE WHEN ?3 AND due_at > max(?4, not_before) THEN 'told of by ' || ?1 ELSE why END
+  due_at = CASE WHEN ?3 THEN min(due_at, max(?4, iif(?6, 0, not_before))) ELSE due_at END,
+  why = CASE WHEN ?3 AND due_at > max(?4, iif(?6, 0, not_before)) THEN 'told of by ' || ?1 ELSE why END
 WHERE url_id = ?5 AND checked_at < ?2 AND (hinted_at IS NULL OR hinted_at < ?2) RETURNING url_id;
 
 -- name: failed_for_good
 -- Of these URLs, those that never were a page: a hint may know better by now.
 SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'failed'
   AND id NOT IN (SELECT url_id FROM revisit);
+
+-- name: excluded_of
+SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'excluded';
 
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(?));
@@ -516,3 +533,11 @@ WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier 
 
 -- name: dequeue_not_drawn
 DELETE FROM frontier WHERE depth >= ? AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
+
+-- name: leave_not_drawn
+-- Of these excluded URLs, those that are not in the sample were only left to chance: (JSON list of URL numbers).
+UPDATE url SET reason = 'sample: not drawn', target = NULL
+WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT url_id FROM sample);
+
+-- name: drawn_of
+SELECT DISTINCT url_id FROM sample WHERE url_id IN (SELECT value FROM json_each(?));

@@ -1,0 +1,45 @@
+"""What `crawler control` says of blocks is what is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page
+from tests.command import LOOPBACK, Ended, here
+from tests.web import LoopbackWeb
+
+
+@pytest.fixture
+def db(loopback: LoopbackWeb, db_path: Path) -> Path:
+    loopback.sites["mini-44.test"] = {"/": Page("x")}
+    assert here("run", loopback.url("mini-44.test"), *LOOPBACK, "--db", db_path).code == 0
+    return db_path
+
+
+def control(db: Path, command: str, name: str) -> Ended:
+    return here("control", command, name, "--db", db)
+
+
+def test_a_block_that_matches_no_site_says_so_and_names_what_is_near(db: Path) -> None:
+    slip = control(db, "block", "mini-44.tset")
+    assert slip.code == 0
+    assert "No site of this crawl is matched by it yet (near: mini-44.test)" in slip.out
+    assert "yet" not in control(db, "block", "mini-44.test").out
+    assert here("status", "--db", db).out.rstrip().endswith("blocked")
+
+
+def test_only_what_is_blocked_is_unblocked_and_by_its_name(db: Path, loopback: LoopbackWeb) -> None:
+    site = loopback.url("mini-44.test").rstrip("/")
+    never = control(db, "unblock", "nothing.test")
+    assert never.code == 2
+    assert "nothing.test is not blocked, there is no block to lift; nothing is blocked" in never.err
+    control(db, "block", "mini-44.test")
+    by_site = control(db, "unblock", site)
+    assert by_site.code == 2
+    assert f"{site} is not blocked by that name: unblock mini-44.test" in by_site.err
+    control(db, "block", site)
+    assert f"mini-44.test is blocked no more, but {site} still is" in control(db, "unblock", "mini-44.test").out
+    assert "blocked no more: its URLs are queued again" in control(db, "unblock", site).out
+    assert here("status", "--db", db, "--json").out.count('"blocked": {}') == 1

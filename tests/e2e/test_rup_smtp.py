@@ -1,0 +1,113 @@
+"""``crawler rup serve`` with mail servers that want TLS, a login, or neither."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, LoginPassword
+
+from crawler.mail.smtp import Later, Outcome, Sent, SmtpMailer
+from tests.command import crawler
+from tests.rup.post import free_port
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+
+MAIL = b"Subject: a report\r\n\r\nSequenceNumber: 1\r\n"
+
+
+@dataclass
+class Office:
+    """A mail server on loopback that takes what ``user`` brings, over TLS; anybody's where there is no ``user``."""
+
+    certificate: tuple[Path, Path] | None = None
+    user: str = ""
+    port: int = field(default_factory=free_port)
+    taken: list[tuple[bool, bool]] = field(default_factory=list)  # over TLS, and after a login
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        self.taken.append((session.ssl is not None, bool(session.authenticated)))
+        return "250 OK"
+
+    def check(self, server: Any, session: Any, envelope: Any, mechanism: str, login: Any) -> AuthResult:
+        good = isinstance(login, LoginPassword) and (login.login, login.password) == (self.user.encode(), b"secret")
+        return AuthResult(success=good, handled=good)
+
+    async def sends(self, user: str | None = None, password: str | None = None) -> Outcome:
+        """What becomes of a mail."""
+        options: dict[str, Any] = {}
+        if self.certificate is not None:
+            options["tls_context"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            options["tls_context"].load_cert_chain(*self.certificate)
+        if self.user:
+            options |= {"authenticator": self.check, "auth_required": True, "auth_require_tls": True}
+        controller = Controller(self, hostname="localhost", port=self.port, **options)
+        controller.start()
+        mailer = SmtpMailer("localhost", self.port, user=user, password=password)
+        try:
+            return await mailer.send("rup@a.example", "r@b.example", MAIL)
+        finally:
+            await mailer.close()
+            controller.stop()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """Of localhost, signed by itself."""
+    pair = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", pair[1], "-out", pair[0]],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return pair
+
+
+async def test_a_login_goes_over_tls_to_a_server_whose_certificate_holds(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(certificate, "me")
+    refused = await office.sends("me", "secret")
+    assert isinstance(refused, Later), "nobody vouches for the certificate"
+    assert "certificate" in refused.why.lower()
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    assert await office.sends("me", "secret") == Sent()
+    assert office.taken == [(True, True)]
+    wrong = await office.sends("me", "guess")
+    assert isinstance(wrong, Later)
+    assert "535" in wrong.why
+    assert "guess" not in wrong.why
+    nobody = await office.sends()
+    assert isinstance(nobody, Later), "a mail is kept where the server wants a login"
+    assert "530" in nobody.why
+    assert len(office.taken) == 1
+
+
+async def test_no_login_is_shown_to_a_server_without_tls() -> None:
+    office = Office()
+    outcome = await office.sends("me", "secret")
+    assert isinstance(outcome, Later)
+    assert office.taken == []
+
+
+async def test_without_a_login_tls_is_used_where_it_is_offered(certificate: tuple[Path, Path]) -> None:
+    with_tls, without = Office(certificate), Office()
+    assert [await with_tls.sends(), await without.sends()] == [Sent(), Sent()]
+    assert with_tls.taken == [(True, False)]
+    assert without.taken == [(False, False)]
+
+
+@pytest.mark.parametrize("name", ["CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"])
+def test_half_a_login_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "secret")
+    ended = crawler("rup", "serve", "--root", tmp_path, "--base-url", "http://a.example/", "--listen", "127.0.0.1:0",
+                    "--smtp", "127.0.0.1:25", "--db", tmp_path / "rup.db")  # fmt: skip
+    assert ended.code == 2, ended
+    assert "CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD belong together" in ended.err
+    assert ended.err.count("\n") == 1

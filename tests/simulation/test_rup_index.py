@@ -1,0 +1,99 @@
+"""Answers to GetIndex: what strangers cost, and that nobody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from crawler.loops import rup_index
+from crawler.loops.own_robots import OwnRobots
+from crawler.loops.rup_index import Indexes
+from crawler.rup.buckets import Buckets
+from crawler.rup.forms import GetIndex
+from crawler.rup.report import Change, Kind
+from crawler.rup.server import Answer, Client, Offer, answer_index
+from crawler.rup.units import Span
+from crawler.rup_store.sqlite import RupStore
+from crawler.rup_store.tree import Scanned
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
+
+DAY = GetIndex(Span(1, "day"))
+
+
+class Made:
+    """Counts the answers that are made, and in which threads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.threads: list[threading.Thread] = []
+        original = answer_index
+
+        def counted(asked: GetIndex, offer: Offer, changes: Iterable[Change]) -> Answer:
+            self.threads.append(threading.current_thread())
+            return original(asked, offer, changes)
+
+        monkeypatch.setattr(rup_index, "answer_index", counted)
+
+
+async def log(store: RupStore, *paths: str) -> None:
+    async with store.turn():
+        await store.keep_scan(Scanned(changes=[Change(Kind.NEW, EPOCH_S, path) for path in paths]), EPOCH_S)
+
+
+def test_an_index_is_made_once_in_a_thread_and_anew_when_anything_it_depends_on_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(monkeypatch)
+
+    async def main(clock: VirtualClock) -> None:
+        store = await RupStore.open(tmp_path / "rup.db")
+        robots = OwnRobots("http://a.example", tmp_path / "robots.txt", SimulatedWeb(clock, {}), clock)
+        offer = Offer("http://a.example/rup", "http://a.example/")
+        indexes = Indexes(store, offer, robots, clock, Buckets())
+
+        async def told(asked: GetIndex = DAY, agent: str = "indie") -> tuple[set[str], int]:
+            answer = await indexes.answer(asked, Client("192.0.2.1", agent))
+            return {path for path in ("/a", "/b", "/c") if f" {path}" in answer.html}, len(made.threads)
+
+        (tmp_path / "robots.txt").write_text("User-agent: closed\nDisallow: /b\n")
+        await log(store, "/a", "/b")
+        assert await asyncio.gather(told(), told(), told()) == [({"/a", "/b"}, 1)] * 3
+        assert await told(agent="closed") == ({"/a"}, 2)
+        assert await told(GetIndex(Span(2, "day"))) == ({"/a", "/b"}, 3)
+        await log(store, "/c")
+        assert await told() == ({"/a", "/b", "/c"}, 4)
+        (tmp_path / "robots.txt").write_text("User-agent: *\nDisallow: /c\n")
+        assert await told() == ({"/a", "/b"}, 5)
+        await clock.sleep(61)
+        assert await told() == ({"/a", "/b"}, 6)
+        assert threading.main_thread() not in made.threads
+        await store.close()
+
+    run_virtual(main)
+
+
+def test_an_index_of_many_changes_costs_as_many_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(monkeypatch)
+
+    async def main(clock: VirtualClock) -> None:
+        store = await RupStore.open(tmp_path / "rup.db")
+        robots = OwnRobots("http://a.example", tmp_path / "robots.txt", SimulatedWeb(clock, {}), clock)
+        indexes = Indexes(store, Offer("http://a.example/rup", "http://a.example/"), robots, clock, Buckets(burst=10))
+        await log(store, *(f"/{number}" for number in range(7000)))
+        client = Client("192.0.2.1", "indie")
+        assert (await indexes.answer(DAY, client)).status == 200
+        refused = await indexes.answer(DAY, client)
+        assert (refused.status, refused.retry_after_s) == (429, 3)
+        assert len(made.threads) == 1
+        assert (await indexes.answer(DAY, Client("192.0.2.2", "indie"))).status == 200
+        await clock.sleep(3)
+        assert (await indexes.answer(DAY, client)).status == 200
+        monkeypatch.setattr(rup_index, "MAX_INDEX_CHANGES", 6999)
+        assert (await indexes.answer(DAY, client)).status == 400
+        await store.close()
+
+    run_virtual(main)
