@@ -88,7 +88,7 @@ class Crawl:
         self._hurried = False
         self._crowd = Crowd(clock)
         self._failure: BaseException | None = None
-        self._ending = Ending(store, manners, clock, self.progress, self.budget, frame, self._crowd)
+        self._ending = Ending(store, manners, clock, self.progress, self.budget, self._crowd)
         self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
 
     async def run(self) -> str:
@@ -179,7 +179,7 @@ class Crawl:
 
     async def _nothing_under_way(self) -> str | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
-        found = await self._ending.look()
+        found = await self._ending.look(self.frame)
         if isinstance(found, str):
             return found
         if found > 0:

@@ -24,7 +24,6 @@ class Ending:
         clock: Clock,
         progress: Progress,
         budget: Budget,
-        frame: Frame | None,
         crowd: Crowd,
     ) -> None:
         self._store = store
@@ -32,10 +31,9 @@ class Ending:
         self._clock = clock
         self._progress = progress
         self._budget = budget
-        self._frame = frame
         self._crowd = crowd
 
-    async def look(self) -> str | float:
+    async def look(self, frame: Frame | None) -> str | float:
         """Why the crawl is over; or after how many seconds there may be something to do."""
         if self._budget.is_spent and not self._budget.only_revisits:
             if not self._manners.revisit.enabled:
@@ -50,7 +48,7 @@ class Ending:
             return wait_s if self._store.lease_s is None else min(wait_s, _LOOK_EVERY_S)
         if hopes or await self._store.others_at_work():
             return _LOOK_EVERY_S
-        return 0.0 if await self.queue_due() else await self._nothing_left()
+        return 0.0 if await self.queue_due() else await self._nothing_left(frame)
 
     async def queue_due(self) -> bool:
         """With --revisit: queue what is due and this run has not visited, so that it ends; whether there was any."""
@@ -60,9 +58,9 @@ class Ending:
     def pages_per_site(self) -> int | None:
         return 0 if self._budget.only_revisits else self._manners.crawl.max_pages_per_site
 
-    async def _nothing_left(self) -> str | float:
-        if self._frame is not None and not self._frame.is_closed:
-            await self._frame.close()
+    async def _nothing_left(self, frame: Frame | None) -> str | float:
+        if frame is not None and not frame.is_closed:
+            await frame.close()
             return 0.0
         no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
         if self._budget.only_revisits:
