@@ -123,7 +123,7 @@ def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path
     time.sleep(0.3)
     said = f"{web.url('a.test', '/5')}\n{web.url('a.test', '/new')} # a page nobody links to\nhttp://b.test/\n"
     told = crawler("hint", "--from", "-", "--db", db_path, "--json", stdin=said.encode())
-    assert json.loads(told.out) == {"moved": 1, "new": 1, "ignored": 1}
+    assert json.loads(told.out) == {"moved": 1, "new": 1, "ignored": 1, "over": 0}
     crawler("run", "--revisit", *options)
     assert [hit.path for hit in web.log[before:]] == ["/new", "/5"]
     assert rows(db_path, "SELECT version FROM pages WHERE url LIKE '%/5'") == [(2,)]
