@@ -383,7 +383,7 @@ class Crawl:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if new := queued.seen is None:
+        if counted := queued.seen is None and self.budget.is_limited:
             await self.gate.pause(warrant.group)  # first: meanwhile another group may have this page
             if not await self.gate.idle(self.budget.take()):
                 return
@@ -392,9 +392,9 @@ class Crawl:
             result = await self.gate.send(self._answers.request(queued), warrant)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
-            if new:
+            if counted:
                 self.budget.give_back(fetched=fetched)
-            if new and not fetched:
-                self._wake.set()
+                if not fetched:
+                    self._wake.set()
         if result is not None:  # else it is still queued; the next claim asks robots.txt first
             self._book(await self._answers.outcome(queued, result))
