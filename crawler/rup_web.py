@@ -21,6 +21,7 @@ from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
 from crawler.errors import CrawlerError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.listening import listening
 from crawler.loops.own_robots import OwnRobots
 from crawler.loops.publish import Publisher, Publishing
 from crawler.loops.rup_index import Indexes
@@ -94,18 +95,9 @@ async def serve(server: RupServer, host: str, port: int, note: Callable[[str], N
     async with _service(server, SystemClock(), note) as service:
         app = web.Application()
         _add_routes(app, lambda: service)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, host, port)
-            try:
-                await site.start()
-            except OSError as error:
-                raise UsageError(f"--listen {host}:{port}: {error.strerror or error}") from None
-            note(f"serving {service.offer.url_base}rupinfo.txt on {_bound(runner)}")
+        async with listening(app, host, port, grace_s=5.0) as bound:
+            note(f"serving {service.offer.url_base}rupinfo.txt on {_shown(*bound)}")
             await service.publisher.run()
-        finally:
-            await runner.cleanup()
 
 
 def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = _quiet) -> None:
@@ -217,8 +209,7 @@ def _sender(offer: Offer) -> str:
     return f"rup@{host if literal_address(host) is None else 'localhost'}"
 
 
-def _bound(runner: web.AppRunner) -> str:
-    host, port = runner.addresses[0][:2]
+def _shown(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 

@@ -8,7 +8,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from importlib import import_module
 from typing import IO, Any, NoReturn, cast
 
@@ -68,16 +68,23 @@ if not console.is_terminal:
         console.width = 1000  # a file or another program gets whole lines
 
 
-class _Commands(click.Group):
-    """The commands; each module of them is loaded when one of its own is asked for."""
+class LazyGroup(click.Group):
+    """A group of commands; the module of each in ``crawler.cli``, by ``modules``, is loaded when one of its own is
+    asked for."""
+
+    modules: Mapping[str, str] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_MODULES)
+        return sorted(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _MODULES:
-            import_module(f"crawler.cli.{_MODULES[cmd_name]}")
+        if cmd_name in self.modules:
+            import_module(f"crawler.cli.{self.modules[cmd_name]}")
         return super().get_command(ctx, cmd_name)
+
+
+class _Commands(LazyGroup):
+    modules = _MODULES
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and flush here, where an output that cannot be written can still be told of."""
@@ -146,6 +153,17 @@ def canonical(url: str) -> str:
         return canonicalise(url)
     except NotCrawlable as error:
         raise UsageError(str(error)) from None
+
+
+def host_and_port(text: str) -> tuple[str, int] | None:
+    """``HOST:PORT``, an IPv6 address in brackets, which are taken off; ``None`` for anything else."""
+    host, colon, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or (":" in bare) is (bare == host):
+        return None
+    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        return None
+    return bare, int(port)
 
 
 def store_at(db: str) -> Settings:

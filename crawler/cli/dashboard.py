@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.base import cli, console, db_option, run_async, store_at
+from crawler.cli.base import cli, console, db_option, host_and_port, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.dashboard.guard import is_loopback
 from crawler.dashboard.server import serving
@@ -61,17 +61,10 @@ async def _serve(db: str, host: str, port: int, token: str | None, *, shown: str
 
 
 def _address(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if (
-        not colon
-        or not bare
-        or not (port.isascii() and port.isdigit())
-        or int(port) > 65535
-        or (":" in bare) is (bare == host)
-    ):
+    address = host_and_port(listen)
+    if address is None:
         raise UsageError(f"--listen {listen[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
-    return bare, int(port)
+    return address
 
 
 def _token(file: Path | None) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.base import run_async, tell
+from crawler.cli.base import host_and_port, run_async, tell
 from crawler.cli.rup import rup
 from crawler.cli.signals import Signals
 from crawler.errors import UsageError
@@ -95,9 +95,7 @@ def serve(
 
 
 def _place(option: str, text: str) -> tuple[str, int]:
-    """``host:port``; an IPv6 address stands in brackets."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    place = host_and_port(text)
+    if place is None:
         raise UsageError(f"{option}: {text}: no HOST:PORT, as 127.0.0.1:8025 is")
-    return host, int(port)
+    return place

@@ -22,6 +22,7 @@ from crawler.dashboard.guard import Guard, Handler, add_headers
 from crawler.dashboard.look import Looker
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
+from crawler.listening import listening
 from crawler.report.why import explain, told
 from crawler.search.results import search
 from crawler.store.interface import Store
@@ -49,19 +50,8 @@ async def serving(settings: Settings, host: str, port: int, token: str | None, c
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(lambda app: feed.close())
         app.add_routes(pages.routes())
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, host, port)
-            try:
-                await site.start()
-            except OSError as error:
-                why = "is in use; choose another port with --listen" if error.errno == 98 else f"{error.strerror}"
-                raise UsageError(f"--listen {host}:{port}: {why}") from None
-            async with feed.running():
-                yield int(runner.addresses[0][1])
-        finally:
-            await runner.cleanup()
+        async with listening(app, host, port, grace_s=2.0) as (_, taken), feed.running():
+            yield taken
 
 
 @web.middleware

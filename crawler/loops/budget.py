@@ -42,6 +42,11 @@ class Budget:
         return 0
 
     @property
+    def is_limited(self) -> bool:
+        """Whether pages are counted at all."""
+        return self._left < math.inf
+
+    @property
     def is_free(self) -> bool:
         """Whether one more page may be asked for now."""
         return self._out < self._left

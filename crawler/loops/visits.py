@@ -65,7 +65,7 @@ class Visits:
                 assert_never(decision)
 
     async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if new := queued.seen is None:
+        if counted := queued.seen is None and self._budget.is_limited:
             await self._gate.pause(warrant.group)  # first: meanwhile another group may have this page
             if not await self._gate.idle(self._budget.take()):
                 return
@@ -74,9 +74,9 @@ class Visits:
             result = await self._gate.send(self._answers.request(queued), warrant)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
-            if new:
+            if counted:
                 self._budget.give_back(fetched=fetched)
-            if new and not fetched:
-                self._books.spared()
+                if not fetched:
+                    self._books.spared()
         if result is not None:  # else it is still queued; the next claim asks robots.txt first
             self._books.book(await self._answers.outcome(queued, result))

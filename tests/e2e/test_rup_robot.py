@@ -8,19 +8,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import crawler
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.rup.old_server import OldServer, deliver, maildir, serving
+from tests.rup.stored import Stored
 
 ME = "robot@crawler.test"
 CONFIG = HASTY
 
 
-class Robot:
+class Robot(Stored):
     """A crawl's store and Maildir, and the one server that it knows of."""
 
     def __init__(self, server: OldServer, folder: Path) -> None:
@@ -62,21 +62,6 @@ class Robot:
         mail = self.server.report(ME, self.told)
         self.told = time.time()
         return mail
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        connection = sqlite3.connect(self.db)
-        try:
-            return connection.execute(sql).fetchall()
-        finally:
-            connection.close()
-
-    def later(self, seconds: float) -> None:
-        """Let time pass: for the store, all of it happened so much earlier."""
-        connection = sqlite3.connect(self.db)
-        with connection:
-            for column in ("registered_at", "good_until", "heard_at", "silent_at"):
-                connection.execute(f"UPDATE rup_server SET {column} = {column} - ? WHERE {column} > 0", (seconds,))
-        connection.close()
 
     def all_due(self) -> None:
         """Every page would be due for a revisit."""

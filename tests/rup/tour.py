@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
-from typing import Any
 
 from tests.command import HASTY, Ended, here, until
 from tests.rup.site import TreeSite
+from tests.rup.stored import Stored
 
 CONFIG = HASTY
 
 
-class Round:
+class Round(Stored):
     """A tree, and the crawl of it."""
 
     def __init__(self, site: TreeSite, folder: Path) -> None:
@@ -48,21 +47,6 @@ class Round:
 
     def posted(self, count: int) -> None:
         until(lambda: self.post.count >= count, f"mail {count}", 30)
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        connection = sqlite3.connect(self.db)
-        try:
-            return connection.execute(sql).fetchall()
-        finally:
-            connection.close()
-
-    def later(self, seconds: float) -> None:
-        """For the crawler's store, all of it happened so much earlier."""
-        connection = sqlite3.connect(self.db)
-        with connection:
-            for column in ("registered_at", "good_until", "heard_at", "silent_at"):
-                connection.execute(f"UPDATE rup_server SET {column} = {column} - ? WHERE {column} > 0", (seconds,))
-        connection.close()
 
     def is_in_step(self) -> bool:
         """Whether the pages in the store are those of the tree."""

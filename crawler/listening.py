@@ -1,0 +1,29 @@
+"""Serving an aiohttp application on an address."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from crawler.errors import UsageError
+
+
+@asynccontextmanager
+async def listening(app: web.Application, host: str, port: int, *, grace_s: float) -> AsyncIterator[tuple[str, int]]:
+    """Serve until left; gives the address taken, which tells the port where ``port`` is 0. Requests under way then get
+    ``grace_s`` seconds. Raises :class:`UsageError` where the address cannot be had."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace_s)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            why = "is in use; choose another port with --listen" if taken else error.strerror or error
+            raise UsageError(f"--listen {host}:{port}: {why}") from None
+        yield str(runner.addresses[0][0]), int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
