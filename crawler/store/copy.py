@@ -49,7 +49,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "sample": ("draw",),
 }
 #: What belongs to one store alone: the copy's own record, what is made anew, and how its tables are kept.
-NOT_COPIED = frozenset({"store_copy", "search_page", "search_state", "search_text", "store_version", "request_number"})
+NOT_COPIED = frozenset({"store_copy", "search_page", "search_state", "search_text", "store_version", "request_number", "offer"})
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
 
 #: Told the table, how many rows of it are done with, and what is being done.

@@ -3,27 +3,32 @@
 What differs from SQLite is that others write at the same time. A turn takes its locks in one order (new URLs, known
 URLs, groups, each by number), and is done again where it clashed nevertheless. A connection that breaks is made anew;
 the number of turns in the worker's row tells whether one was committed.
+
+And the tables can be distributed by the politeness group: every row that a turn writes carries its group, contents are
+there before the turn that names them, and what is for other groups is carried over after it (``postgres_offers``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import StoreError
+from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import PageGrant, Turn, TurnResult
+from crawler.store.interface import Limits, PageGrant, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
-from crawler.store.postgres_dialect import columns
+from crawler.store.postgres_groups import GROUPED, GroupedPostgres
+from crawler.store.postgres_offers import Carrier, PostgresOffers
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
-from crawler.store.sqlite_offers import Offers, UrlRow
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import LinkRow, TurnTaker
@@ -35,35 +40,55 @@ _CHANNEL = "polite_crawler"
 _TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
 _CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
+_BODY_OF_PAGE = 13  # its place in a row of insert_page
 #: Tables whose rows the database numbers.
 _NUMBERED = dict.fromkeys(
-    ("run", "worker", "politeness_group", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
+    ("run", "worker", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
 ) | {"sample": "draw"}
 
 
-class _Offers(Offers):
-    async def _insert(self, rows: list[UrlRow]) -> set[int]:
-        inserted = set()
-        for batch in columns(rows):
-            inserted |= {row[0] for row in await every(self._db, self._sql["insert_url"], batch)}
-        return {row[0] for row in rows} - inserted
-
-    async def _lock(self, numbers: Collection[int]) -> None:
-        if numbers:
-            await self._db.execute(self._sql["lock_urls"], (json.dumps(list(numbers)),))
-
-
 class _Turns(TurnTaker):
+    _offers: PostgresOffers
     _told_at = 0.0
+    _left = 0
+    _bodies: Mapping[bytes, int]  # by content, of the pages that the next turn brings
 
     async def take(self, turn: Turn) -> TurnResult:
-        """A turn; workers that wait for work are woken by it. Now and then is enough: they look by themselves too."""
-        result = await super().take(turn)
+        self._offers.worker, self._left = self._workers.id, 0
+        max_depth = turn.limits.max_depth
+        robots = [await self._offers.leave_sitemaps(news, max_depth) for news in turn.robots]
+        result = await super().take(replace(turn, robots=robots))
+        if (turn.outcomes or turn.released) and not self._left:
+            await self.tell()
+        return result
+
+    async def tell(self) -> None:
+        """Wake workers that wait for work. Now and then is enough: they look by themselves too."""
         now = monotonic_s()
-        if (turn.outcomes or turn.released) and now - self._told_at > _TELL_EVERY_S:
+        if now - self._told_at > _TELL_EVERY_S:
             self._told_at = now
             await self._db.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
-        return result
+
+    async def put_bodies(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
+        """Contents are of no group: they are there before a turn names them, in a transaction of their own."""
+        await self._db.executemany(self._sql["insert_body"], bodies)
+        hashes = [sha256 for sha256, _ in bodies]
+        self._bodies = dict(await every(self._db, self._sql["bodies_named"], (hashes,)))
+
+    async def lock_and_refresh(self, groups: set[int], limits: Limits | None) -> None:
+        """Recompute when these groups are ready, which others may have in hand."""
+        await self._lock_groups(groups, ())
+        if limits is None:
+            await self.refresh(groups, None)
+        else:
+            await self.refresh(groups, limits.pages_per_site, limits.below_depth)
+        if groups:
+            await self.tell()
+
+    async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
+        kept = [self._offers.kept(outcome) for outcome in outcomes]
+        self._left = await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)
+        return await super()._take_outcomes(kept, max_depth)
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         await self._db.execute(self._sql["lock_groups"], (json.dumps(list(numbers)), json.dumps(list(names))))
@@ -72,10 +97,15 @@ class _Turns(TurnTaker):
         await super()._insert_links(list({row[:2]: row for row in rows}.values()))
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
-        rows = await asyncio.to_thread(
-            lambda: [(body.sha256, body.gzipped or compress(body.plain or b"")) for body in bodies]
-        )
-        await self._db.executemany(self._sql["insert_body"], rows)
+        """They are there."""
+
+    async def _insert_pages(self, rows: list[tuple[Any, ...]]) -> None:
+        await super()._insert_pages([self._with_body(row) for row in rows])
+
+    def _with_body(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        sha256 = row[_BODY_OF_PAGE]
+        number = None if sha256 is None else self._bodies[sha256]
+        return (*row[:_BODY_OF_PAGE], number, *row[_BODY_OF_PAGE + 1 :])
 
 
 class _Revisits(Revisits):
@@ -93,20 +123,22 @@ class _Workers(Workers):
 class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
-    _db: Postgres
+    _db: GroupedPostgres
+    _turns: _Turns
 
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
     ) -> None:
         self._patience_s = patience_s
-        self._db = Postgres(url, crawling=True)
+        self._db = GroupedPostgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
         self._sql = load_queries("postgres")
         self._politeness = politeness
-        self._offers = _Offers(self._db, self._sql, politeness.group)
+        self._offers = PostgresOffers(self._db, self._sql, politeness.group)
         self._workers = _Workers(self._db, self._sql, politeness, lease_s)
         self._revisits = _Revisits(self._db, self._sql, self._offers)
         self._turns = self._turn_taker()
+        self._carrier = Carrier(self._db, self._sql, self._offers, self._every, self._writing, self._again)
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing)
@@ -153,7 +185,24 @@ class PostgresStore(SqlStore):
     # --- the crawl ----------------------------------------------------------------------------
 
     async def turn(self, turn: Turn) -> TurnResult:
-        return await self._again(lambda: super(PostgresStore, self).turn(turn))
+        bodies = {o.page.body.sha256: o.page.body for o in turn.outcomes if o.page and o.page.body}
+        if bodies:
+            stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
+            await self._again(lambda: self._put(stored))
+        result = await self._again(lambda: super(PostgresStore, self).turn(turn))
+        await self._carry(self._workers.id, turn.limits)
+        return result
+
+    async def recover(self, now: float) -> None:
+        await super().recover(now)
+        await self._carry(None, None)
+
+    async def _carry(self, worker: int | None, limits: Limits | None) -> None:
+        await self._carrier.carry(worker, lambda groups: self._turns.lock_and_refresh(groups, limits))
+
+    async def _put(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
+        async with self._writing():
+            await self._turns.put_bodies(bodies)
 
     async def renew(self, now: float) -> None:
         await self._again(lambda: super(PostgresStore, self).renew(now))
@@ -210,16 +259,33 @@ class PostgresStore(SqlStore):
     def is_held(self) -> bool:
         return True  # who is at work on other machines cannot be told for sure
 
+    async def regroup(self) -> None:
+        """Besides, all rows of a site go with it into another group."""
+        await super().regroup()
+        async with self._writing():
+            for table, column in GROUPED.items():
+                site = column if column == "site_id" else f"{column} >> 39"
+                await self._db.execute(
+                    f"UPDATE {table} t SET group_id = s.group_id FROM site s WHERE s.id = t.{site}"
+                    " AND t.group_id <> s.group_id"
+                )
+
     async def columns_of(self, table: str) -> list[str]:
+        """Without the group that rows carry here, which their site tells."""
         rows = await self._every(
             "SELECT column_name FROM information_schema.columns"
             " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position",
             (table,),
         )
-        return [row[0] for row in rows]
+        return [row[0] for row in rows if table not in GROUPED or row[0] != "group_id"]
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
+            if table in GROUPED:
+                at = columns.index(GROUPED[table])
+                groups = await self._db.groups_of([row[at] for row in rows])
+                columns = (*columns, "group_id")
+                rows = [(*row, group) for row, group in zip(rows, groups, strict=True)]
             await self._db.copy_in(table, columns, rows)
 
     async def finish_copy(self, now: float) -> None:
@@ -273,7 +339,7 @@ class PostgresStore(SqlStore):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)
 
-    def _turn_taker(self) -> TurnTaker:
+    def _turn_taker(self) -> _Turns:
         return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
@@ -282,6 +348,10 @@ class PostgresStore(SqlStore):
     @property
     def name(self) -> str:
         return self._db.name
+
+
+def _stored(body: Body) -> bytes:
+    return body.gzipped or compress(body.plain or b"")
 
 
 @asynccontextmanager
