@@ -49,7 +49,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "sample": ("draw",),
 }
 #: What belongs to one store alone: the copy's own record, what is made anew, and how its tables are kept.
-NOT_COPIED = frozenset({"store_copy", "search_page", "search_state", "search_text", "store_version", "request_number", "offer"})
+NOT_COPIED = frozenset(
+    {"store_copy", "search_page", "search_state", "search_text", "store_version", "request_number", "offer"}
+)
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
 
 #: Told the table, how many rows of it are done with, and what is being done.
@@ -75,7 +77,7 @@ async def copy_store(
     end: then the source was changed between two parts of a copy.
     """
     await _require_target(source, target, now)
-    await source.query("BEGIN")  # one moment of it, though a crawl may go on
+    await source.begin_moment()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
     for table in TABLES:

@@ -15,6 +15,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, monotonic_s
@@ -27,6 +28,7 @@ from crawler.store.interface import Limits, PageGrant, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
 from crawler.store.postgres_offers import Carrier, PostgresOffers
+from crawler.store.postgres_parts import parts_of
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_revisits import Revisits
@@ -189,13 +191,27 @@ class PostgresStore(SqlStore):
         if bodies:
             stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
             await self._again(lambda: self._put(stored))
-        result = await self._again(lambda: super(PostgresStore, self).turn(turn))
+        parts = await parts_of(turn, self._db)
+        results = [await self._again(partial(self._one_turn, part)) for part in parts]
         await self._carry(self._workers.id, turn.limits)
-        return result
+        robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
+        mirrors = [pair for result in results for pair in result.mirrors]
+        return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
+
+    async def _one_turn(self, turn: Turn) -> TurnResult:
+        return await super().turn(turn)
 
     async def recover(self, now: float) -> None:
         await super().recover(now)
         await self._carry(None, None)
+
+    async def begin_moment(self) -> None:
+        while True:
+            await self._carry(None, None)
+            await super().begin_moment()
+            if not await self._every("SELECT 1 FROM offer LIMIT 1"):
+                return
+            await self.query("ROLLBACK")
 
     async def _carry(self, worker: int | None, limits: Limits | None) -> None:
         await self._carrier.carry(worker, lambda groups: self._turns.lock_and_refresh(groups, limits))

@@ -2,7 +2,7 @@
 
 All that a turn writes carries its group, so that the tables can be distributed by it (docs/scale.md), while the rest of
 the crawl goes by the numbers of URLs and sites. So a statement says whose groups it wants: ``:groups($7)`` are those of
-the URLs or sites whose numbers are its seventh parameter (an array or a JSON list), in the same order, ``:group($7)`` is
+the URLs or sites whose numbers are its seventh parameter (an array or a JSON list), one for each, ``:group($7)`` is
 that of one, and ``:named($7)`` are the numbers of the groups with these names.
 """
 
@@ -42,6 +42,8 @@ class GroupedPostgres(Postgres):
         super().__init__(url, crawling=crawling)
         self._of_site: dict[int, int] = {}
         self._of_name: dict[str, int] = {}
+        self._nodes: dict[int, int] = {}
+        self._is_spread: bool | None = None
 
     def forget(self) -> None:
         """After a rollback, or where sites were put into other groups."""
@@ -60,6 +62,25 @@ class GroupedPostgres(Postgres):
         await self._learn(self._of_name, set(wanted), sql)
         return [self._of_name.get(name) for name in wanted]
 
+    async def groups_to_be(self, names: Iterable[str]) -> dict[str, int]:
+        """The numbers of groups by name, of those too that are not there yet."""
+        sql = """SELECT n, coalesce((SELECT min(id) FROM politeness_group WHERE name = n), group_number(n))
+                 FROM unnest($1::text[]) n"""
+        return dict(await super()._run("fetch", sql, (list(set(names)),)))
+
+    async def is_spread(self) -> bool:
+        """Whether several nodes have groups; asked once."""
+        if self._is_spread is None:
+            rows = await super()._run("fetch", "SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) n", ())
+            self._is_spread = rows[0][0] > 1
+        return self._is_spread
+
+    async def nodes_of(self, groups: Iterable[int]) -> dict[int, int]:
+        """The number of the node that has a group's rows."""
+        wanted = set(groups)
+        await self._learn(self._nodes, wanted, "SELECT n, node_of(n) FROM unnest($1::bigint[]) n")
+        return {group: self._nodes[group] for group in wanted}
+
     async def _learn(self, known: dict[Any, int], wanted: set[Any], sql: str) -> None:
         if wanted <= known.keys():
             return
@@ -72,7 +93,7 @@ class GroupedPostgres(Postgres):
         values = list(parameters)
         for kind, number, place in marks:
             given = values[number - 1]
-            listed = json.loads(given) if isinstance(given, str) else [given] if isinstance(given, int) else given
+            listed: Any = json.loads(given) if isinstance(given, str) else [given] if isinstance(given, int) else given
             found = await (self.groups_named(listed) if kind == "named" else self.groups_of(listed))
             values[place - 1 : place] = [found[0] if kind == "group" else found]
         return await super()._run(how, marked, values)

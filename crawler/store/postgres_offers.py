@@ -13,6 +13,7 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from crawler.frontier.decide import Outcome
@@ -20,10 +21,11 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind
 from crawler.store.connection import Read, every
-from crawler.store.interface import Limits, RobotsNews
+from crawler.store.interface import RobotsNews
 from crawler.store.postgres_dialect import columns
 from crawler.store.postgres_groups import GroupedPostgres
 from crawler.store.sqlite_offers import Found, Offers, UrlRow, heed_sitemap, is_better
+from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
 _SITES_KEPT = 100_000
@@ -77,7 +79,7 @@ class PostgresOffers(Offers):
     def kept(self, outcome: Outcome) -> Outcome:
         """An outcome with what its own group is offered, and the links to it. URLs of others that were met lately, and
         of which nothing new is said, stay: their numbers are known, and no more is asked of them."""
-        site = _site(outcome.queued.url)
+        site = split(outcome.queued.url).site
         leaving = {offer.url for offer in outcome.offers if self._leaves(offer, site)}
         if not leaving:
             return outcome
@@ -123,13 +125,14 @@ class PostgresOffers(Offers):
 
     def _leaves(self, offer: Offer, site: str) -> bool:
         known = self._recent.get(offer.url)
-        if known is not None and offer.kind is Kind.PAGE and offer.lastmod is None:
-            if not offer.is_good or offer.depth >= known[1]:
-                return False  # nothing new, as take has it
-        other = _site(offer.url)
-        return other != site and self._group_name(other) != self._group_name(site)
+        is_page = offer.kind is Kind.PAGE and offer.lastmod is None
+        if known is not None and is_page and not (offer.is_good and offer.depth < known[1]):
+            return False  # nothing new, as take has it
+        return not offer.url.startswith(site + "/") and self.group_name(offer.url) != self.group_name(site + "/")
 
-    def _group_name(self, site: str) -> str:
+    def group_name(self, url: str) -> str:
+        """The name of the politeness group that a URL is in."""
+        site = split(url).site
         name = self._names.get(site)
         if name is None:
             if len(self._names) > _SITES_KEPT:
@@ -139,10 +142,6 @@ class PostgresOffers(Offers):
 
 
 _NO_LINK = (None, None, None)
-
-
-def _site(url: str) -> str:
-    return url[: url.index("/", 8)]
 
 
 class _Left(NamedTuple):
@@ -185,8 +184,32 @@ class Carrier:
         """Carry over what this worker has left (``None``: any), and what those have that are gone."""
         while rows := await self._read(self._sql["offers_left"], (worker, _AT_ONCE)):
             left = [_Left(*row) for row in rows]
-            numbers = await self._again(lambda left=left: self._take_in(left, refresh))
-            await self._again(lambda left=left, numbers=numbers: self._settle(left, numbers, refresh))
+            numbers: dict[str, int] = {}
+            for part in await self._by_node(left, self._groups_offered_to):
+                numbers |= await self._again(partial(self._take_in, part, refresh))
+            for part in await self._by_node(left, _groups_of_pages):
+                await self._again(partial(self._settle, part, numbers, refresh))
+
+    async def _by_node(
+        self, left: list[_Left], groups_of: Callable[[Sequence[_Left]], Awaitable[list[int]]]
+    ) -> Iterable[list[_Left]]:
+        """The rows by the nodes that have these groups."""
+        if not await self._db.is_spread():
+            return [left]
+        groups = await groups_of(left)
+        nodes = await self._db.nodes_of(groups)
+        parts: dict[int, list[_Left]] = {}
+        for row, group in zip(left, groups, strict=True):
+            parts.setdefault(nodes[group], []).append(row)
+        return parts.values()
+
+    async def _groups_offered_to(self, left: Sequence[_Left]) -> list[int]:
+        names = {row.url: self._offers.group_name(row.url) for row in left if row.url is not None}
+        named = await self._db.groups_to_be(names.values())
+        known = await self._db.groups_of([row.target or 0 for row in left])
+        return [
+            named[names[row.url]] if row.url is not None else group or 0 for row, group in zip(left, known, strict=True)
+        ]
 
     async def _take_in(self, left: Sequence[_Left], refresh: Refresh) -> dict[str, int]:
         """The first step; the numbers of the URLs."""
@@ -227,6 +250,10 @@ class Carrier:
                 if moved:
                     touched |= await self._offers.settle(await self._offers.entailed(moved, max_depth), max_depth)
             await refresh(touched)
+
+
+async def _groups_of_pages(left: Sequence[_Left]) -> list[int]:
+    return [row.group_id for row in left]
 
 
 def _best(rows: Iterable[_Left]) -> dict[str, Found]:

@@ -77,6 +77,10 @@ class SqlRuns(ABC):
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         """Put rows of another store into a table, in one transaction."""
 
+    async def begin_moment(self) -> None:
+        """Begin to read one moment of the store, whatever is written meanwhile; nothing is on its way then."""
+        await self.query("BEGIN")
+
     async def begin_copy(self, source: str, now: float) -> None:
         """Note that this store becomes a copy of another one."""
         async with self._writing():

@@ -256,6 +256,9 @@ CREATE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT 
 -- The number of a politeness group: 62 bits of a hash of its name.
 CREATE FUNCTION group_number(text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS
   $$ SELECT ('x' || left(md5($1), 16))::bit(64)::bigint & 4611686018427387903 $$;
+-- Which node of a cluster has the rows of a group. One database has all; elsewhere this is to be replaced (docs/scale.md),
+-- and no transaction of a turn goes beyond one node.
+CREATE FUNCTION node_of(group_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 0::bigint $$;
 -- Lists of numbers and texts come as JSON, as they do to SQLite's json_each.
 CREATE FUNCTION numbers(text) RETURNS bigint[] LANGUAGE sql IMMUTABLE STRICT AS
   $$ SELECT coalesce(array_agg(value::bigint), '{}') FROM json_array_elements_text($1::json) $$;
