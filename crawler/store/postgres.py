@@ -167,6 +167,8 @@ class PostgresStore(SqlStore):
         store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
         try:
             await bring_up_to_date(store._reader, may_make=may_make and not read_only)
+            ((nodes,),) = await store._every("SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) AS n")
+            store._db.is_spread = nodes > 1
             store._clock = clock
             await store._tell_time()
         except BaseException:
@@ -191,12 +193,16 @@ class PostgresStore(SqlStore):
         if bodies:
             stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
             await self._again(lambda: self._put(stored))
-        parts = await parts_of(turn, self._db)
+        parts = await self._again(partial(self._parts, turn))
         results = [await self._again(partial(self._one_turn, part)) for part in parts]
         await self._carry(self._workers.id, turn.limits)
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
         mirrors = [pair for result in results for pair in result.mirrors]
         return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
+
+    async def _parts(self, turn: Turn) -> list[Turn]:
+        async with self._mutex:
+            return await parts_of(turn, self._db)
 
     async def _one_turn(self, turn: Turn) -> TurnResult:
         return await super().turn(turn)

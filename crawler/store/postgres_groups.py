@@ -43,7 +43,7 @@ class GroupedPostgres(Postgres):
         self._of_site: dict[int, int] = {}
         self._of_name: dict[str, int] = {}
         self._nodes: dict[int, int] = {}
-        self._is_spread: bool | None = None
+        self.is_spread = False  # whether several nodes have groups
 
     def forget(self) -> None:
         """After a rollback, or where sites were put into other groups."""
@@ -67,13 +67,6 @@ class GroupedPostgres(Postgres):
         sql = """SELECT n, coalesce((SELECT min(id) FROM politeness_group WHERE name = n), group_number(n))
                  FROM unnest($1::text[]) n"""
         return dict(await super()._run("fetch", sql, (list(set(names)),)))
-
-    async def is_spread(self) -> bool:
-        """Whether several nodes have groups; asked once."""
-        if self._is_spread is None:
-            rows = await super()._run("fetch", "SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) n", ())
-            self._is_spread = rows[0][0] > 1
-        return self._is_spread
 
     async def nodes_of(self, groups: Iterable[int]) -> dict[int, int]:
         """The number of the node that has a group's rows."""

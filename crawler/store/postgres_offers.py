@@ -185,19 +185,20 @@ class Carrier:
         while rows := await self._read(self._sql["offers_left"], (worker, _AT_ONCE)):
             left = [_Left(*row) for row in rows]
             numbers: dict[str, int] = {}
-            for part in await self._by_node(left, self._groups_offered_to):
+            for part in await self._again(partial(self._by_node, left, self._groups_offered_to)):
                 numbers |= await self._again(partial(self._take_in, part, refresh))
-            for part in await self._by_node(left, _groups_of_pages):
+            for part in await self._again(partial(self._by_node, left, _groups_of_pages)):
                 await self._again(partial(self._settle, part, numbers, refresh))
 
     async def _by_node(
         self, left: list[_Left], groups_of: Callable[[Sequence[_Left]], Awaitable[list[int]]]
     ) -> Iterable[list[_Left]]:
         """The rows by the nodes that have these groups."""
-        if not await self._db.is_spread():
+        if not self._db.is_spread:
             return [left]
-        groups = await groups_of(left)
-        nodes = await self._db.nodes_of(groups)
+        async with self._writing():
+            groups = await groups_of(left)
+            nodes = await self._db.nodes_of(groups)
         parts: dict[int, list[_Left]] = {}
         for row, group in zip(left, groups, strict=True):
             parts.setdefault(nodes[group], []).append(row)

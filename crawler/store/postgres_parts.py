@@ -11,7 +11,7 @@ from crawler.store.postgres_groups import GroupedPostgres
 
 async def parts_of(turn: Turn, db: GroupedPostgres) -> list[Turn]:
     """The turn in parts, each of them for the groups of one node. The last one claims, for all."""
-    if not await db.is_spread():
+    if not db.is_spread:
         return [turn]
     sites = list(
         {o.queued.site_id for o in turn.outcomes}
