@@ -157,6 +157,7 @@ async def test_each_transaction_is_of_one_group_where_each_group_is_a_node(
     postgres: Cluster, url: str, harness: Harness, db_path: Path, seed: int
 ) -> None:
     spread(postgres, url)
+    await harness.reopen()
     web = random_web(seed)
     one = Harness(lambda: SqliteStore.open(db_path))
     await one.reopen()
