@@ -79,12 +79,10 @@ class _Turns(TurnTaker):
 
     async def lock_and_refresh(self, groups: set[int], limits: Limits | None) -> None:
         """Recompute when these groups are ready, which others may have in hand."""
-        await self._lock_groups(groups, ())
-        if limits is None:
-            await self.refresh(groups, None)
-        else:
-            await self.refresh(groups, limits.pages_per_site, limits.below_depth)
         if groups:
+            await self._lock_groups(groups, ())
+            per_site, below = (None, None) if limits is None else (limits.pages_per_site, limits.below_depth)
+            await self.refresh(groups, per_site, below)
             await self.tell()
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
