@@ -11,8 +11,7 @@ there before the turn that names them, and what is for other groups is carried o
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,92 +19,30 @@ from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import StoreError
-from crawler.frontier.decide import Outcome
+from crawler.frontier.operator import Order
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import Limits, PageGrant, Turn, TurnResult
+from crawler.store.interface import Beat, Limits, PageGrant, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
 from crawler.store.postgres_offers import Carrier, PostgresOffers
 from crawler.store.postgres_parts import parts_of
+from crawler.store.postgres_turn import CHANNEL, PostgresTurns
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
-from crawler.store.sqlite_turn import LinkRow, TurnTaker
 from crawler.store.workers import Workers
 
 T = TypeVar("T")
 
-_CHANNEL = "polite_crawler"
-_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
 _CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
-_BODY_OF_PAGE = 13  # its place in a row of insert_page
 #: Tables whose rows the database numbers.
 _NUMBERED = dict.fromkeys(
     ("run", "worker", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
 ) | {"sample": "draw"}
-
-
-class _Turns(TurnTaker):
-    _offers: PostgresOffers
-    _told_at = 0.0
-    _left = 0
-    _bodies: Mapping[bytes, int]  # by content, of the pages that the next turn brings
-
-    async def take(self, turn: Turn) -> TurnResult:
-        self._offers.worker, self._left = self._workers.id, 0
-        max_depth = turn.limits.max_depth
-        robots = [await self._offers.leave_sitemaps(news, max_depth) for news in turn.robots]
-        result = await super().take(replace(turn, robots=robots))
-        if (turn.outcomes or turn.released) and not self._left:
-            await self.tell()
-        return result
-
-    async def tell(self) -> None:
-        """Wake workers that wait for work. Now and then is enough: they look by themselves too."""
-        now = monotonic_s()
-        if now - self._told_at > _TELL_EVERY_S:
-            self._told_at = now
-            await self._db.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
-
-    async def put_bodies(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
-        """Contents are of no group: they are there before a turn names them, in a transaction of their own."""
-        await self._db.executemany(self._sql["insert_body"], bodies)
-        hashes = [sha256 for sha256, _ in bodies]
-        self._bodies = dict(await every(self._db, self._sql["bodies_named"], (hashes,)))
-
-    async def lock_and_refresh(self, groups: set[int], limits: Limits | None) -> None:
-        """Recompute when these groups are ready, which others may have in hand."""
-        if groups:
-            await self._lock_groups(groups, ())
-            per_site, below = (None, None) if limits is None else (limits.pages_per_site, limits.below_depth)
-            await self.refresh(groups, per_site, below)
-            await self.tell()
-
-    async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
-        kept = [self._offers.kept(outcome) for outcome in outcomes]
-        self._left = await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)
-        return await super()._take_outcomes(kept, max_depth)
-
-    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
-        await self._db.execute(self._sql["lock_groups"], (json.dumps(list(numbers)), json.dumps(list(names))))
-
-    async def _insert_links(self, rows: list[LinkRow]) -> None:
-        await super()._insert_links(list({row[:2]: row for row in rows}.values()))
-
-    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
-        """They are there."""
-
-    async def _insert_pages(self, rows: list[tuple[Any, ...]]) -> None:
-        await super()._insert_pages([self._with_body(row) for row in rows])
-
-    def _with_body(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        sha256 = row[_BODY_OF_PAGE]
-        number = None if sha256 is None else self._bodies[sha256]
-        return (*row[:_BODY_OF_PAGE], number, *row[_BODY_OF_PAGE + 1 :])
 
 
 class _Revisits(Revisits):
@@ -120,11 +57,25 @@ class _Workers(Workers):
         return await super().grant(max_pages, wanted)
 
 
+class _Control(SqliteControl):
+    """``again`` does once more what lost its connection."""
+
+    def __init__(self, *store: Any, again: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+        super().__init__(*store)
+        self._again = again
+
+    async def done(self, order: Order, now: float) -> None:
+        await self._again(lambda: super(_Control, self).done(order, now))
+
+    async def beat(self, beat: Beat) -> None:
+        await self._again(lambda: super(_Control, self).beat(beat))
+
+
 class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
     _db: GroupedPostgres
-    _turns: _Turns
+    _turns: PostgresTurns
 
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
@@ -142,7 +93,7 @@ class PostgresStore(SqlStore):
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing)
-        self.control = SqliteControl(self._db, self._sql, self._every, self._writing)
+        self.control = _Control(self._db, self._sql, self._every, self._writing, again=self._again)
 
     @classmethod
     async def open(
@@ -245,7 +196,7 @@ class PostgresStore(SqlStore):
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
-            await connection.add_listener(_CHANNEL, lambda *_: wake())
+            await connection.add_listener(CHANNEL, lambda *_: wake())
 
         self._reader.on_connect = [listen]
         self._reader.drop()  # the next connection listens
@@ -359,8 +310,8 @@ class PostgresStore(SqlStore):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)
 
-    def _turn_taker(self) -> _Turns:
-        return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
+    def _turn_taker(self) -> PostgresTurns:
+        return PostgresTurns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
         """Who is dead is known by its lease alone: it may be on another machine."""
