@@ -10,7 +10,6 @@ The child is :mod:`crawler.loops.page_process`.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import pickle
 import selectors
@@ -91,8 +90,6 @@ class _Child:
         self, plain: bytes | None, gzipped: bytes | None, charset: str | None, arguments: dict[str, Any]
     ) -> PageFacts:
         body = plain or gzipped or b""
-        if plain is None:
-            _give_memory_back()
         about = pickle.dumps((plain is None, charset, arguments))
         answer = None if self._closed.is_set() else self._ask(about, body)
         if answer is None:
@@ -140,15 +137,6 @@ class _Child:
         if _answers(process.stdout, _START_S):
             receive(process.stdout)  # its greeting: from here on, its time is the page's
         return process
-
-
-def _give_memory_back() -> None:
-    """What the C library has kept of freed memory: the tree of a large page takes as much in the child (glibc only)."""
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):
-        return  # no such thing on this system
-    trim(0)
 
 
 def _answers(stream: IO[bytes], wait_s: float) -> bool:
