@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,7 +156,7 @@ async def begun(
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
             scope = _scope(settings, [*known, *seeds], clock)
-            fresh = sorted(set(seeds) - set(known))
+            fresh = sorted(set(seeds).difference(known))
             kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
             others = await store.run_under_way(clock.now())
             if others is None:
@@ -348,7 +349,13 @@ def may_contact(settings: Settings, host: str) -> bool:
     """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
     if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
         return True
-    address = literal_address(address_for(host, settings.fetch.resolve) or host)
+    return _is_loopback(address_for(host, settings.fetch.resolve) or host)
+
+
+@lru_cache(maxsize=4096)
+def _is_loopback(host: str) -> bool:
+    """Whether it is an address, and on loopback. A hundred thousand seeds may be fixed to one."""
+    address = literal_address(host)
     return address is not None and address.is_loopback
 
 
