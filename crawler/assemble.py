@@ -45,8 +45,10 @@ async def open_store(
     may_make: bool = True,
     locked: bool = False,
     clock: Clock | None = None,
+    to_copy_into: bool = False,
 ) -> SqlStore:
-    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
+    that is not finished."""
     return await open_store_at(
         settings.output.db,
         settings.politeness,
@@ -56,6 +58,7 @@ async def open_store(
         patience_s=settings.team.patience_s,
         locked=locked,
         clock=clock,
+        to_copy_into=to_copy_into,
     )
 
 
