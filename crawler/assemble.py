@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
-from crawler.config import Settings
+from crawler.config import KEYS, Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
@@ -36,6 +36,9 @@ from crawler.url import host_of, literal_address
 
 if TYPE_CHECKING:
     from crawler.export.recording import WarcFolder
+
+#: What a configuration file calls a setting.
+_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
 
 
 async def open_store(
@@ -166,8 +169,8 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings)
-                require_same_crawl(theirs, kept, fresh, shown(db))
+                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         yield store, scope
@@ -183,7 +186,7 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
     return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
 
 
-def require_alone(settings: Settings) -> None:
+def require_alone(settings: Settings, remedy: str) -> None:
     """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
     what a day's budget of revisits leaves, or what an archive holds."""
     for asked, option in (
@@ -192,7 +195,7 @@ def require_alone(settings: Settings) -> None:
         (settings.output.warc, "--warc"),
     ):
         if asked:
-            raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
+            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
 
 
 def _holds_something(path: Path) -> bool:

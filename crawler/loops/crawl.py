@@ -240,6 +240,7 @@ class Crawl:
         asked_at = boot_s()
         result = await self._store.turn(turn)
         self.lease.begin(asked_at)
+        self.progress.committed(pending.requests, pending.outcomes)
         self.budget.settle(committed, result.grant)
         self._heed(result)
         self.gate.stored(pending.paces)
@@ -307,7 +308,6 @@ class Crawl:
         pending = self._news(hurry=pace.backoff_s > 0 or row.retry_after_s is not None)
         pending.requests.append(row)
         pending.paces[group] = pace
-        self.progress.sent(row)
 
     def spared(self) -> None:
         """No page came of one that was to be taken: there may be room for another."""
@@ -320,7 +320,6 @@ class Crawl:
         pending = self._news()
         pending.outcomes.append(outcome)
         pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-        self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
