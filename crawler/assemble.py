@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
-from crawler.config import Settings
+from crawler.config import KEYS, Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
@@ -38,6 +38,9 @@ from crawler.url import host_of, literal_address
 if TYPE_CHECKING:
     from crawler.export.recording import WarcFolder
 
+#: What a configuration file calls a setting.
+_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
+
 
 async def open_store(
     settings: Settings,
@@ -46,8 +49,10 @@ async def open_store(
     may_make: bool = True,
     locked: bool = False,
     clock: Clock | None = None,
+    to_copy_into: bool = False,
 ) -> SqlStore:
-    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
+    that is not finished."""
     return await open_store_at(
         settings.output.db,
         settings.politeness,
@@ -57,6 +62,7 @@ async def open_store(
         patience_s=settings.team.patience_s,
         locked=locked,
         clock=clock,
+        to_copy_into=to_copy_into,
     )
 
 
@@ -164,8 +170,8 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings)
-                require_same_crawl(theirs, kept, fresh, shown(db))
+                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         yield store, scope
@@ -181,7 +187,7 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
     return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
 
 
-def require_alone(settings: Settings) -> None:
+def require_alone(settings: Settings, remedy: str) -> None:
     """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
     what a day's budget of revisits leaves, or what an archive holds."""
     for asked, option in (
@@ -190,7 +196,7 @@ def require_alone(settings: Settings) -> None:
         (settings.output.warc, "--warc"),
     ):
         if asked:
-            raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
+            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
 
 
 def _holds_something(path: Path) -> bool:
