@@ -15,8 +15,9 @@ from crawler.store.connection import migrations
 from crawler.store.location import shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
-#: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, and for a limit on pages.
-OPENING, PAGES = 7_465_401, 7_465_402
+#: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
+#: building the search index.
+OPENING, PAGES, INDEXING = 7_465_401, 7_465_402, 7_465_403
 
 _CONNECT_S = 10.0
 #: What comes and goes with a connection, and not with a statement.
