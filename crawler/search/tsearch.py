@@ -45,13 +45,16 @@ collection AS MATERIALIZED (SELECT count(*) AS pages, avg(size)::double precisio
 rarity AS MATERIALIZED (
   SELECT n, greatest(ln((pages - have + 0.5) / (have + 0.5)), 1e-6) AS idf
   FROM (SELECT n, count(DISTINCT url_id)::double precision AS have FROM place GROUP BY n) AS h, collection),
+sought AS (
+  SELECT p.url_id, p.part, array_agg(p.n) AS terms
+  FROM matching JOIN place p USING (url_id) WHERE p.alternatives >= 0 GROUP BY p.url_id, p.part),
 frequency AS (
-  SELECT p.url_id, p.n, {_HEAVIEST} * sum(ts_rank_cd('{{0.02, 0.1, 0.4, 1}}', x.words, t.query))::double precision AS f
-  FROM matching JOIN place p USING (url_id) JOIN search_text x USING (url_id, part) JOIN term t USING (n)
-  WHERE p.alternatives >= 0 GROUP BY p.url_id, p.n),
+  SELECT x.url_id, t.n, {_HEAVIEST} * sum(ts_rank_cd('{{0.02, 0.1, 0.4, 1}}', x.words, t.query)::double precision) AS f
+  FROM sought s JOIN search_text x USING (url_id, part) JOIN term t ON t.n = ANY (s.terms) GROUP BY x.url_id, t.n),
 found AS MATERIALIZED (
-  SELECT f.url_id, sum(r.idf * f.f * 2.2 / (f.f + 1.2 * (0.25 + 0.75 * s.size / c.size))) AS text_score
-  FROM frequency f JOIN rarity r USING (n) JOIN search_page s USING (url_id), collection c GROUP BY f.url_id)"""
+  SELECT f.url_id, sum(r.idf * f.f * 2.2 / (f.f + 1.2 * (0.25 + 0.75 * s.size / c.size)) ORDER BY f.n) AS text_score
+  FROM frequency f JOIN rarity r USING (n) JOIN search_page s USING (url_id) CROSS JOIN collection c
+  GROUP BY f.url_id)"""
 
 
 def with_all(query: Query) -> str:

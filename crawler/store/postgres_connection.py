@@ -45,7 +45,7 @@ _REFUSED = (
 _CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 #: What a connection that went away half-way had locked is free again after so long.
 _SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
-_LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler"}
+_LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler", "jit": "off"}
 
 
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}

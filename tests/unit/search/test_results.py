@@ -160,6 +160,15 @@ def test_marks(query: str, text: str, marks: list[str]) -> None:
     assert marked(short) == marked(long) == marks
 
 
+@pytest.mark.parametrize("word", ["word ", "数"])
+def test_a_long_text_of_one_word_is_marked_in_its_first_piece(word: str) -> None:
+    """FTS5 alone would take minutes for it. Here it takes a second."""
+    ((_, long),) = mark(parse_query(word).with_any(), [("", word * 100_000 + " end")])
+    assert set(marked(long)) <= {word.strip(), word * len(marked(long)[0])}
+    ((_, long),) = mark(parse_query(f"{word} end").with_any(), [("", word * 100_000 + " end")])
+    assert marked(long)[-1] == "end", "the piece that has the rare word"
+
+
 def test_the_share_that_is_marked() -> None:
     assert Marked("a lexer!", ((2, 7),)).share() == 5 / 6
     assert Marked("", ()).share() == 0
