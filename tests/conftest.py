@@ -16,6 +16,9 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None, max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Tests read what a command says in whole lines, as a file gets them: nobody's terminal has a part in that.
+os.environ.pop("COLUMNS", None)
+
 
 @pytest.fixture
 def loopback() -> Iterator[LoopbackWeb]:
