@@ -407,6 +407,7 @@ def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many:
     until(lambda: dashboard.state() == "running", "the crawl to go on")
     assert here("control", "block", web.url("b.test"), "--db", db).code == 0
     until(lambda: len(dashboard.look()["sites"]) == 1, "the block")
+    until(lambda: dashboard.look()["pages"] > 10, "pages that are committed")
     assert here("index", "--db", db).code == 0
     status, text, _ = dashboard.ask("/search?words=leaf")
     assert (status, json.loads(text)["total"] > 0) == (200, True)
