@@ -93,6 +93,7 @@ class _Workers(Workers):
 class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
+    dialect = "postgres"
     _db: Postgres
 
     def __init__(
