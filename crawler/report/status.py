@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,6 +50,16 @@ class Status:
     is_held: bool  # False: no process is crawling into the store
 
 
+async def workers(store: Store) -> list[dict[str, Any]]:
+    """The workers of the last run: those at work, then those that have ended."""
+    return await store.query(_WORKERS, (_WORKERS_SHOWN,))
+
+
+def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there is something to say of them: they are more than one, or could be."""
+    return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
+
+
 async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
     runs = await store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
@@ -69,7 +79,7 @@ async def look(store: Store, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        workers=await store.query(_WORKERS, (_WORKERS_SHOWN,)),
+        workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
@@ -142,7 +152,7 @@ def render(status: Status, console: Console) -> None:
     ]
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
     console.print(facts(rows))
-    if len(status.workers) > 1 or any(worker["lease_until"] is not None for worker in status.workers):
+    if are_several(status.workers):
         console.print()
         console.print(_workers_table(status))
         for reason, workers in _ends(status.workers).items():

@@ -74,6 +74,7 @@ class _Control(SqliteControl):
 class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
+    dialect = "postgres"
     _db: GroupedPostgres
     _turns: PostgresTurns
 

@@ -22,6 +22,11 @@ class Shared(Protocol):
     """A part of :class:`crawler.store.interface.Store`."""
 
     @property
+    def dialect(self) -> str:
+        """Whose SQL it takes: ``sqlite`` or ``postgres``."""
+        ...
+
+    @property
     def lease_s(self) -> float | None:
         """How long a lease of a worker holds, in seconds; ``None`` where nobody else can be at work."""
         ...

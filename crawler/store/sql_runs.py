@@ -22,6 +22,7 @@ from crawler.store.workers import Workers
 class SqlRuns(ABC):
     """The first part of a store in SQL; a subclass has the connection."""
 
+    dialect: str
     _db: Database  # of the one transaction that may be under way
     _sql: Mapping[str, str]
     _offers: Offers

@@ -197,7 +197,7 @@ def test_every_command_that_reads_does_so_on_postgresql(
         ["export", "edges", str(tmp_path / "e"), "--table", "links_glued"],
         ["export", "jsonl", str(tmp_path / "b.jsonl"), "--bodies", "--where", "depth > 0"],
         ["export", "sitemap", str(tmp_path / "s.xml")], ["export", "warc", str(tmp_path / "w.warc")],
-        ["export", "wacz", str(tmp_path / "w.wacz")],
+        ["export", "wacz", str(tmp_path / "w.wacz")], ["index"], ["search", "page"], ["hint", url],
     ):  # fmt: skip
         said.append(here(*command, "--db", db))
         assert said[-1].code == 0, (command, said[-1].err)
@@ -205,9 +205,9 @@ def test_every_command_that_reads_does_so_on_postgresql(
         assert here("export", "jsonl", tmp_path / table, "--table", table, "--db", db).code == 0
     wrong = here("export", "csv", tmp_path / "x", "--where", "nonsense = 1", "--db", db)
     assert (wrong.code, "nonsense" in wrong.err) == (2, True)
-    index = here("index", "--db", db)
-    assert (index.code, "crawler store copy" in index.err) == (2, True)
-    assert not any("hush" in each.out + each.err for each in [*said, wrong, index])
+    demo = here("demo", "--db", db)
+    assert (demo.code, "give a path" in demo.err) == (2, True)
+    assert not any("hush" in each.out + each.err for each in [*said, wrong, demo])
     assert "hush" not in (tmp_path / "r.html").read_text()
     assert "hush" not in str(look(plain, "SELECT settings FROM run"))
 
