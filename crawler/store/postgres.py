@@ -109,8 +109,8 @@ class PostgresStore(SqlStore):
         self._turns = self._turn_taker()
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.rup = SqliteRup(self._every, self._db, self._writing)
-        self.control = SqliteControl(self._db, self._sql, self._every, self._writing)
+        self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
+        self.control = SqliteControl(self._db, self._sql, self._every, self._writing, self._again)
 
     @classmethod
     async def open(
@@ -152,27 +152,18 @@ class PostgresStore(SqlStore):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def turn(self, turn: Turn) -> TurnResult:
-        return await self._again(lambda: super(PostgresStore, self).turn(turn))
-
     async def renew(self, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).renew(now))
+        await super().renew(now)
         await self._tell_time()
-
-    async def visit(self, site: str) -> int | None:
-        return await self._again(lambda: super(PostgresStore, self).visit(site))
 
     async def join_run(self, run_id: int, now: float) -> None:
         assert self._workers.lease_s is not None
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
-        await self._again(lambda: super(PostgresStore, self).join_run(run_id, now))
-
-    async def end_run(self, ended_by: str, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).end_run(ended_by, now))
+        await super().join_run(run_id, now)
 
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
-        return await self._again(lambda: super(PostgresStore, self).find_content_mirrors(now))
+        return await super().find_content_mirrors(now)
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
@@ -191,7 +182,7 @@ class PostgresStore(SqlStore):
     # --- reading ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        return [dict(row) for row in await self._reader.execute_fetchall(sql, parameters)]
+        return [dict(row) for row in await self._every(sql, parameters)]
 
     async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
         own = not self._reader.is_in_transaction()
@@ -256,7 +247,7 @@ class PostgresStore(SqlStore):
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
 
-    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Do something that clashed again at once, and what lost its connection for as long as patience lasts."""
         lost_at, clashes, pause_s = 0.0, 0, 0.1
         while True:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+import asyncpg
 import pytest
 
 from crawler.clock import SystemClock
 from crawler.errors import LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.frontier.operator import Command
 from crawler.store.interface import Limits, Turn
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres import PostgresStore
 from crawler.store.postgres_dialect import translate
 from tests.contract.visits import NOW, fetched
 from tests.postgres import Cluster
+from tests.proxy import Proxy
 
 A, B = "http://a.test/", "http://b.test/"
 
@@ -203,6 +208,58 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
         await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
         assert not await second.others_at_work()
         assert not await first.others_at_work()
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store, number, order: store.exclude([(number, "blocked by the operator")]),
+        lambda store, number, order: store.requeue([number]),
+        lambda store, number, order: store.control.done(order, NOW),
+        lambda store, number, order: store.control.orders(),
+        lambda store, number, order: store.prepare(None),
+        lambda store, number, order: store.query("SELECT 1"),
+        lambda store, number, order: store.renew(NOW),
+        lambda store, number, order: store.visit("http://c.test"),
+    ],
+    ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "visit"],
+)
+async def test_all_that_a_worker_does_outlasts_a_database_that_is_away_for_a_while(
+    postgres: Cluster, write: Callable[..., Awaitable[object]]
+) -> None:
+    url = postgres.make_database()
+    with Proxy(postgres.socket) as proxy:
+        through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
+        store, other, _ = await two_workers(through)
+        try:
+            order = await store.control.give(Command.BLOCK, "a.test", SystemClock())
+            number = await store.find(A)
+            proxy.suffer("drop")
+            asyncio.get_running_loop().call_later(0.5, proxy.recover)
+            await write(store, number, order)
+        finally:
+            proxy.recover()
+            await store.close()
+            await other.close()
+
+
+async def test_a_connection_that_breaks_before_it_is_fit_for_use_is_made_anew(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    prepared = []
+
+    async def prepare(connection: Any) -> None:
+        prepared.append(connection)
+        if len(prepared) == 1:
+            raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+    try:
+        first._reader.on_connect = [prepare]
+        first._reader.drop()
+        assert await first.query("SELECT 1 AS one") == [{"one": 1}]
+        assert [connection.is_closed() for connection in prepared] == [True, False]
     finally:
         await first.close()
         await second.close()
