@@ -13,6 +13,7 @@ from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.again import lasting
 from crawler.store.connection import Database, one
+from crawler.store.interface import Turn
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
@@ -161,6 +162,12 @@ class SqlRuns(ABC):
         async with self._writing():
             await self._workers.renew(None, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    @lasting
+    async def hand_in_late(self, late: Turn) -> None:
+        async with self._writing():
+            if await self._workers.count_late(len(late.requests)):
+                await self._turns.take_late(late)
 
     @lasting
     async def bury(self, worker: int, ended_by: str, now: float) -> None:
