@@ -12,11 +12,12 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.errors import LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import Command
+from crawler.frontier.politeness import Pace
 from crawler.store.interface import Limits, Turn
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres import PostgresStore
 from crawler.store.postgres_dialect import translate
-from tests.contract.visits import NOW, fetched
+from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster
 from tests.proxy import Proxy
 
@@ -260,6 +261,54 @@ async def test_a_connection_that_breaks_before_it_is_fit_for_use_is_made_anew(po
         first._reader.drop()
         assert await first.query("SELECT 1 AS one") == [{"one": 1}]
         assert [connection.is_closed() for connection in prepared] == [True, False]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_what_a_worker_that_lost_its_lease_hands_in_is_taken_once_and_the_longer_pause_stays(
+    postgres: Cluster,
+) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        claims |= {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        (site_id,) = claims["a.test"].sites
+        await second.bury(first.worker_id, "lease ran out", now)
+        theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
+        await second.turn(Turn(now, Limits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
+        ours = {"a.test": Pace(now + 60, 60.0, 0.0, "Retry-After of a 429"), "b.test": Pace(now + 3, 3.0)}
+        late = Turn(now, Limits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+        with pytest.raises(LeaseLost) as lost:
+            await first.turn(late)
+        assert not lost.value.committed
+        await first.hand_in_late(late)
+        first._workers.turns -= 1  # as where it was committed and the answer lost
+        await first.hand_in_late(late)
+        rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
+        assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
+        await second.turn(Turn(now, Limits(0), paces=theirs))
+        rows = await second.query("SELECT name, pause_s, waits_for FROM politeness_group ORDER BY name")
+        assert [tuple(row.values()) for row in rows] == [
+            ("a.test", 60.0, "Retry-After of a 429"),
+            ("b.test", 100.0, ""),
+        ]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_worker_that_lost_its_lease_knows_whether_its_last_turn_was_committed(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        for by_lease in (False, True):
+            await first.turn(Turn(now, Limits(0)))
+            first._workers.turns -= 1  # its answer was lost
+            if by_lease:
+                await second.bury(first.worker_id, "lease ran out", now)
+            with pytest.raises(LeaseLost) as lost:
+                await first.turn(Turn(now, Limits(0)))
+            assert lost.value.committed
     finally:
         await first.close()
         await second.close()
