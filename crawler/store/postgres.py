@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from crawler.clock import SystemClock, monotonic_s
+from crawler.clock import SystemClock, boot_s, monotonic_s
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
@@ -174,9 +174,9 @@ class PostgresStore(SqlStore):
 
     async def _tell_time(self) -> None:
         if self._clock is not None:
-            asked_at = monotonic_s()
+            asked_at = boot_s()
             ((told,),) = await self._every("SELECT clock()")
-            answered_at = monotonic_s()
+            answered_at = boot_s()
             self._clock.follow(told, told + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
