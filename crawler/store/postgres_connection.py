@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import ConnectionLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
 from crawler.store.location import shown
 from crawler.store.postgres_dialect import columns, storable, translate
@@ -48,10 +48,6 @@ _LOOKING = {"default_transaction_isolation": "repeatable read", "application_nam
 
 
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
-
-
-class ConnectionLost(StoreError):
-    """The connection broke, or none can be had for the time being."""
 
 
 class Clash(StoreError):
