@@ -204,10 +204,16 @@ def _notice_silence(connection: Any) -> None:
 async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     """Make or migrate the schema of a store where that is asked for, one process at a time.
 
-    Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one that a newer
-    crawler wrote.
+    Raises :class:`UsageError` where there is no such store to read, or a database that cannot hold one, and
+    :class:`StoreVersionError` for one that a newer crawler wrote.
     """
     known = migrations("postgres")
+    ((encoding,),) = await database.execute_fetchall("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise UsageError(
+            f"{database.name}: its encoding is {encoding}, which does not hold the texts of the web; choose a database "
+            "made with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
     version = await _version(database, len(known))
     if version == len(known):
         return
