@@ -28,7 +28,7 @@ from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
-from crawler.store.open import open_store_at
+from crawler.store.open import is_there, open_store_at
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
@@ -144,7 +144,7 @@ async def begun(
     """
     require_contact(settings, seeds)
     db = settings.output.db
-    if not seeds and not is_url(db) and not _holds_something(Path(db)):
+    if not seeds and not await is_there(db):
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings, clock=clock)
     try:
@@ -190,11 +190,6 @@ def require_alone(settings: Settings) -> None:
     ):
         if asked:
             raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
-
-
-def _holds_something(path: Path) -> bool:
-    """An empty file is as good as none, and becomes a store where there are seeds."""
-    return path.exists() and path.stat().st_size > 0
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:

@@ -236,6 +236,15 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
         raise
 
 
+async def holds_store(url: str) -> bool:
+    """Whether there is a store in this database, of whatever version. Changes nothing."""
+    database = Postgres(url)
+    try:
+        return await _version(database, len(migrations("postgres"))) > 0
+    finally:
+        await database.close()
+
+
 async def _version(database: Postgres, newest: int) -> int:
     """The version of the store in this database; 0 where there is none yet. Changes nothing."""
     rows = await database.execute_fetchall(

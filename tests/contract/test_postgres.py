@@ -38,7 +38,7 @@ async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Clust
     with pytest.raises(UsageError, match="does not exist"):
         await open_and_close(postgres.url("nowhere"))
     postgres.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
-    with pytest.raises(UsageError, match="LATIN1.*UTF8"):
+    with pytest.raises(UsageError, match=r"LATIN1.*UTF8"):
         await open_and_close(postgres.url("latin"))
     newer = postgres.make_database()
     await open_and_close(newer)
