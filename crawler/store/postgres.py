@@ -101,6 +101,7 @@ class PostgresStore(SqlStore):
         self._patience_s = patience_s
         self._db = Postgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
+        self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
         self._sql = load_queries("postgres")
         self._politeness = politeness
         self._offers = _Offers(self._db, self._sql, politeness.group)
@@ -143,6 +144,7 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         await self._db.close()
         await self._reader.close()
+        await self._reckoner.close()
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -246,6 +248,11 @@ class PostgresStore(SqlStore):
         if self._reader.is_in_transaction():
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
+
+    async def _reckoned(self, sql: str) -> list[Any]:
+        if not self._workers.id:
+            return await self._every(sql)
+        return await self._again(lambda: self._reckoner.execute_fetchall(sql))
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""

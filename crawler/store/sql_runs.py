@@ -203,5 +203,9 @@ class SqlRuns(ABC):
     async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         return next(iter(await self._every(sql, parameters)), None)
 
+    async def _reckoned(self, sql: str) -> list[Any]:
+        """Rows that it may take the store minutes to reckon; a crawl goes on meanwhile."""
+        return await self._every(sql)
+
     async def _scalar(self, sql: str) -> int:
         return int((await self._one(sql))[0])

@@ -13,6 +13,7 @@ from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import Command
 from crawler.frontier.politeness import Pace
+from crawler.model import State
 from crawler.store.interface import Limits, Turn
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres import PostgresStore
@@ -338,6 +339,18 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
             with pytest.raises(ConnectionLost):
                 await first.end_run("a failure", now)
             assert len(tried) == 1
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_report_may_take_longer_than_what_a_crawl_waits_for(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        first._db.timeout_s = first._reader.timeout_s = 0.2
+        first._sql = {"counts": "SELECT 3, 2, '{}', 0, 0, 0, 0 FROM pg_sleep(1)"}
+        assert (await first.counts()).states[State.QUEUED] == 2
     finally:
         await first.close()
         await second.close()
