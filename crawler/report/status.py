@@ -13,12 +13,14 @@ from rich.text import Text
 from crawler.clock import iso, local_hhmm
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
-from crawler.report.layout import Fact, counted, duration, facts
+from crawler.report.layout import Fact, counted, duration, facts, many
 from crawler.report.revisits import count_revisits, told
 from crawler.store.interface import Beat, Counts, Store, Waiting
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
+_NUMBERS_SHOWN = 5
+#: Of the last run: those at work, then those that have ended.
 _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
     groups_held
   FROM workers WHERE run_id = (SELECT max(id) FROM run) ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
@@ -153,6 +155,8 @@ def render(status: Status, console: Console) -> None:
     if are_several(status.workers):
         console.print()
         console.print(_workers_table(status))
+        for reason, workers in _ends(status.workers).items():
+            console.print(Text(f"{many(len(workers), 'worker')} ended ({_listed(workers)}): {reason}"))
     if status.sites:
         console.print()
         console.print(_sites_table(status))
@@ -187,7 +191,7 @@ def _workers_table(status: Status) -> Table:
         seconds = max(row["seen_at"] - row["started_at"], 1.0)
         table.add_row(
             Text(f"{row['worker']} ({row['host']}, process {row['pid']})"),
-            f"{row['groups_held']:,}",
+            f"{row['groups_held']:,}" if row["ended_at"] is None else "",
             f"{row['pages']:,}",
             f"{row['pages'] / seconds:,.1f}",
             f"{row['requests']:,}",
@@ -196,9 +200,23 @@ def _workers_table(status: Status) -> Table:
     return table
 
 
+def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Why workers ended, each reason once with their numbers."""
+    ends: dict[str, list[int]] = {}
+    for row in workers:
+        if row["ended_at"] is not None:
+            ends.setdefault(row["ended_by"], []).append(row["worker"])
+    return ends
+
+
+def _listed(workers: list[int]) -> str:
+    more = " …" if len(workers) > _NUMBERS_SHOWN else ""
+    return ", ".join(map(str, workers[:_NUMBERS_SHOWN])) + more
+
+
 def _lease(row: Mapping[str, Any], now: float) -> str:
     if row["ended_at"] is not None:
-        return f"ended: {row['ended_by']}"
+        return "ended"
     if row["lease_until"] is None:
         return "the store is its own"
     left_s = row["lease_until"] - now

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from shlex import quote
 from typing import Any
 
 import asyncpg
@@ -206,7 +207,7 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     version = await _version(database, len(known))
     if version == len(known):
         return
-    run = f"`crawler run --db {database.name}`"
+    run = f"`crawler run --db {quote(database.name)}`"
     if not may_make and version == 0:
         raise UsageError(f"{database.name}: no crawl store; {run} with seeds makes one")
     if not may_make:

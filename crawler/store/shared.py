@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class PageGrant:
+    """Of the pages under a limit of all workers."""
+
+    pages: int  # that this worker may still take
+    fair: int  # what its share of those that are left would be
+    none_left: bool  # others have the rest
+    reached: bool
 
 
 class Shared(Protocol):
