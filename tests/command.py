@@ -68,10 +68,15 @@ def crawler(
     return ended
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Start ``crawler``, to be ended by whoever asked."""
+def start(*arguments: str | Path, group: int | None = None) -> subprocess.Popen[str]:
+    """Start ``crawler``, to be ended by whoever asked; in a process group of its own if that is 0."""
     return subprocess.Popen(
-        _command(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+        _command(arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+        process_group=group,
     )
 
 
