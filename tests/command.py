@@ -102,7 +102,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     return Ended(code, out.getvalue(), err.getvalue())
 
 
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 10) -> None:
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
     """Wait for something that another process does."""
     deadline = time.monotonic() + timeout_s
     while not condition():
