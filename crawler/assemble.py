@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
-from crawler.config import Settings
+from crawler.config import KEYS, Settings
 from crawler.errors import StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
@@ -37,6 +38,9 @@ from crawler.url import host_of, literal_address
 if TYPE_CHECKING:
     from crawler.export.recording import WarcFolder
 
+#: What a configuration file calls a setting.
+_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
+
 
 async def open_store(
     settings: Settings,
@@ -45,8 +49,10 @@ async def open_store(
     may_make: bool = True,
     locked: bool = False,
     clock: Clock | None = None,
+    to_copy_into: bool = False,
 ) -> SqlStore:
-    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
+    that is not finished."""
     return await open_store_at(
         settings.output.db,
         settings.politeness,
@@ -56,6 +62,7 @@ async def open_store(
         patience_s=settings.team.patience_s,
         locked=locked,
         clock=clock,
+        to_copy_into=to_copy_into,
     )
 
 
@@ -155,7 +162,7 @@ async def begun(
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
             scope = _scope(settings, [*known, *seeds], clock)
-            fresh = sorted(set(seeds) - set(known))
+            fresh = sorted(set(seeds).difference(known))
             kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
             others = await store.run_under_way(clock.now())
             if others is None:
@@ -163,8 +170,8 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings)
-                require_same_crawl(theirs, kept, fresh, shown(db))
+                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         yield store, scope
@@ -180,7 +187,7 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
     return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
 
 
-def require_alone(settings: Settings) -> None:
+def require_alone(settings: Settings, remedy: str) -> None:
     """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
     what a day's budget of revisits leaves, or what an archive holds."""
     for asked, option in (
@@ -189,7 +196,7 @@ def require_alone(settings: Settings) -> None:
         (settings.output.warc, "--warc"),
     ):
         if asked:
-            raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
+            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
 
 
 def _holds_something(path: Path) -> bool:
@@ -348,7 +355,13 @@ def may_contact(settings: Settings, host: str) -> bool:
     """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
     if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
         return True
-    address = literal_address(address_for(host, settings.fetch.resolve) or host)
+    return _is_loopback(address_for(host, settings.fetch.resolve) or host)
+
+
+@lru_cache(maxsize=4096)
+def _is_loopback(host: str) -> bool:
+    """Whether it is an address, and on loopback. A hundred thousand seeds may be fixed to one."""
+    address = literal_address(host)
     return address is not None and address.is_loopback
 
 

@@ -213,13 +213,14 @@ def after_fetch(
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
     depth = queued.depth + 1
+    body = result.body
     page = Page(
         status=result.status,
         content_type=result.content_type,
         fetched_at=result.finished_at,
         facts=facts,
-        body=_kept(result) if facts.index else None,
-        body_bytes=len(result.body),
+        body=_kept(result, body) if facts.index else None,
+        body_bytes=len(body),
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),
     )
@@ -234,10 +235,9 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
     return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
 
 
-def _kept(result: Fetched) -> Body:
+def _kept(result: Fetched, body: bytes) -> Body:
     """What came gzipped is kept so: it need not be compressed again."""
-    plain = result.body if result.gzipped is None else None
-    return Body(sha256(result.body).digest(), plain, result.gzipped)
+    return Body(sha256(body).digest(), body if result.gzipped is None else None, result.gzipped)
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:

@@ -76,7 +76,7 @@ class Crawl:
         self.slowest = self.gate.slowest
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
         self._answers = Answers(manners, scope, self._robots, store, self._record)
-        self.budget = budget_for(crawl.max_pages, is_shared=store.lease_s is not None)
+        self.budget = budget_for(crawl.max_pages, manners.politeness.delay_s, is_shared=store.lease_s is not None)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
@@ -231,20 +231,21 @@ class Crawl:
             below_depth=None if self.frame is None else self.frame.held_from,
             held=len(self._workers),
             max_pages=self.budget.limit,
-            pages_wanted=self.budget.wanted(committed, 0 if self._stopping else 2 * self._manners.crawl.concurrency),
-            pages_under_way=self.budget.under_way - committed,
+            pages_under_way=(under_way := self.budget.under_way - committed),
+            pages_kept=under_way + self.budget.keep(0 if self._stopping else len(self._workers)),
+            pages_per_group=0 if self._stopping else self.budget.per_group,
         )
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         turn = pending.turn(now, limits, self.progress.worst_lag_s)
         asked_at = boot_s()
         result = await self._store.turn(turn)
         self.lease.begin(asked_at)
+        self.progress.committed(pending.requests, pending.outcomes)
         self.budget.settle(committed, result.grant)
         self._heed(result)
         self.gate.stored(pending.paces)
         for site_id, robots_id in result.robots_ids.items():
-            waiter = self._robots_waiters.pop(site_id, None)
-            if waiter is not None and not waiter.done():
+            if (waiter := self._robots_waiters.pop(site_id, None)) is not None and not waiter.done():
                 waiter.set_result(robots_id)
         for claim in result.claims:
             self._start(claim)
@@ -259,6 +260,7 @@ class Crawl:
 
     def _heed(self, result: TurnResult) -> None:
         """What the store told of the other workers."""
+        self._crowd.share = result.share
         for site, main_site in result.mirrors:
             if may_adopt(site, main_site):
                 self._scope.adopt(main_site)
@@ -306,7 +308,6 @@ class Crawl:
         pending = self._news(hurry=pace.backoff_s > 0 or row.retry_after_s is not None)
         pending.requests.append(row)
         pending.paces[group] = pace
-        self.progress.sent(row)
 
     def spared(self) -> None:
         """No page came of one that was to be taken: there may be room for another."""
@@ -319,7 +320,6 @@ class Crawl:
         pending = self._news()
         pending.outcomes.append(outcome)
         pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-        self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
@@ -340,8 +340,7 @@ class Crawl:
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:
             return None
-        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._robots_waiters[news.site_id] = waiter
+        waiter = self._robots_waiters[news.site_id] = asyncio.get_running_loop().create_future()
         return await self.gate.idle(waiter)
 
     # --- one group ----------------------------------------------------------------------------
@@ -371,6 +370,7 @@ class Crawl:
             if (
                 self._stopping is not None
                 or self.budget.ends_work()
+                or self._crowd.has_too_many(len(self._workers))
                 or self.gate.wait_s(claim.group) > self._crowd.hold_s()
             ):
                 return

@@ -71,12 +71,16 @@ async def adopt_known(store: Store, scope: Scope) -> None:
 
 
 def require_same_crawl(
-    theirs: Mapping[str, Any], ours: Mapping[str, Any], new_seeds: Collection[str], store: str
+    theirs: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    new_seeds: Collection[str],
+    store: str,
+    names: Mapping[str, str],
 ) -> None:
     """Raise :class:`UsageError` where the others that are at work on a store crawl under other settings than ours, or
-    with other seeds: the scope of each would be another one."""
+    with other seeds: the scope of each would be another one. ``names``: what the user calls a setting."""
     differing = sorted(
-        key
+        names.get(key, key)
         for section, values in plain(ours).items()
         if section not in _OWN
         for key in (f"{section}.{name}" for name in values)

@@ -22,12 +22,44 @@ async def open_store_at(
     patience_s: float,
     locked: bool = False,
     clock: Clock | None = None,
+    to_copy_into: bool = False,
 ) -> SqlStore:
     """The store at ``db``, a path or URL; what the options mean is said where each kind is opened.
 
     On a SQLite file there are leases only where it is ``locked`` by the process above several workers. Raises
-    :class:`UsageError` where it cannot be opened, or where asyncpg is missing.
+    :class:`UsageError` where it cannot be opened, where asyncpg is missing, and for a copy that is not finished,
+    which is opened only ``to_copy_into`` it.
     """
+    store = await _open(
+        db,
+        politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=lease_s,
+        patience_s=patience_s,
+        locked=locked,
+        clock=clock,
+    )
+    if not to_copy_into:
+        try:
+            await store.require_whole()
+        except BaseException:
+            await store.close()
+            raise
+    return store
+
+
+async def _open(
+    db: str,
+    politeness: PolitenessSettings,
+    *,
+    read_only: bool,
+    may_make: bool,
+    lease_s: float,
+    patience_s: float,
+    locked: bool,
+    clock: Clock | None,
+) -> SqlStore:
     if not is_url(db):
         path = Path(db)
         if not may_make:

@@ -18,7 +18,7 @@ from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import PageGrant, Turn, TurnResult
+from crawler.store.interface import Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
@@ -85,14 +85,15 @@ class _Revisits(Revisits):
 
 
 class _Workers(Workers):
-    async def grant(self, max_pages: int, wanted: int) -> PageGrant:
+    async def pages_left(self, max_pages: int) -> tuple[int, int]:
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
-        return await super().grant(max_pages, wanted)
+        return await super().pages_left(max_pages)
 
 
 class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
+    dialect = "postgres"
     _db: Postgres
 
     def __init__(

@@ -9,9 +9,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from crawler.about import VERSION
-from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.connection import Database, one
+from crawler.store.connection import UNFINISHED, Database, one, require_whole
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
@@ -23,6 +22,7 @@ from crawler.store.workers import Workers
 class SqlRuns(ABC):
     """The first part of a store in SQL; a subclass has the connection."""
 
+    dialect: str
     _db: Database  # of the one transaction that may be under way
     _sql: Mapping[str, str]
     _offers: Offers
@@ -89,10 +89,7 @@ class SqlRuns(ABC):
 
     async def require_whole(self) -> None:
         """Raise :class:`UsageError` for a copy that was not finished."""
-        if row := await self._one("SELECT source FROM store_copy WHERE done_at IS NULL"):
-            raise UsageError(
-                f"{self.name}: a copy that is not finished; `crawler store copy {row[0]} {self.name}` goes on with it"
-            )
+        require_whole(await self._every(UNFINISHED), self.name)
 
     @property
     @abstractmethod

@@ -268,6 +268,7 @@ class SqlStore(SqlRuns):
 class SqliteStore(SqlStore):
     """One SQLite file. Make one with :meth:`open` and close it."""
 
+    dialect = "sqlite"
     _db: aiosqlite.Connection
 
     def __init__(

@@ -11,6 +11,7 @@ from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
 from crawler.store.connection import (
+    UNFINISHED,
     Database,
     Read,
     every,
@@ -18,6 +19,7 @@ from crawler.store.connection import (
     one,
     open_database,
     require_usable,
+    require_whole,
     transaction,
 )
 from crawler.store.interface import Beat
@@ -106,6 +108,7 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock) -> O
     require_usable(path, read_only=False)
     db = await open_database(path, migrate=False)
     try:
+        require_whole(await every(db, UNFINISHED), str(path))
         async with transaction(db, path):
             return await _give(db, load_queries("sqlite"), command, name, clock)
     except UsageError as error:
