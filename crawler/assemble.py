@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
 from crawler.config import KEYS, Settings
-from crawler.errors import StoreError, UsageError
+from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.operator import Command, Order
@@ -29,7 +29,7 @@ from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
-from crawler.store.open import open_store_at
+from crawler.store.open import is_there, open_store_at
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
@@ -151,7 +151,7 @@ async def begun(
     """
     require_contact(settings, seeds)
     db = settings.output.db
-    if not seeds and not is_url(db) and not _holds_something(Path(db)):
+    if not seeds and not await is_there(db):
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings, clock=clock)
     try:
@@ -197,11 +197,6 @@ def require_alone(settings: Settings, remedy: str) -> None:
     ):
         if asked:
             raise UsageError(f"{option}: this is for one worker alone; {remedy}")
-
-
-def _holds_something(path: Path) -> bool:
-    """An empty file is as good as none, and becomes a store where there are seeds."""
-    return path.exists() and path.stat().st_size > 0
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -285,6 +280,8 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
             ended_by = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_at_contents(crawl.progress, store, clock)
+    except ConnectionLost:
+        raise  # it was waited for: there is nobody to tell
     except StoreError as error:
         with suppress(StoreError):  # a full disk may not take even this
             await store.end_run(f"the store failed: {error}", clock.now())

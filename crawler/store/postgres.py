@@ -13,13 +13,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from crawler.clock import SystemClock, monotonic_s
-from crawler.errors import StoreError
+from crawler.clock import SystemClock, boot_s, monotonic_s
+from crawler.errors import ConnectionLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
 from crawler.store.interface import Turn, TurnResult
-from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
+from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
@@ -102,6 +102,7 @@ class PostgresStore(SqlStore):
         self._patience_s = patience_s
         self._db = Postgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
+        self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
         self._sql = load_queries("postgres")
         self._politeness = politeness
         self._offers = _Offers(self._db, self._sql, politeness.group)
@@ -110,8 +111,8 @@ class PostgresStore(SqlStore):
         self._turns = self._turn_taker()
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.rup = SqliteRup(self._every, self._db, self._writing)
-        self.control = SqliteControl(self._db, self._sql, self._every, self._writing)
+        self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
+        self.control = SqliteControl(self._db, self._sql, self._every, self._writing, self._again)
 
     @classmethod
     async def open(
@@ -144,6 +145,7 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         await self._db.close()
         await self._reader.close()
+        await self._reckoner.close()
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -153,27 +155,18 @@ class PostgresStore(SqlStore):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def turn(self, turn: Turn) -> TurnResult:
-        return await self._again(lambda: super(PostgresStore, self).turn(turn))
-
     async def renew(self, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).renew(now))
+        await super().renew(now)
         await self._tell_time()
-
-    async def visit(self, site: str) -> int | None:
-        return await self._again(lambda: super(PostgresStore, self).visit(site))
 
     async def join_run(self, run_id: int, now: float) -> None:
         assert self._workers.lease_s is not None
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
-        await self._again(lambda: super(PostgresStore, self).join_run(run_id, now))
-
-    async def end_run(self, ended_by: str, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).end_run(ended_by, now))
+        await super().join_run(run_id, now)
 
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
-        return await self._again(lambda: super(PostgresStore, self).find_content_mirrors(now))
+        return await super().find_content_mirrors(now)
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
@@ -184,15 +177,15 @@ class PostgresStore(SqlStore):
 
     async def _tell_time(self) -> None:
         if self._clock is not None:
-            asked_at = monotonic_s()
+            asked_at = boot_s()
             ((told,),) = await self._every("SELECT clock()")
-            answered_at = monotonic_s()
+            answered_at = boot_s()
             self._clock.follow(told, told + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        return [dict(row) for row in await self._reader.execute_fetchall(sql, parameters)]
+        return [dict(row) for row in await self._every(sql, parameters)]
 
     async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
         own = not self._reader.is_in_transaction()
@@ -257,8 +250,13 @@ class PostgresStore(SqlStore):
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
 
-    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Do something that clashed again at once, and what lost its connection for as long as patience lasts."""
+    async def _reckoned(self, sql: str) -> list[Any]:
+        if not self._workers.id:
+            return await self._every(sql)
+        return await self._again(lambda: self._reckoner.execute_fetchall(sql))
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""
         lost_at, clashes, pause_s = 0.0, 0, 0.1
         while True:
             try:
@@ -269,7 +267,10 @@ class PostgresStore(SqlStore):
                     raise
             except ConnectionLost:
                 lost_at = lost_at or monotonic_s()
-                if not self._workers.id or monotonic_s() - lost_at > self._patience_s:
+                if not self._workers.id:
+                    raise
+                if monotonic_s() - lost_at >= self._patience_s:
+                    self._patience_s = 0.0
                     raise
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from crawler.about import VERSION
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.again import lasting
 from crawler.store.connection import UNFINISHED, Database, one, require_whole
+from crawler.store.interface import Turn
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker
 from crawler.store.workers import Workers
+
+T = TypeVar("T")
 
 
 class SqlRuns(ABC):
@@ -37,6 +41,10 @@ class SqlRuns(ABC):
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
         """A transaction on ``_db``, rolled back whole where anything goes wrong in it."""
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Some reading or writing, done again as long as it may yet succeed: a file fails once."""
+        return await attempt()
 
     @abstractmethod
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
@@ -126,6 +134,7 @@ class SqlRuns(ABC):
             await self.join_run(self._run_id, now)
         return self._run_id
 
+    @lasting
     async def join_run(self, run_id: int, now: float) -> None:
         async with self._writing():
             if self._workers.id:
@@ -145,11 +154,19 @@ class SqlRuns(ABC):
         row = await self._one(self._sql["run_under_way"], (now,))
         return None if row is None else (row[0], json.loads(row[1]))
 
+    @lasting
     async def renew(self, now: float) -> None:
         async with self._writing():
             await self._workers.renew(None, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    @lasting
+    async def hand_in_late(self, late: Turn) -> None:
+        async with self._writing():
+            if await self._workers.count_late(len(late.requests)):
+                await self._turns.take_late(late)
+
+    @lasting
     async def bury(self, worker: int, ended_by: str, now: float) -> None:
         async with self._writing():
             await self._workers.end(worker, ended_by, now)
@@ -167,6 +184,7 @@ class SqlRuns(ABC):
             await self._end_crashed(now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    @lasting
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
             await self._revisits.sweep()
@@ -181,6 +199,10 @@ class SqlRuns(ABC):
 
     async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         return next(iter(await self._every(sql, parameters)), None)
+
+    async def _reckoned(self, sql: str) -> list[Any]:
+        """Rows that it may take the store minutes to reckon; a crawl goes on meanwhile."""
+        return await self._every(sql)
 
     async def _scalar(self, sql: str) -> int:
         return int((await self._one(sql))[0])
