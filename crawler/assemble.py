@@ -22,7 +22,7 @@ from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
-from crawler.loops.rescope import adopt_known, begin, require_same_crawl
+from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
@@ -150,6 +150,7 @@ async def begun(
     try:
         async with store.beginning():
             await store.require_whole()
+            await store.recover(clock.now())  # who is dead, or stopped since longer than its lease, is not at work
             known = await store.seeds()
             require_contact(settings, known)
             if not seeds and not known:
@@ -163,7 +164,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings)
+                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
                 require_same_crawl(theirs, kept, fresh, shown(db))
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
@@ -180,7 +181,7 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
     return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
 
 
-def require_alone(settings: Settings) -> None:
+def require_alone(settings: Settings, remedy: str) -> None:
     """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
     what a day's budget of revisits leaves, or what an archive holds."""
     for asked, option in (
@@ -189,7 +190,7 @@ def require_alone(settings: Settings) -> None:
         (settings.output.warc, "--warc"),
     ):
         if asked:
-            raise UsageError(f"{option}: this is for one worker; leave out --workers, and let no other one join")
+            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
 
 
 def _holds_something(path: Path) -> bool:

@@ -157,7 +157,7 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
-        require_alone(settings)
+        require_alone(settings, "leave out --workers")
         return await _run_team(settings, seeds.urls)
     raise_file_limit()
     collect_garbage_seldom()

@@ -59,6 +59,8 @@ async def look(store: Store, now: float) -> Status:
         (_SITES_SHOWN,),
     )
     (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
+    workers = await store.query(_WORKERS, (_WORKERS_SHOWN,))
+    dead = await store.known_dead()
     return Status(
         at=now,
         counts=await store.counts(),
@@ -68,7 +70,7 @@ async def look(store: Store, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        workers=await store.query(_WORKERS, (_WORKERS_SHOWN,)),
+        workers=[row | {"alive": row["ended_at"] is None and row["worker"] not in dead} for row in workers],
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
@@ -155,7 +157,7 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is not None:
         return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
-    if not status.is_held:
+    if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
         return f"since {started}: it was killed; the same command goes on"
     seen_at = last_seen(run, status.beats)
     if status.at - seen_at < SILENT_S:
@@ -190,6 +192,8 @@ def _workers_table(status: Status) -> Table:
 def _lease(row: Mapping[str, Any], now: float) -> str:
     if row["ended_at"] is not None:
         return f"ended: {row['ended_by']}"
+    if not row["alive"]:
+        return "killed: its sites pass to who comes next"
     if row["lease_until"] is None:
         return "the store is its own"
     left_s = row["lease_until"] - now

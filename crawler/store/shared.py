@@ -48,6 +48,10 @@ class Shared(Protocol):
         """Release at once what a worker has left behind that is known to be dead."""
         ...
 
+    async def known_dead(self) -> set[int]:
+        """The workers that nobody has noted the end of, and whose processes are known to be no more."""
+        ...
+
     async def others_at_work(self) -> bool:
         """Whether other workers hold groups, whose pages may still lead to new URLs, or have just given one back."""
         ...

@@ -17,7 +17,7 @@ from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker
-from crawler.store.workers import Workers
+from crawler.store.workers import Workers, is_alive, processes
 
 
 class SqlRuns(ABC):
@@ -157,6 +157,12 @@ class SqlRuns(ABC):
         async with self._writing():
             await self._workers.end(worker, ended_by, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def known_dead(self) -> set[int]:
+        if not self.is_held():
+            return {row[0] for row in await self._every("SELECT id FROM worker WHERE ended_at IS NULL")}
+        neighbours = await self._every(self._sql["neighbours"], (processes(), 0))
+        return {worker for worker, pid in neighbours if not is_alive(pid)}
 
     async def others_at_work(self) -> bool:
         return bool((await self._one(self._sql["others_at_work"], (self._workers.id, self._workers.id)))[0])

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,19 @@ def look(db: str, sql: str) -> list[tuple[Any, ...]]:
             await store.close()
 
     return asyncio.run(read()) if "://" in db else [tuple(row) for row in sqlite3.connect(db).execute(sql)]
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """Workers and who is above them, none of whom can do anything about it."""
+    process.send_signal(signal.SIGSTOP)
+    for pid in children(process):
+        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.communicate()
 
 
 def contents(db: str) -> list[set[tuple[Any, ...]]]:
@@ -106,6 +120,23 @@ def test_a_worker_that_is_killed_is_reported_and_replaced(
     assert ended.code == 0
     assert ended.err.count("was killed by SIGKILL; another one takes its place") == 2
     assert contents(db) == whole
+    assert rude(loopback) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
+    workers: str, db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)  # leases that last much longer than this test
+    process = start(*options, *seeds, "--db", db, "--workers", workers)
+    until(lambda: len(loopback.log) >= 20, "requests")
+    kill_all(process)
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert {worker["alive"] for worker in status["workers"]} == {False}
+    assert "it was killed; the same command goes on" in here("status", "--db", db).out
+    ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit", timeout_s=30)
+    assert (ended.code, ended.err) == (0, "")
+    assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []
 
 
