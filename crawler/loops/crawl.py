@@ -102,12 +102,10 @@ class Crawl:
         try:
             await self._ending.queue_due()
             while True:
-                try:
+                with suppress(LeaseLost):
                     return await self._lasting_as_the_lease()
-                except LeaseLost:
-                    if self._stopping is not None:
-                        return self._stopping
-                    await self._begin_anew()
+                if (ended_by := self._stopping or await self._begin_anew()) is not None:
+                    return ended_by
         finally:
             await self._cancel_workers()
             self._answers.close()
@@ -124,8 +122,8 @@ class Crawl:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
 
-    async def _begin_anew(self) -> None:
-        """Another worker may have our sites: let go of all that was not committed, which is still queued, and join."""
+    async def _begin_anew(self) -> str | None:
+        """Others may have our sites: let go of all that was not committed, which is still queued, and join, or why not."""
         await self._cancel_workers()
         self._pending = Pending()
         self._robots_waiters.clear()
@@ -133,7 +131,10 @@ class Crawl:
         self.gate.forget()
         self.lease.lost = None
         self.progress.lost_leases += 1
-        await self._store.join_run(self._store.run_id, self._clock.now())
+        if not await self._store.rejoin(self._clock.now()):
+            self.progress.stopped_by_operator = True
+            self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")
+        return self._stopping
 
     @property
     def stopped(self) -> bool:

@@ -167,6 +167,12 @@ class PostgresStore(SqlStore):
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
         await self._again(lambda: super(PostgresStore, self).join_run(run_id, now))
 
+    async def rejoin(self, now: float) -> bool:
+        return await self._again(lambda: super(PostgresStore, self).rejoin(now))
+
+    async def recover(self, now: float) -> None:
+        await self._again(lambda: super(PostgresStore, self).recover(now))
+
     async def end_run(self, ended_by: str, now: float) -> None:
         await self._again(lambda: super(PostgresStore, self).end_run(ended_by, now))
 
@@ -277,7 +283,8 @@ class PostgresStore(SqlStore):
         return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
-        """Who is dead is known by its lease alone: it may be on another machine."""
+        """Who is dead is known by its lease alone: it may be on another machine. Before a run is begun, none is skipped."""
+        await self._db.execute(self._sql["await_lost_workers"])
 
     @property
     def name(self) -> str:

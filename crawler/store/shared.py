@@ -33,8 +33,16 @@ class Shared(Protocol):
         """Be a worker of a run from now on; with it, what this process had claimed as another worker is released."""
         ...
 
+    async def rejoin(self, now: float) -> bool:
+        """Join our run once more, where we were not heard of for too long; False where another one was begun since."""
+        ...
+
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
-        """Number and settings of the run that others are at work on."""
+        """Number and settings of the run that others are at work on; errands are none."""
+        ...
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The row of ``run`` of the last crawl; errands are passed over."""
         ...
 
     async def renew(self, now: float) -> None:

@@ -20,6 +20,8 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import PageGrant, Turn
 
+_FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
+
 
 class Workers:
     """This process among the workers of a store. Call within a transaction only.
@@ -37,9 +39,12 @@ class Workers:
         self.id = 0
         self.turns = 0  # committed, as far as is known here
 
-    async def join(self, run_id: int, now: float) -> None:
-        """Be at work on a run from now on."""
-        row = (run_id, socket.gethostname(), os.getpid(), processes(), now, self.lease_s)
+    async def join(self, run_id: int, now: float, *, for_others: bool = False) -> None:
+        """Be at work on a run from now on; ``for_others``: only until the first worker that claims anything is."""
+        if not for_others:
+            await self._db.execute(self._sql["relieve"], (run_id, _FOR_OTHERS))
+        ended_by = _FOR_OTHERS if for_others else None
+        row = (run_id, socket.gethostname(), os.getpid(), processes(), now, self.lease_s, ended_by)
         (self.id,) = await one(self._db, self._sql["join"], row)
         self.turns = 0
 

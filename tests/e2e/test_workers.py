@@ -207,6 +207,37 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
     assert rude(loopback) == []
 
 
+def test_teams_that_begin_at_once_are_one_run(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    db = postgres.make_database()
+    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "160")
+    assert [finish(process).code for process in (start(*command), start(*command))] == [0, 0]
+    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "--max-pages reached (160)")]
+    assert look(db, "SELECT count(*) FROM pages") == [(160,)]
+    assert rude(loopback) == []
+
+
+def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    db = postgres.make_database()
+    first = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    first.send_signal(signal.SIGSTOP)
+    newer = (*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
+    until(lambda: crawler(*newer).code == 0, "a lease that ends", 40)
+    first.send_signal(signal.SIGCONT)
+    ended = finish(first)
+    assert (ended.code, ended.err) == (3, "")
+    assert "another crawl was begun meanwhile" in ended.out
+    began = "SELECT started_at FROM run ORDER BY id DESC LIMIT 1"
+    assert look(db, f"SELECT count(*) FROM requests WHERE run_id = 1 AND started_at > ({began})") == [(0,)]
+    assert rude(loopback) == []
+
+
 def test_every_command_that_reads_does_so_on_postgresql(
     postgres: Cluster, options: list[str], seeds: list[str], tmp_path: Path
 ) -> None:
