@@ -123,7 +123,7 @@ class Crawl:
             await asyncio.gather(keeper, return_exceptions=True)
 
     async def _begin_anew(self) -> str | None:
-        """Others may have our sites: let go of all that was not committed, which is still queued, and join, or why not."""
+        """Others may have our sites: let go of what was not committed, which is still queued; join, or say why not."""
         await self._cancel_workers()
         self._pending = Pending()
         self._robots_waiters.clear()

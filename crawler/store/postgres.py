@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
-from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import PageGrant, Turn, TurnResult
+from crawler.store.connection import Database, Read, compress, every, load_queries
+from crawler.store.interface import Beat, PageGrant, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
@@ -84,6 +84,27 @@ class _Revisits(Revisits):
             yield row
 
 
+class _Control(SqliteControl):
+    """Signs of life are of workers here: on two machines, processes may have the same number."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        db: Database,
+        queries: Mapping[str, str],
+        read: Read,
+        writing: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        super().__init__(db, queries, read, writing)
+        self._workers = workers
+
+    async def beat(self, beat: Beat) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["forget_beats"], (beat.run_id,))
+            row = (self._workers.id, beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
+            await self._db.execute(self._sql["beat"], row)
+
+
 class _Workers(Workers):
     async def grant(self, max_pages: int, wanted: int) -> PageGrant:
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
@@ -110,7 +131,7 @@ class PostgresStore(SqlStore):
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing)
-        self.control = SqliteControl(self._db, self._sql, self._every, self._writing)
+        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing)
 
     @classmethod
     async def open(
@@ -283,7 +304,7 @@ class PostgresStore(SqlStore):
         return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
-        """Who is dead is known by its lease alone: it may be on another machine. Before a run is begun, none is skipped."""
+        """Who is dead is known by its lease alone, and by its connection: none that may still commit is skipped."""
         await self._db.execute(self._sql["await_lost_workers"])
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.errors import LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import Command
-from crawler.store.interface import Limits, Turn
+from crawler.store.interface import Beat, Limits, Turn
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres import PostgresStore
 from crawler.store.postgres_dialect import translate
@@ -280,6 +280,21 @@ async def test_who_comes_back_goes_on_with_a_run_that_the_others_thought_was_ove
         assert await first.rejoin(now)
         assert (await second.last_run() or {})["finished_at"] is None
         await first.renew(now)
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_signs_of_life_of_processes_with_the_same_number_are_told_apart(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        beats = [Beat(first.run_id, 7, now + n, 1000 * n, 0.0) for n in range(3)]
+        for store, beat in zip((first, second, second), beats, strict=True):
+            await store.control.beat(beat)
+        assert sorted(await first.control.beats(), key=lambda beat: beat.seen_at) == [beats[0], beats[2]]
+        await first.rejoin(now)
+        await first.control.beat(beats[1])
+        assert sorted(await first.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]
     finally:
         await first.close()
         await second.close()

@@ -559,9 +559,12 @@ WHERE s.id >= $2::bigint >> 39 ORDER BY s.id;
 -- name: blocked_within
 SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason = $3 ORDER BY id LIMIT $4;
 
+-- name: forget_beats
+DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < $1 OR w.ended_at IS NOT NULL);
+
 -- name: beat
-INSERT INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (run_id, pid) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
+INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s;
 
 -- name: excluded_of
