@@ -37,7 +37,14 @@ class StatementError(StoreError):
 
 
 class LeaseLost(StoreError):
-    """This worker's lease ran out and its sites passed to others; what it had not committed is still queued."""
+    """This worker's lease ran out and its sites passed to others; what it had not committed is still queued.
+
+    ``committed``: the turn by which this came out was, and only the answer to it was lost.
+    """
+
+    def __init__(self, message: str, *, committed: bool = False) -> None:
+        super().__init__(message)
+        self.committed = committed
 
 
 class StoreInUse(UsageError):

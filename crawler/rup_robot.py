@@ -13,7 +13,7 @@ from crawler.clock import SystemClock
 from crawler.config import Settings, recorded
 from crawler.errors import UsageError
 from crawler.fetch.http import HttpFetcher
-from crawler.frontier.decide import may_adopt
+from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.loops.envoy import Envoy
 from crawler.loops.rup_hints import StoreHints
@@ -92,9 +92,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
 async def _scope(store: Store, settings: Settings, now: float) -> Scope:
     seeds = await store.seeds()
     scope = Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now)
-    for site, main_site in await store.main_sites():
-        if may_adopt(site, main_site):
-            scope.adopt(main_site)
+    adopt_mains(scope, await store.main_sites())
     return scope
 
 

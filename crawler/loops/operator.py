@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from crawler.clock import Clock
+from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.loops.crawl import Crawl
 from crawler.sample.design import Method
@@ -127,7 +128,8 @@ class _Ear:
     async def keep_beating(self) -> None:
         while True:
             now, lag_s = self._clock.now(), self._crawl.progress.take_lag()
-            await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+            with suppress(StoreError):  # one that is missed is followed by others
+                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
             await self._clock.sleep(_BEAT_EVERY_S)
 
     async def catch_up(self) -> None:

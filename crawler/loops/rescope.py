@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from crawler.errors import UsageError
-from crawler.frontier.decide import may_adopt
+from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
 from crawler.loops.operator import blocked_sites
@@ -67,9 +67,7 @@ async def begin(
 
 async def adopt_known(store: Store, scope: Scope) -> None:
     """Take the main sites of the mirrors known into the scope."""
-    for site, main_site in await store.main_sites():
-        if may_adopt(site, main_site):
-            scope.adopt(main_site)
+    adopt_mains(scope, await store.main_sites())
 
 
 def require_same_crawl(

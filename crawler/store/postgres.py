@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
-from crawler.store.connection import Database, Read, compress, every, load_queries
+from crawler.store.connection import compress, every, load_queries
 from crawler.store.interface import Beat, PageGrant, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
@@ -87,15 +87,8 @@ class _Revisits(Revisits):
 class _Control(SqliteControl):
     """Signs of life are of workers here: on two machines, processes may have the same number."""
 
-    def __init__(
-        self,
-        workers: Workers,
-        db: Database,
-        queries: Mapping[str, str],
-        read: Read,
-        writing: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> None:
-        super().__init__(db, queries, read, writing)
+    def __init__(self, workers: Workers, *rest: Any) -> None:
+        super().__init__(*rest)
         self._workers = workers
 
     async def beat(self, beat: Beat) -> None:
@@ -130,8 +123,8 @@ class PostgresStore(SqlStore):
         self._turns = self._turn_taker()
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.rup = SqliteRup(self._every, self._db, self._writing)
-        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing)
+        self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
+        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing, self._again)
 
     @classmethod
     async def open(
@@ -173,33 +166,18 @@ class PostgresStore(SqlStore):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def turn(self, turn: Turn) -> TurnResult:
-        return await self._again(lambda: super(PostgresStore, self).turn(turn))
-
     async def renew(self, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).renew(now))
+        await super().renew(now)
         await self._tell_time()
-
-    async def visit(self, site: str) -> int | None:
-        return await self._again(lambda: super(PostgresStore, self).visit(site))
 
     async def join_run(self, run_id: int, now: float) -> None:
         assert self._workers.lease_s is not None
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
-        await self._again(lambda: super(PostgresStore, self).join_run(run_id, now))
-
-    async def rejoin(self, now: float) -> bool:
-        return await self._again(lambda: super(PostgresStore, self).rejoin(now))
-
-    async def recover(self, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).recover(now))
-
-    async def end_run(self, ended_by: str, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).end_run(ended_by, now))
+        await super().join_run(run_id, now)
 
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
-        return await self._again(lambda: super(PostgresStore, self).find_content_mirrors(now))
+        return await super().find_content_mirrors(now)
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
@@ -218,7 +196,7 @@ class PostgresStore(SqlStore):
     # --- reading ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        return [dict(row) for row in await self._reader.execute_fetchall(sql, parameters)]
+        return [dict(row) for row in await self._every(sql, parameters)]
 
     async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
         own = not self._reader.is_in_transaction()
@@ -283,7 +261,7 @@ class PostgresStore(SqlStore):
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
 
-    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Do something that clashed again at once, and what lost its connection for as long as patience lasts."""
         lost_at, clashes, pause_s = 0.0, 0, 0.1
         while True:

@@ -80,17 +80,27 @@ class Postgres:
         """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
         if not self._is_open():
             with self._errors():
-                self._connection = await asyncpg.connect(
-                    self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
-                )
-            _notice_silence(self._connection)
-            # Sums of big numbers are numerics there.
-            await self._connection.set_type_codec(
-                "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
-            )
-            for prepare in self.on_connect:
-                await prepare(self._connection)
+                self._connection = await self._made()
         return self._connection
+
+    async def _made(self) -> Any:
+        """A new connection, fit for use."""
+        made = await asyncpg.connect(
+            self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
+        )
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                _notice_silence(made)
+                # Sums of big numbers are numerics there.
+                await made.set_type_codec(
+                    "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
+                )
+                for prepare in self.on_connect:
+                    await prepare(made)
+        except BaseException:
+            made.terminate()
+            raise
+        return made
 
     def _is_open(self) -> bool:
         return self._connection is not None and not self._connection.is_closed()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from crawler.store.interface import Turn
 
 
 class Shared(Protocol):
@@ -50,6 +53,11 @@ class Shared(Protocol):
 
         Raises :class:`crawler.errors.LeaseLost` where it was taken away.
         """
+        ...
+
+    async def hand_in_late(self, late: Turn) -> None:
+        """Log the requests of a worker that has lost its lease, and keep the paces that it knows: of those of a group
+        that another worker has asked since, the longer one. Nothing else is taken in."""
         ...
 
     async def bury(self, worker: int, ended_by: str, now: float) -> None:

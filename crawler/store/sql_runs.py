@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from crawler.about import VERSION
 from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.again import lasting
 from crawler.store.connection import Database, one
+from crawler.store.interface import Turn
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker
 from crawler.store.workers import Workers, is_alive, processes
+
+T = TypeVar("T")
 
 
 class SqlRuns(ABC):
@@ -37,6 +41,10 @@ class SqlRuns(ABC):
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
         """A transaction on ``_db``, rolled back whole where anything goes wrong in it."""
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Some reading or writing, done again as long as it may yet succeed: a file fails once."""
+        return await attempt()
 
     @abstractmethod
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
@@ -127,6 +135,7 @@ class SqlRuns(ABC):
         await self.take_part(int(run_id), now, at_work=at_work)
         return self._run_id
 
+    @lasting
     async def join_run(self, run_id: int, now: float) -> None:
         async with self._writing():
             if self._workers.id:
@@ -137,6 +146,7 @@ class SqlRuns(ABC):
         self._run_id = run_id
         self._turns = self._turn_taker()
 
+    @lasting
     async def rejoin(self, now: float) -> bool:
         async with self.beginning():
             last = await self.last_run()
@@ -161,11 +171,19 @@ class SqlRuns(ABC):
         row = await self._one(self._sql["run_under_way"], (now,))
         return None if row is None else (row[0], json.loads(row[1]))
 
+    @lasting
     async def renew(self, now: float) -> None:
         async with self._writing():
             await self._workers.renew(None, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    @lasting
+    async def hand_in_late(self, late: Turn) -> None:
+        async with self._writing():
+            if await self._workers.count_late(len(late.requests)):
+                await self._turns.take_late(late)
+
+    @lasting
     async def bury(self, worker: int, ended_by: str, now: float) -> None:
         async with self._writing():
             await self._workers.end(worker, ended_by, now)
@@ -184,11 +202,13 @@ class SqlRuns(ABC):
         async with self._writing():
             await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
 
+    @lasting
     async def recover(self, now: float) -> None:
         async with self._writing():
             await self._end_crashed(now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    @lasting
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
             await self._revisits.sweep()

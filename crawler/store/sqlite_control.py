@@ -10,6 +10,7 @@ from pathlib import Path
 from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
+from crawler.store.again import Again, lasting
 from crawler.store.connection import (
     Database,
     Read,
@@ -32,8 +33,9 @@ class SqliteControl:
         queries: Mapping[str, str],
         read: Read,
         writing: Callable[[], AbstractAsyncContextManager[None]],
+        again: Again,
     ) -> None:
-        self._db, self._sql, self._read, self._writing = db, queries, read, writing
+        self._db, self._sql, self._read, self._writing, self._again = db, queries, read, writing, again
 
     async def orders(self, after: int = 0) -> list[Order]:
         return [
@@ -46,6 +48,7 @@ class SqliteControl:
         async with self._writing():
             return await _give(self._db, self._sql, command, name, clock)
 
+    @lasting
     async def done(self, order: Order, now: float) -> None:
         async with self._writing():
             await self._db.execute("UPDATE control SET done_at = ? WHERE id = ?", (now, order.id))

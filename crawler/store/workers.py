@@ -56,9 +56,21 @@ class Workers:
             self._db, self._sql["renew"], (now, self.lease_s, int(turn is not None), pages, requests, self.id)
         )
         if row is None:
-            raise LeaseLost("the lease of this worker ran out, and its sites have passed to others")
+            message = "the lease of this worker ran out, and its sites have passed to others"
+            raise LeaseLost(message, committed=turn is not None and await self._was_committed())
         if turn is not None and row[0] != self.turns + 1:
-            raise LeaseLost("a turn was committed and its answer lost on the way: what it claimed is not known")
+            self.turns += 1
+            message = "a turn was committed and its answer lost on the way: what it claimed is not known"
+            raise LeaseLost(message, committed=True)
+
+    async def _was_committed(self) -> bool:
+        """Whether the turn that is tried again came in before the lease ended."""
+        before, (self.turns,) = self.turns, await one(self._db, self._sql["turns"], (self.id,))
+        return self.turns > before
+
+    async def count_late(self, requests: int) -> bool:
+        """Count what comes after the lease was lost; False where it came before, and only the answer was lost."""
+        return await one(self._db, self._sql["count_late"], (requests, self.id, self.turns)) is not None
 
     async def release_lost(self, now: float) -> set[int]:
         """Release the groups of workers that ended or whose lease did, their pauses kept; which groups these are."""

@@ -177,9 +177,10 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]);
 DELETE FROM mirror WHERE site = $1 AND evidence = 'host';
 
 -- name: set_pace
+-- Of two workers that have asked it, the one that is to wait longer has the say.
 UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s, waits_for = t.waits_for
 FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::text[], $5::text[])
-  AS t (next_at, pause_s, backoff_s, waits_for, name) WHERE g.name = t.name;
+  AS t (next_at, pause_s, backoff_s, waits_for, name) WHERE g.name = t.name AND g.next_at <= t.next_at;
 
 -- name: end_visit
 UPDATE politeness_group SET visited_by = NULL WHERE name = ANY($1::text[]);
@@ -291,6 +292,13 @@ SELECT id, pid FROM worker WHERE processes = $1 AND ended_at IS NULL AND id <> $
 UPDATE worker SET seen_at = $1, lease_until = clock() + $2, turns = turns + $3, pages = pages + $4,
   requests = requests + $5
 WHERE id = $6 AND ended_at IS NULL RETURNING turns;
+
+-- name: turns
+SELECT turns FROM worker WHERE id = $1;
+
+-- name: count_late
+-- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
+UPDATE worker SET turns = turns + 1, requests = requests + $1 WHERE id = $2 AND turns = $3 RETURNING id;
 
 -- name: end_worker
 UPDATE worker SET ended_at = $1, ended_by = $2 WHERE id = $3 AND ended_at IS NULL;

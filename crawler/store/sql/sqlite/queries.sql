@@ -131,8 +131,9 @@ INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (?, ?, ?, ?)
 DELETE FROM mirror WHERE site = ? AND evidence = 'host';
 
 -- name: set_pace
--- (next_at, pause_s, backoff_s, waits_for, name)
-UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for = ? WHERE name = ?;
+-- Of two workers that have asked it, the one that is to wait longer has the say: (next_at, pause_s, backoff_s,
+-- waits_for, name)
+UPDATE politeness_group SET next_at = ?1, pause_s = ?2, backoff_s = ?3, waits_for = ?4 WHERE name = ?5 AND next_at <= ?1;
 
 -- name: end_visit
 UPDATE politeness_group SET visited_by = NULL WHERE name = ?;
@@ -254,6 +255,13 @@ WHERE id = ?6 AND ended_at IS NULL RETURNING turns;
 
 -- name: end_all_workers
 UPDATE worker SET ended_at = ?, ended_by = 'killed' WHERE ended_at IS NULL;
+
+-- name: turns
+SELECT turns FROM worker WHERE id = ?;
+
+-- name: count_late
+-- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
+UPDATE worker SET turns = turns + 1, requests = requests + ? WHERE id = ? AND turns = ? RETURNING id;
 
 -- name: end_worker
 -- (now, why, worker)
