@@ -22,7 +22,7 @@ _WORKERS_SHOWN = 50
 #: Of the last run: those at work, then those that have ended.
 _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
     groups_held
-  FROM workers WHERE run_id = (SELECT max(id) FROM run) ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
+  FROM workers WHERE run_id = ? ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
 #: A crawl that has given no sign of life for so long was killed, or is stuck: it gives one every 5 s.
 SILENT_S = 15.0
 #: How a paused crawl is set going.
@@ -51,7 +51,7 @@ class Status:
 
 async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
-    runs = await store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
+    run = await store.last_run()
     sites = await store.query(
         "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
         " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
@@ -59,12 +59,12 @@ async def look(store: Store, now: float) -> Status:
         (_SITES_SHOWN,),
     )
     (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
-    workers = await store.query(_WORKERS, (_WORKERS_SHOWN,))
+    workers = [] if run is None else await store.query(_WORKERS, (run["id"], _WORKERS_SHOWN))
     dead = await store.known_dead()
     return Status(
         at=now,
         counts=await store.counts(),
-        last_run=runs[0] if runs else None,
+        last_run=run,
         sites=sites,
         more_sites=max(0, worked["n"] - len(sites)),
         excluded_for=await reasons(store, State.EXCLUDED),

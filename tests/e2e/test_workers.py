@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from crawler.demo.pages import Page, plain
 from crawler.store.postgres import PostgresStore
 from tests import faults, judge, kill
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
@@ -236,6 +237,31 @@ def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
     began = "SELECT started_at FROM run ORDER BY id DESC LIMIT 1"
     assert look(db, f"SELECT count(*) FROM requests WHERE run_id = 1 AND started_at > ({began})") == [(0,)]
     assert rude(loopback) == []
+
+
+def test_an_errand_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_the_crawl(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=200)
+    offer = Page("RUP-CGI: /cgi\nAuthentifier: none\n", content_type="text/plain", delay_s=1.0)
+    loopback.sites["rup.web.test"] = {"/robots.txt": plain("User-agent: *\n"), "/rupinfo.txt": offer}
+    (tmp_path / "slow.toml").write_text(WORKERS_SETTINGS.replace("delay = 0.05", "delay = 4"))
+    db, site = postgres.make_database(), loopback.url("rup.web.test")
+    crawl = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    errand = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    until(lambda: len(loopback.hits("rup.web.test")) == 1, "the errand's first request")
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
+    ended = finish(errand)
+    assert (ended.code, ended.err) == (0, "")
+    assert "RUP-CGI" in ended.out
+    assert len(loopback.hits("rup.web.test")) == len(look(db, "SELECT url FROM requests WHERE run_id = 2")) == 2
+    assert here("control", "stop", "--db", db).code == 0
+    assert finish(crawl).code == 3
+    assert "stopped by the operator" in here("status", "--db", db).out
+    other = here("rup", "info", site, *LOOPBACK[:-1], "--agent", "Another", "--db", db)
+    assert (other.code, "this store is crawled with PoliteCrawler" in other.err) == (2, True)
 
 
 def test_every_command_that_reads_does_so_on_postgresql(
