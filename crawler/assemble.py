@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
 from crawler.config import Settings
-from crawler.errors import StoreError, UsageError
+from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.operator import Command, Order
@@ -279,6 +279,8 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
             ended_by = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_at_contents(crawl.progress, store, clock)
+    except ConnectionLost:
+        raise  # it was waited for: there is nobody to tell
     except StoreError as error:
         with suppress(StoreError):  # a full disk may not take even this
             await store.end_run(f"the store failed: {error}", clock.now())

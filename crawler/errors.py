@@ -32,6 +32,10 @@ class StoreError(CrawlerError):
     exit_code = 4
 
 
+class ConnectionLost(StoreError):
+    """The connection to the database broke, or none can be had for the time being."""
+
+
 class StatementError(StoreError):
     """The database does not understand what it was asked."""
 

@@ -13,13 +13,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from crawler.clock import SystemClock, monotonic_s
-from crawler.errors import StoreError
+from crawler.clock import SystemClock, boot_s, monotonic_s
+from crawler.errors import ConnectionLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
 from crawler.store.interface import Beat, PageGrant, Turn, TurnResult
-from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
+from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
@@ -188,9 +188,9 @@ class PostgresStore(SqlStore):
 
     async def _tell_time(self) -> None:
         if self._clock is not None:
-            asked_at = monotonic_s()
+            asked_at = boot_s()
             ((told,),) = await self._every("SELECT clock()")
-            answered_at = monotonic_s()
+            answered_at = boot_s()
             self._clock.follow(told, told + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class PostgresStore(SqlStore):
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
-        """Do something that clashed again at once, and what lost its connection for as long as patience lasts."""
+        """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""
         lost_at, clashes, pause_s = 0.0, 0, 0.1
         while True:
             try:
@@ -273,7 +273,10 @@ class PostgresStore(SqlStore):
                     raise
             except ConnectionLost:
                 lost_at = lost_at or monotonic_s()
-                if not self._workers.id or monotonic_s() - lost_at > self._patience_s:
+                if not self._workers.id:
+                    raise
+                if monotonic_s() - lost_at >= self._patience_s:
+                    self._patience_s = 0.0
                     raise
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import NoStore, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
 from crawler.store.location import shown
 from crawler.store.postgres_dialect import columns, storable, translate
@@ -48,10 +48,6 @@ _LOOKING = {"default_transaction_isolation": "repeatable read", "application_nam
 
 
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
-
-
-class ConnectionLost(StoreError):
-    """The connection broke, or none can be had for the time being."""
 
 
 class Clash(StoreError):
@@ -208,10 +204,16 @@ def _notice_silence(connection: Any) -> None:
 async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     """Make or migrate the schema of a store where that is asked for, one process at a time.
 
-    Raises :class:`NoStore` where there is none to read, :class:`StoreVersionError` for one that a newer
-    crawler wrote.
+    Raises :class:`NoStore` where there is none to read, :class:`UsageError` for a database that cannot hold one, and
+    :class:`StoreVersionError` for one that a newer crawler wrote.
     """
     known = migrations("postgres")
+    ((encoding,),) = await database.execute_fetchall("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise UsageError(
+            f"{database.name}: its encoding is {encoding}, which does not hold the texts of the web; choose a database "
+            "made with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
     version = await _version(database, len(known))
     if version == len(known):
         return

@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from crawler.clock import SystemClock
-from crawler.errors import LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.clock import SystemClock, monotonic_s
+from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import Command
 from crawler.frontier.politeness import Pace
 from crawler.store.interface import Limits, Turn
@@ -37,6 +37,9 @@ async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Clust
         await open_and_close(url)
     with pytest.raises(UsageError, match="does not exist"):
         await open_and_close(postgres.url("nowhere"))
+    postgres.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(UsageError, match=r"LATIN1.*UTF8"):
+        await open_and_close(postgres.url("latin"))
     newer = postgres.make_database()
     await open_and_close(newer)
     postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
@@ -309,6 +312,32 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_turn_was_comm
             with pytest.raises(LeaseLost) as lost:
                 await first.turn(Turn(now, Limits(0)))
             assert lost.value.committed
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        tried = []
+
+        async def refused() -> Any:
+            tried.append(monotonic_s())
+            raise ConnectionRefusedError("nobody there")
+
+        for connection in (first._db, first._reader):
+            connection.drop()
+            monkeypatch.setattr(connection, "_made", refused)
+        with pytest.raises(ConnectionLost):
+            await first.turn(Turn(now, Limits(0)))
+        assert len(tried) > 1
+        for _ in range(2):
+            tried.clear()
+            with pytest.raises(ConnectionLost):
+                await first.end_run("a failure", now)
+            assert len(tried) == 1
     finally:
         await first.close()
         await second.close()

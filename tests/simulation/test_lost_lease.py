@@ -1,4 +1,5 @@
-"""A worker whose lease was taken away while it was alive: what it sent is in the log, and what it was told is kept."""
+"""A worker whose lease was taken away while it was alive: what it sent is in the log, and what it was told is kept.
+And one that lost its store for good."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from crawler.assemble import run_to_end
 from crawler.demo.pages import Page, Site, plain
+from crawler.errors import ConnectionLost, StoreError
 from crawler.loops.crawl import Crawl
 from crawler.loops.operator import heeded
 from crawler.model import FetchResult, Request
@@ -106,3 +109,22 @@ def test_an_order_that_waits_for_the_turn_that_was_lost_is_carried_out(db_path: 
             return await task
 
     assert run_virtual(main) == "nothing is left in the frontier"
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"), [(ConnectionLost("gone"), None), (StoreError("full"), "the store failed: full")]
+)
+def test_a_store_that_cannot_be_reached_is_not_told_of_the_end(
+    error: StoreError, noted: str | None, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async def run() -> str:
+            raise error
+
+        async with session(clock, db_path, SimulatedWeb(clock, SITES), SEEDS, Options()) as (crawl, store):
+            monkeypatch.setattr(crawl, "run", run)
+            with pytest.raises(type(error)):
+                await run_to_end(crawl, store, clock)
+
+    run_virtual(main)
+    assert asyncio.run(rows(db_path, "SELECT ended_by FROM run")) == [(noted,)]
