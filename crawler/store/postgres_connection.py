@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import ConnectionLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
 from crawler.store.location import bad_url, shown
 from crawler.store.postgres_dialect import columns, storable, translate
@@ -222,7 +222,7 @@ def _notice_silence(connection: Any) -> None:
 async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     """Make or migrate the schema of a store where that is asked for, one process at a time.
 
-    Raises :class:`UsageError` where there is no such store to read, or a database that cannot hold one, and
+    Raises :class:`NoStore` where there is none to read, :class:`UsageError` for a database that cannot hold one, and
     :class:`StoreVersionError` for one that a newer crawler wrote.
     """
     known = migrations("postgres")
@@ -237,7 +237,7 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
         return
     run = f"`crawler run --db {quote(database.name)}`"
     if not may_make and version == 0:
-        raise UsageError(f"{database.name}: no crawl store; {run} with seeds makes one")
+        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     if not may_make:
         raise UsageError(f"{database.name}: an older store (version {version}); {run} migrates it")
     await database.execute("BEGIN")
