@@ -23,7 +23,7 @@ from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
-from crawler.loops.rescope import adopt_known, begin, require_same_crawl
+from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
@@ -157,6 +157,7 @@ async def begun(
     try:
         async with store.beginning():
             await store.require_whole()
+            await store.recover(clock.now())  # who is dead, or stopped since longer than its lease, is not at work
             known = await store.seeds()
             require_contact(settings, known)
             if not seeds and not known:
@@ -170,7 +171,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
                 require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)

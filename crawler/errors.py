@@ -51,6 +51,10 @@ class LeaseLost(StoreError):
         self.committed = committed
 
 
+class NoStore(UsageError):
+    """No store has been made yet where one is named."""
+
+
 class StoreInUse(UsageError):
     """Another process is crawling into this store."""
 

@@ -102,13 +102,11 @@ class Crawl:
         try:
             await self._ending.queue_due()
             while True:
-                try:
+                with suppress(LeaseLost):
                     return await self._lasting_as_the_lease()
-                except LeaseLost:
-                    await self._hand_in_late()
-                    if self._stopping is not None:
-                        return self._stopping
-                    await self._begin_anew()
+                await self._hand_in_late()
+                if (ended_by := self._stopping or await self._begin_anew()) is not None:
+                    return ended_by
         finally:
             await self._cancel_workers()
             self._answers.close()
@@ -133,13 +131,16 @@ class Crawl:
         await self._store.hand_in_late(pending.late(self._clock.now()))
         self.progress.committed(pending.requests, [])
 
-    async def _begin_anew(self) -> None:
+    async def _begin_anew(self) -> str | None:
         self._robots_waiters.clear()
         self.budget.drop()
         self.gate.forget()
         self.lease.lost = None
         self.progress.lost_leases += 1
-        await self._store.join_run(self._store.run_id, self._clock.now())
+        if not await self._store.rejoin(self._clock.now()):
+            self.progress.stopped_by_operator = True
+            self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")
+        return self._stopping
 
     @property
     def stopped(self) -> bool:

@@ -18,7 +18,7 @@ from crawler.errors import ConnectionLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import Turn, TurnResult
+from crawler.store.interface import Beat, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
@@ -84,6 +84,20 @@ class _Revisits(Revisits):
             yield row
 
 
+class _Control(SqliteControl):
+    """Signs of life are of workers here: on two machines, processes may have the same number."""
+
+    def __init__(self, workers: Workers, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._workers = workers
+
+    async def beat(self, beat: Beat) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["forget_beats"], (beat.run_id,))
+            row = (self._workers.id, beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
+            await self._db.execute(self._sql["beat"], row)
+
+
 class _Workers(Workers):
     async def pages_left(self, max_pages: int) -> tuple[int, int]:
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
@@ -112,7 +126,7 @@ class PostgresStore(SqlStore):
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
-        self.control = SqliteControl(self._db, self._sql, self._every, self._writing, self._again)
+        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing, self._again)
 
     @classmethod
     async def open(
@@ -279,7 +293,8 @@ class PostgresStore(SqlStore):
         return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
-        """Who is dead is known by its lease alone: it may be on another machine."""
+        """Who is dead is known by its lease alone, and by its connection: none that may still commit is skipped."""
+        await self._db.execute(self._sql["await_lost_workers"])
 
     @property
     def name(self) -> str:

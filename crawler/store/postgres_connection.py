@@ -11,9 +11,9 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import ConnectionLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
-from crawler.store.location import shown
+from crawler.store.location import bad_url, shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
@@ -83,9 +83,10 @@ class Postgres:
 
     async def _made(self) -> Any:
         """A new connection, fit for use."""
-        made = await asyncpg.connect(
-            self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
-        )
+        with self._bad_address():
+            made = await asyncpg.connect(
+                self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
+            )
         try:
             async with asyncio.timeout(_CONNECT_S):
                 _notice_silence(made)
@@ -158,6 +159,21 @@ class Postgres:
         return self._connection is not None and bool(self._connection.is_in_transaction())
 
     @contextmanager
+    def _bad_address(self) -> Iterator[None]:
+        """What is raised when a connection is made, and is wrong with what the user named."""
+        try:
+            yield
+        except asyncpg.exceptions.ClientConfigurationError:
+            raise  # it is a ValueError too, and says what is wrong
+        except ValueError:
+            raise bad_url(self._url) from None  # it may say parts of a password
+        except asyncpg.InvalidAuthorizationSpecificationError as error:
+            remedy = "the password comes from PGPASSWORD, PGPASSFILE or ~/.pgpass"
+            raise UsageError(f"{self.name}: {_text(error)}; {remedy}") from error
+        except asyncpg.SyntaxOrAccessError as error:
+            raise UsageError(f"{self.name}: {_text(error)}") from error
+
+    @contextmanager
     def _errors(self) -> Iterator[None]:
         """What asyncpg and the system raise as what a user is told."""
         try:
@@ -206,7 +222,7 @@ def _notice_silence(connection: Any) -> None:
 async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     """Make or migrate the schema of a store where that is asked for, one process at a time.
 
-    Raises :class:`UsageError` where there is no such store to read, or a database that cannot hold one, and
+    Raises :class:`NoStore` where there is none to read, :class:`UsageError` for a database that cannot hold one, and
     :class:`StoreVersionError` for one that a newer crawler wrote.
     """
     known = migrations("postgres")
@@ -221,7 +237,7 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
         return
     run = f"`crawler run --db {quote(database.name)}`"
     if not may_make and version == 0:
-        raise UsageError(f"{database.name}: no crawl store; {run} with seeds makes one")
+        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     if not may_make:
         raise UsageError(f"{database.name}: an older store (version {version}); {run} migrates it")
     await database.execute("BEGIN")

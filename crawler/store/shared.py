@@ -52,8 +52,16 @@ class Shared(Protocol):
         """Be a worker of a run from now on; with it, what this process had claimed as another worker is released."""
         ...
 
+    async def rejoin(self, now: float) -> bool:
+        """Join our run once more, where we were not heard of for too long; False where another one was begun since."""
+        ...
+
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
-        """Number and settings of the run that others are at work on."""
+        """Number and settings of the run that others are at work on; errands are none."""
+        ...
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The row of ``run`` of the last crawl; errands are passed over."""
         ...
 
     async def renew(self, now: float) -> None:
@@ -70,6 +78,10 @@ class Shared(Protocol):
 
     async def bury(self, worker: int, ended_by: str, now: float) -> None:
         """Release at once what a worker has left behind that is known to be dead."""
+        ...
+
+    async def known_dead(self) -> set[int]:
+        """The workers that nobody has noted the end of, and whose processes are known to be no more."""
         ...
 
     async def others_at_work(self) -> bool:

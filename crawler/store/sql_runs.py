@@ -18,7 +18,7 @@ from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker
-from crawler.store.workers import Workers
+from crawler.store.workers import Workers, is_alive, processes
 
 T = TypeVar("T")
 
@@ -129,9 +129,7 @@ class SqlRuns(ABC):
                 await self._db.execute("DELETE FROM unsettled")
             await self._revisits.sweep()
             (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
-        self._run_id = int(run_id)
-        if at_work:
-            await self.join_run(self._run_id, now)
+        await self.take_part(int(run_id), now, at_work=at_work)
         return self._run_id
 
     @lasting
@@ -141,14 +139,30 @@ class SqlRuns(ABC):
                 await self._workers.end(None, "joined anew", now)
                 await self._turns.refresh(await self._workers.release_lost(now), None)
             await self._workers.join(run_id, now)
+            await self._db.execute(self._sql["reopen_run"], (run_id,))
         self._run_id = run_id
         self._turns = self._turn_taker()
 
+    @lasting
+    async def rejoin(self, now: float) -> bool:
+        async with self.beginning():
+            last = await self.last_run()
+            if last is None or last["id"] != self._run_id:
+                return False
+            await self.join_run(self._run_id, now)
+        return True
+
+    async def last_run(self) -> dict[str, Any] | None:
+        return next(iter(await self.query(self._sql["last_run"])), None)
+
     async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
-        """Be of a run that others have begun, as a worker or above some."""
+        """Be of a run, as a worker or above some; who is above them shows that they are to come."""
         self._run_id = run_id
         if at_work:
             await self.join_run(run_id, now)
+        elif self.lease_s is not None:
+            async with self._writing():
+                await self._workers.join(run_id, now, for_others=True)
 
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
         row = await self._one(self._sql["run_under_way"], (now,))
@@ -172,6 +186,12 @@ class SqlRuns(ABC):
             await self._workers.end(worker, ended_by, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    async def known_dead(self) -> set[int]:
+        if not self.is_held():
+            return {row[0] for row in await self._every("SELECT id FROM worker WHERE ended_at IS NULL")}
+        neighbours = await self._every(self._sql["neighbours"], (processes(), 0))
+        return {worker for worker, pid in neighbours if not is_alive(pid)}
+
     async def others_at_work(self) -> bool:
         return bool((await self._one(self._sql["others_at_work"], (self._workers.id, self._workers.id)))[0])
 
@@ -179,6 +199,7 @@ class SqlRuns(ABC):
         async with self._writing():
             await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
 
+    @lasting
     async def recover(self, now: float) -> None:
         async with self._writing():
             await self._end_crashed(now)

@@ -87,7 +87,7 @@ async def _give(db: Database, queries: Mapping[str, str], command: Command, name
     """Within a transaction, at the time of which it is asked: a crawl cannot know of it while it writes itself."""
     run_id = None
     if command is Command.STOP:
-        row = await one(db, "SELECT id, finished_at FROM run ORDER BY id DESC LIMIT 1")
+        row = await one(db, queries["last_run"])
         if row is None or row[1] is not None:
             raise UsageError("no crawl is running on this store, there is nothing to stop")
         run_id = row[0]

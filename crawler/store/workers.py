@@ -20,6 +20,8 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Turn
 
+_FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
+
 
 class Workers:
     """This process among the workers of a store. Call within a transaction only.
@@ -37,9 +39,12 @@ class Workers:
         self.id = 0
         self.turns = 0  # committed, as far as is known here
 
-    async def join(self, run_id: int, now: float) -> None:
-        """Be at work on a run from now on."""
-        row = (run_id, socket.gethostname(), os.getpid(), _processes(), now, self.lease_s)
+    async def join(self, run_id: int, now: float, *, for_others: bool = False) -> None:
+        """Be at work on a run from now on; ``for_others``: only until the first worker that claims anything is."""
+        if not for_others:
+            await self._db.execute(self._sql["relieve"], (run_id, _FOR_OTHERS))
+        ended_by = _FOR_OTHERS if for_others else None
+        row = (run_id, socket.gethostname(), os.getpid(), processes(), now, self.lease_s, ended_by)
         (self.id,) = await one(self._db, self._sql["join"], row)
         self.turns = 0
 
@@ -69,8 +74,8 @@ class Workers:
 
     async def release_lost(self, now: float) -> set[int]:
         """Release the groups of workers that ended or whose lease did, their pauses kept; which groups these are."""
-        for worker, pid in await every(self._db, self._sql["neighbours"], (_processes(), self.id)):
-            if not _is_alive(pid):
+        for worker, pid in await every(self._db, self._sql["neighbours"], (processes(), self.id)):
+            if not is_alive(pid):
                 await self.end(worker, "killed", now)
         await self._db.execute(self._sql["end_lost_workers"], (now,))
         rows = list(await every(self._db, self._sql["lost_groups"]))
@@ -99,7 +104,7 @@ class Workers:
 
 
 @cache
-def _processes() -> str | None:
+def processes() -> str | None:
     """What processes have numbers beside ours: this start of this machine, and the namespace (a container's has its
     own). ``None`` where the system does not tell."""
     with suppress(OSError):
@@ -108,7 +113,7 @@ def _processes() -> str | None:
     return None
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether there is such a process here; one that was ended and not yet waited for is none any more."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -268,14 +268,22 @@ ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 -- name: free_group
 UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ANY($1::bigint[]);
 
+-- name: await_lost_workers
+-- One whose lease has run out may have its row locked, stopped in the middle of a turn: until it goes on, or its
+-- connection is ended for it (idle_in_transaction_session_timeout).
+SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY id FOR UPDATE;
+
 -- name: end_lost_workers
 -- Before what they held is released; one that is just now renewing is not lost.
 UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE id IN (
   SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least($1, clock()) FOR UPDATE SKIP LOCKED);
 
 -- name: join
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until)
-VALUES ($1, $2, $3, $4, $5, $5, clock() + $6) RETURNING id;
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_by)
+VALUES ($1, $2, $3, $4, $5, $5, clock() + $6, $7) RETURNING id;
+
+-- name: relieve
+DELETE FROM worker WHERE run_id = $1 AND ended_at IS NULL AND ended_by = $2;
 
 -- name: neighbours
 SELECT id, pid FROM worker WHERE processes = $1 AND ended_at IS NULL AND id <> $2;
@@ -303,7 +311,15 @@ FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = $1;
 
 -- name: run_under_way
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
-WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock()) ORDER BY r.id DESC LIMIT 1;
+WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock())
+  AND r.settings::json ->> 'errand' IS NULL ORDER BY r.id DESC LIMIT 1;
+
+-- name: last_run
+SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+WHERE settings::json ->> 'errand' IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: reopen_run
+UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = $1 AND finished_at IS NOT NULL;
 
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
@@ -551,9 +567,12 @@ WHERE s.id >= $2::bigint >> 39 ORDER BY s.id;
 -- name: blocked_within
 SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason = $3 ORDER BY id LIMIT $4;
 
+-- name: forget_beats
+DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < $1 OR w.ended_at IS NOT NULL);
+
 -- name: beat
-INSERT INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (run_id, pid) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
+INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s;
 
 -- name: excluded_of
