@@ -218,12 +218,10 @@ class OpenCrawl:
 
     async def index(self) -> Built:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
-        from crawler.search.index import build_index, require_file
+        from crawler.search.index import build_index
 
-        require_file(self._settings.output.db)
-        path = Path(self._settings.output.db)
         async with self._store(read_only=False):
-            return await build_index(path)
+            return await build_index(self._settings.output.db)
 
     async def sample(self) -> Survey:
         """What the sample that :meth:`run` drew says of the rest (settings ``sample.*``). Needs the extra ``sample``.
@@ -239,10 +237,8 @@ class OpenCrawl:
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
-        from crawler.search.index import require_file
         from crawler.search.results import search
 
-        require_file(self._settings.output.db)
         async with self._store() as store:
             return await search(store, words, limit=limit, site=site)
 

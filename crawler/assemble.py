@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
-from crawler.config import Settings
+from crawler.config import KEYS, Settings
 from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
@@ -22,13 +23,13 @@ from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
-from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
+from crawler.loops.rescope import adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
-from crawler.store.open import open_store_at
+from crawler.store.open import is_there, open_store_at
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
@@ -36,6 +37,9 @@ from crawler.url import host_of, literal_address
 
 if TYPE_CHECKING:
     from crawler.export.recording import WarcFolder
+
+#: What a configuration file calls a setting.
+_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
 
 
 async def open_store(
@@ -45,8 +49,10 @@ async def open_store(
     may_make: bool = True,
     locked: bool = False,
     clock: Clock | None = None,
+    to_copy_into: bool = False,
 ) -> SqlStore:
-    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
+    that is not finished."""
     return await open_store_at(
         settings.output.db,
         settings.politeness,
@@ -56,6 +62,7 @@ async def open_store(
         patience_s=settings.team.patience_s,
         locked=locked,
         clock=clock,
+        to_copy_into=to_copy_into,
     )
 
 
@@ -144,7 +151,7 @@ async def begun(
     """
     require_contact(settings, seeds)
     db = settings.output.db
-    if not seeds and not is_url(db) and not _holds_something(Path(db)):
+    if not seeds and not await is_there(db):
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings, clock=clock)
     try:
@@ -156,7 +163,7 @@ async def begun(
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
             scope = _scope(settings, [*known, *seeds], clock)
-            fresh = sorted(set(seeds) - set(known))
+            fresh = sorted(set(seeds).difference(known))
             kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
             others = await store.run_under_way(clock.now())
             if others is None:
@@ -164,8 +171,8 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
-                require_same_crawl(theirs, kept, fresh, shown(db))
+                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         yield store, scope
@@ -191,11 +198,6 @@ def require_alone(settings: Settings, remedy: str) -> None:
     ):
         if asked:
             raise UsageError(f"{option}: this is for one worker alone; {remedy}")
-
-
-def _holds_something(path: Path) -> bool:
-    """An empty file is as good as none, and becomes a store where there are seeds."""
-    return path.exists() and path.stat().st_size > 0
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -351,7 +353,13 @@ def may_contact(settings: Settings, host: str) -> bool:
     """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
     if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
         return True
-    address = literal_address(address_for(host, settings.fetch.resolve) or host)
+    return _is_loopback(address_for(host, settings.fetch.resolve) or host)
+
+
+@lru_cache(maxsize=4096)
+def _is_loopback(host: str) -> bool:
+    """Whether it is an address, and on loopback. A hundred thousand seeds may be fixed to one."""
+    address = literal_address(host)
     return address is not None and address.is_loopback
 
 

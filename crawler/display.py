@@ -26,6 +26,7 @@ _REFRESH_S = 0.5
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
+_AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
 _HINT = "Ctrl-C stops; the same command goes on"
 
 
@@ -35,6 +36,7 @@ class _Snapshot:
     waiting: tuple[Waiting, ...] = ()
     rate: float = 0.0
     pages_before: int = 0
+    others: int = 0  # workers of other commands
     at: float = 0.0
 
 
@@ -54,10 +56,16 @@ class Watch:
     """Draws a crawl's progress on a terminal until left; silent where there is none."""
 
     def __init__(
-        self, crawl: Watched, store: Store, clock: Clock, console: Console, stopped_by: Callable[[], str | None]
+        self,
+        crawl: Watched,
+        store: Store,
+        clock: Clock,
+        console: Console,
+        stopped_by: Callable[[], str | None],
+        workers: int = 1,
     ) -> None:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
-        self._stopped_by = stopped_by
+        self._stopped_by, self._workers = stopped_by, workers
         self._seen = _Snapshot(at=clock.now())
 
     async def __aenter__(self) -> None:
@@ -83,6 +91,9 @@ class Watch:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
         seen.queued = await self._store.queued_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
+        if self._store.lease_s is not None:
+            (there,) = await self._store.query(_AT_WORK, (now,))
+            seen.others = max(0, there["n"] - self._workers)
         if now > seen.at:
             recent = (pages - seen.pages_before) / (now - seen.at)
             seen.rate = recent if seen.rate == 0 else 0.8 * seen.rate + 0.2 * recent
@@ -96,6 +107,7 @@ class Watch:
             # With --max-pages it may be over before the last of those waiting comes.
             waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
             rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
+        beside = f", with {many(seen.others, 'other worker')}" if seen.others else ""
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
@@ -108,7 +120,7 @@ class Watch:
             ),
             Text(
                 f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
-                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}"
+                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{beside}"
             ),
         ]
         if progress.troubles:

@@ -107,14 +107,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Fetched(Answer):
-    """A 2xx answer with its decoded body. ``content_type`` is the bare lower-case type, or ``""``."""
+    """A 2xx answer. ``content_type`` is the bare lower-case type, or ``""``."""
 
     status: int = 200
     content_type: str = ""
     charset: str | None = None  # from the header only
-    body: bytes = b""
+    plain: bytes | None = b""  # the decoded body; None for a large one that is held as it came alone
     gzipped: bytes | None = None  # the body as it came, where that is one gzip member and smaller
     truncated: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The decoded body. One that is held as it came is decoded anew each time, at some 2 ms a megabyte."""
+        return _decoded(self.plain, self.gzipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +132,18 @@ class Body:
 
     def decoded(self) -> bytes:
         """The document itself."""
-        if self.plain is not None:
-            return self.plain
-        assert self.gzipped is not None
-        return gunzip(self.gzipped)
+        return _decoded(self.plain, self.gzipped)
 
     def __len__(self) -> int:
         """Bytes held, which may be fewer than the document has."""
         return len(self.plain or self.gzipped or b"")
+
+
+def _decoded(plain: bytes | None, gzipped: bytes | None) -> bytes:
+    if plain is not None:
+        return plain
+    assert gzipped is not None
+    return gunzip(gzipped)
 
 
 @dataclass(frozen=True, slots=True)

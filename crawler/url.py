@@ -8,6 +8,7 @@ resolved. Two URLs are the same page to the crawler exactly when these texts are
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -158,6 +159,12 @@ def registrable_domain(host: str) -> str:
     if literal_address(host) is not None:
         return host
     return _suffixes().privatesuffix(host) or host
+
+
+def registrable_domains(hosts: Iterable[str]) -> set[str]:
+    """Those of many hosts, each looked at once: in the memory of :func:`registrable_domain` they would only drive each
+    other out."""
+    return set(map(registrable_domain.__wrapped__, hosts))
 
 
 def shown(text: str) -> str:

@@ -250,7 +250,7 @@ class Came:
         url = f"{SITE}/robots.txt"
         match self.kind:
             case "fetched":
-                return Fetched(url, now, now, self.headers, body=self.body, truncated=self.status > 900)
+                return Fetched(url, now, now, self.headers, plain=self.body, truncated=self.status > 900)
             case "304":
                 return NotModified(url, now, now, self.headers)
             case "redirected":

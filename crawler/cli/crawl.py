@@ -157,7 +157,7 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
-        require_alone(settings, "leave out --workers")
+        require_alone(settings, "leave out --workers, and let no other one join")
         return await _run_team(settings, seeds.urls)
     raise_file_limit()
     collect_garbage_seldom()
@@ -201,7 +201,7 @@ def _shown(
 ) -> AbstractAsyncContextManager[None]:
     """What is seen of a crawl while it runs."""
     if settings.output.progress and console.is_terminal and not settings.output.json:
-        return Watch(crawl, store, clock, console, lambda: signals.came)
+        return Watch(crawl, store, clock, console, lambda: signals.came, settings.team.workers)
     return WaitNotes(crawl, clock, tell)
 
 

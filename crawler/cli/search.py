@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 from rich.console import Console, Group
@@ -15,7 +14,7 @@ from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at, tell
 from crawler.display import print_json
 from crawler.search.excerpt import Marked
-from crawler.search.index import build_index, require_file
+from crawler.search.index import build_index
 from crawler.search.results import Found, search
 
 
@@ -25,13 +24,11 @@ from crawler.search.results import Found, search
 def index_command(db: str, as_json: bool) -> int:
     """Build the search index, or bring it up to date with the crawl: only what changed is read."""
 
-    require_file(db)
-
     async def build() -> int:
         async with existing_store(store_at(db), read_only=False):
             with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
                 task = bar.add_task("indexing", total=None)
-                built = await build_index(Path(db), lambda done, total: bar.update(task, completed=done, total=total))
+                built = await build_index(db, lambda done, total: bar.update(task, completed=done, total=total))
         if as_json:
             print_json(asdict(built))
         else:
@@ -61,8 +58,6 @@ def search_command(
     if words == ("-h",):  # no word to be found, so none to leave out
         click.echo(ctx.get_help())
         return 0
-
-    require_file(db)
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:

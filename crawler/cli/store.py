@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-from rich.progress import Progress
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from crawler.assemble import existing_store, open_store
@@ -33,10 +34,10 @@ def copy(source: str, target: str, as_json: bool) -> int:
 
     async def work() -> int:
         async with existing_store(store_at(source)) as ours:
-            theirs = await open_store(store_at(target))
+            theirs = await open_store(store_at(target), to_copy_into=True)
             try:
-                with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-                    task = bar.add_task("", total=None)
+                with _progress() as bar:
+                    task = bar.add_task("beginning", total=None)
                     copied = await copy_store(
                         ours,
                         theirs,
@@ -57,3 +58,10 @@ def copy(source: str, target: str, as_json: bool) -> int:
         return 0
 
     return run_async(work())
+
+
+def _progress() -> Progress:
+    """A line on standard error, where that is a terminal."""
+    seen = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=seen, transient=True, disable=not seen.is_terminal)

@@ -54,6 +54,9 @@ CONNECTIONS_PER_REQUEST = 4
 DNS_CACHE_S = 300
 DNS_CACHE_NAMES = 10_000
 
+#: A larger body is held as it came alone, where it can be: few are needed decoded at once, and not for long.
+_LARGE_BYTES = 1_000_000
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
@@ -203,7 +206,7 @@ class HttpFetcher:
             status=response.status,
             content_type=content_type,
             charset=charset,
-            body=body.data,
+            plain=body.plain,
             gzipped=body.gzipped,
             truncated=body.overflowed,
         )
@@ -264,7 +267,7 @@ class HttpFetcher:
 
 
 class _Body(NamedTuple):
-    data: bytes
+    plain: bytes | None  # None where it is large, and there is
     gzipped: bytes | None  # the same as it came, if that is one gzip member
     overflowed: bool  # there was more than was allowed
 
@@ -283,7 +286,8 @@ async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_byte
         size += len(piece)
     overflowed = size > max_bytes or wire > max_bytes
     keep_coded = decoder is not None and wire < size and not overflowed and decoder.is_one_gzip()
-    return _Body(b"".join(pieces)[:max_bytes], b"".join(coded) if keep_coded else None, overflowed)
+    plain = None if keep_coded and size > _LARGE_BYTES else b"".join(pieces)[:max_bytes]
+    return _Body(plain, b"".join(coded) if keep_coded else None, overflowed)
 
 
 def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:

@@ -194,10 +194,10 @@ def may_adopt(site: str, main_site: str) -> bool:
     return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
 
 
-def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str]]) -> None:
-    """Have the scope take up what it may of these: (mirror, main site)."""
+def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None:
+    """Have the scope take up what it may of these: (mirror, main site; or none)."""
     for site, main_site in mirrors:
-        if may_adopt(site, main_site):
+        if main_site is not None and may_adopt(site, main_site):
             scope.adopt(main_site)
 
 
@@ -221,13 +221,14 @@ def after_fetch(
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
     depth = queued.depth + 1
+    body = result.body
     page = Page(
         status=result.status,
         content_type=result.content_type,
         fetched_at=result.finished_at,
         facts=facts,
-        body=_kept(result) if facts.index else None,
-        body_bytes=len(result.body),
+        body=_kept(result, body) if facts.index else None,
+        body_bytes=len(body),
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),
     )
@@ -242,10 +243,9 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
     return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
 
 
-def _kept(result: Fetched) -> Body:
+def _kept(result: Fetched, body: bytes) -> Body:
     """What came gzipped is kept so: it need not be compressed again."""
-    plain = result.body if result.gzipped is None else None
-    return Body(sha256(result.body).digest(), plain, result.gzipped)
+    return Body(sha256(body).digest(), body if result.gzipped is None else None, result.gzipped)
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:

@@ -12,7 +12,7 @@ from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
-from crawler.url import host_of, registrable_domain, split
+from crawler.url import host_of, registrable_domain, registrable_domains
 
 _LINKS_KEPT = 8_192
 _NO_TRAPS = TrapSettings(enabled=False)
@@ -62,7 +62,7 @@ class Scope:
         # Each on its own: joined into one, inline flags and back-references would not mean what they meant.
         self._include = tuple(map(re.compile, settings.include))
         self._exclude = tuple(map(re.compile, settings.exclude))
-        self._places = {self._place(seed) for seed in seeds}
+        self._places = self._places_of(seeds)
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, str | None] = {}
         # A page's links are mostly those of the page before.
@@ -77,7 +77,7 @@ class Scope:
 
     def add_seed(self, url: str) -> None:
         """Widen the scope by one more seed."""
-        self._places.add(self._place(url))
+        self._places |= self._places_of([url])
         self._site_refusals.clear()
         self._refusals_of.cache_clear()
 
@@ -154,14 +154,13 @@ class Scope:
             end = url.find("/", end + 1)
         return False
 
-    def _place(self, seed: str) -> str:
+    def _places_of(self, seeds: Iterable[str]) -> set[str]:
         match self.settings.mode:
             case ScopeMode.HOST:
-                return host_of(seed)
+                return set(map(host_of, seeds))
             case ScopeMode.DOMAIN:
-                return registrable_domain(host_of(seed))
+                return registrable_domains(set(map(host_of, seeds)))
             case ScopeMode.PREFIX:
-                site, path = split(seed)
-                return site + path.partition("?")[0].rpartition("/")[0] + "/"
+                return {seed.partition("?")[0].rpartition("/")[0] + "/" for seed in seeds}
             case ScopeMode.ANY:
-                return ""
+                return set()

@@ -10,7 +10,11 @@ import asyncio
 import math
 from collections import deque
 
-from crawler.store.interface import PageGrant, Store
+from crawler.store.interface import Store
+from crawler.store.shared import PageGrant
+
+_BETWEEN_TURNS_S = 1.0  # hardly more
+_MOST_PER_GROUP = 50
 
 
 class Budget:
@@ -35,6 +39,11 @@ class Budget:
     def hopes(self) -> bool:
         """Whether more may be set aside for this worker, which has none now."""
         return False
+
+    #: Others have all that is left, and may give some of it back.
+    waits_for_others = False
+    #: To be set aside for each group that is worked on.
+    per_group = 0
 
     @property
     def under_way(self) -> int:
@@ -63,9 +72,9 @@ class Budget:
     async def begin(self, store: Store) -> None:
         """Count what is in the store already."""
 
-    def wanted(self, committed: int, more: int) -> int:
-        """How many pages to have set aside from the turn on that commits so many: those under way, and as many again
-        as may be taken until the next turn (``more``; 0 gives back all that is not under way)."""
+    def keep(self, groups: int) -> int:
+        """Give back what ``groups`` can hardly use until the turn after next, or is more than a fair share; with
+        0, all that is not under way. What is kept, beside what is under way."""
         return 0
 
     def settle(self, committed: int, grant: PageGrant | None) -> None:
@@ -119,9 +128,11 @@ class _OwnBudget(Budget):
 class SharedBudget(Budget):
     """Under a limit of several workers: pages that are set aside for this one."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, delay_s: float) -> None:
         super().__init__(0)
         self.limit = limit
+        self.per_group = 1 + min(_MOST_PER_GROUP, int(_BETWEEN_TURNS_S / max(delay_s, 0.001)))
+        self._fair = 0
         self._come = 0  # and not committed yet
         self._is_reached = False
 
@@ -148,25 +159,26 @@ class SharedBudget(Budget):
         self._left -= fetched
         self._come += fetched
 
-    def wanted(self, committed: int, more: int) -> int:
-        available = int(self._left) - self._out
-        if more == 0:
-            self._left -= available
-            available = 0
-        return self.under_way - committed + max(available, more)
+    def keep(self, groups: int) -> int:
+        kept = max(0, min(int(self._left) - self._out, self.per_group * groups, self._fair - self._out))
+        self._left = self._out + kept
+        return kept
 
     def settle(self, committed: int, grant: PageGrant | None) -> None:
         self._come -= committed
         if grant is not None:
             self._left = grant.pages - self._come
+            self._fair = grant.fair
             self._is_reached = grant.reached
+            self.waits_for_others = grant.none_left and not grant.reached
 
     def drop(self) -> None:
         self._left = self._out = self._come = 0
 
 
-def budget_for(limit: int | None, *, is_shared: bool) -> Budget:
-    """The budget of a crawl under ``--max-pages``, ``None`` for none, alone or as one of several."""
+def budget_for(limit: int | None, delay_s: float, *, is_shared: bool) -> Budget:
+    """The budget of a crawl under ``--max-pages``, ``None`` for none, alone or as one of several; requests to a site
+    are ``delay_s`` apart at least."""
     if limit is None:
         return Budget()
-    return SharedBudget(limit) if is_shared else _OwnBudget(limit)
+    return SharedBudget(limit, delay_s) if is_shared else _OwnBudget(limit)

@@ -76,7 +76,7 @@ class Crawl:
         self.slowest = self.gate.slowest
         self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
         self._answers = Answers(manners, scope, self._robots, store, self._record)
-        self.budget = budget_for(crawl.max_pages, is_shared=store.lease_s is not None)
+        self.budget = budget_for(crawl.max_pages, manners.politeness.delay_s, is_shared=store.lease_s is not None)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
@@ -124,12 +124,12 @@ class Crawl:
             await asyncio.gather(keeper, return_exceptions=True)
 
     async def _hand_in_late(self) -> None:
-        """Another worker may have our sites: of all that was not committed, only what was sent, cut short or not, goes
-        into the log, and how long sites want to be left alone. The rest is still queued."""
+        """Another worker may have our sites: what was sent is logged, and pauses are kept; the rest is still queued."""
         await self._cancel_workers()
         pending, self._pending = self._pending, Pending()
         await record_all(self._recorder, pending.recorded)
         await self._store.hand_in_late(pending.late(self._clock.now()))
+        self.progress.committed(pending.requests, [])
 
     async def _begin_anew(self) -> str | None:
         self._robots_waiters.clear()
@@ -198,8 +198,7 @@ class Crawl:
         """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
         while not self._hurried and self._stopping is None and not self._out_of_time():
             if self._pending.since is not None:
-                left_s = self._pending.since + _BATCH_AGE_S - self._clock.now()
-                if left_s <= 0:
+                if (left_s := self._pending.since + _BATCH_AGE_S - self._clock.now()) <= 0:
                     return
                 await self._woken(left_s)
             elif not await self._woken(self._crowd.horizon_s() if self._room() else None):
@@ -237,21 +236,25 @@ class Crawl:
             below_depth=None if self.frame is None else self.frame.held_from,
             held=len(self._workers),
             max_pages=self.budget.limit,
-            pages_wanted=self.budget.wanted(committed, 0 if self._stopping else 2 * self._manners.crawl.concurrency),
-            pages_under_way=self.budget.under_way - committed,
+            pages_under_way=(under_way := self.budget.under_way - committed),
+            pages_kept=under_way + self.budget.keep(0 if self._stopping else len(self._workers)),
+            pages_per_group=0 if self._stopping else self.budget.per_group,
         )
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
-        turn = pending.turn(now, limits, self.progress.worst_lag_s)
         asked_at = boot_s()
         try:
-            result = await self._store.turn(turn)
+            result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
         except LeaseLost as lost:
-            if not lost.committed:
+            if lost.committed:
+                self.progress.committed(pending.requests, pending.outcomes)
+            else:
                 self._pending.take_back(pending)
             turned.set()
             raise
         self.lease.begin(asked_at)
+        self.progress.committed(pending.requests, pending.outcomes)
         self.budget.settle(committed, result.grant)
+        self._crowd.share = result.share
         adopt_mains(self._scope, result.mirrors)
         self._robots.learn(result.mirrors)
         self.gate.stored(pending.paces)
@@ -278,8 +281,7 @@ class Crawl:
 
     async def _drain(self) -> None:
         """Wait for what is in flight, then commit the rest."""
-        tasks = [task for _, task in self._workers.values()]
-        if tasks:
+        if tasks := [task for _, task in self._workers.values()]:
             await asyncio.wait(tasks, timeout=_STOP_GRACE_S)
             await self._cancel_workers()
         await self._turn()
@@ -309,7 +311,6 @@ class Crawl:
         pending = self._news(hurry=pace.backoff_s > 0 or row.retry_after_s is not None)
         pending.requests.append(row)
         pending.paces[group] = pace
-        self.progress.sent(row)
 
     def spared(self) -> None:
         """No page came of one that was to be taken: there may be room for another."""
@@ -322,7 +323,6 @@ class Crawl:
         pending = self._news()
         pending.outcomes.append(outcome)
         pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-        self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
@@ -332,8 +332,7 @@ class Crawl:
 
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
-        if news.main_site is not None:
-            adopt_mains(self._scope, [(news.site, news.main_site)])
+        adopt_mains(self._scope, [(news.site, news.main_site)])
         pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
@@ -372,6 +371,7 @@ class Crawl:
             if (
                 self._stopping is not None
                 or self.budget.ends_work()
+                or self._crowd.has_too_many(len(self._workers))
                 or self.gate.wait_s(claim.group) > self._crowd.hold_s()
             ):
                 return

@@ -40,13 +40,13 @@ class Ending:
                 return f"--max-pages reached ({self._manners.crawl.max_pages})"
             self._budget.only_revisits = True
             await self._store.prepare(0)
-        hopes = self._budget.hopes
-        ready = None if hopes else await self._store.next_ready()
+        is_idle = self._budget.waits_for_others
+        ready = None if is_idle else await self._store.next_ready()
         if ready is not None:
             self._progress.idle_for = ready
             wait_s = max(0.0, ready.until - self._clock.now() - self._crowd.horizon_s())
             return wait_s if self._store.lease_s is None else min(wait_s, _LOOK_EVERY_S)
-        if hopes or await self._store.others_at_work():
+        if is_idle or await self._store.others_at_work():
             return _LOOK_EVERY_S
         return 0.0 if await self.queue_due() else await self._nothing_left(frame)
 

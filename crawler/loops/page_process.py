@@ -1,8 +1,8 @@
 """The process in which heavy pages are read, so that it can be killed: ``python -m crawler.loops.page_process``.
 
-The pickled arguments of :func:`crawler.page.html.read_page` and then the page come in on standard input, each with its
-length before it; pickled :class:`crawler.model.PageFacts` go out. What it imports is all the memory it takes while it
-waits, so asyncio is not among it.
+Pickled (whether the page is gzipped, its charset, the other arguments of :func:`crawler.page.html.read_page`) and then
+the page come in on standard input, each with its length before it; pickled :class:`crawler.model.PageFacts` go out.
+What it imports is all the memory it takes while it waits, so asyncio is not among it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-from crawler.page.html import read_page
+from crawler.gunzip import gunzip
+from crawler.model import PageFacts
+from crawler.page.html import parsed, read_page
 
 #: What a page may take, in seconds of processor time; an ordinary one of 1 MB takes 0.05.
 PATIENCE_S = 0.7
@@ -54,6 +56,18 @@ def _end_after(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
+def _read_next(questions: BinaryIO) -> PageFacts:
+    """Read the page that comes next. Raises :class:`EOFError` where none does."""
+    is_gzipped, charset, arguments = pickle.loads(receive(questions))
+    page = receive(questions)
+    _end_after(PATIENCE_S)
+    tree = parsed(gunzip(page) if is_gzipped else page, charset)
+    del page  # reading takes memory too, and the tree is nine times as large as the page
+    facts = read_page(tree, charset=charset, **arguments)
+    _end_after(0)
+    return facts
+
+
 def _serve() -> None:
     _bound_memory()
     if hasattr(signal, "SIGPROF"):
@@ -62,13 +76,9 @@ def _serve() -> None:
     send(answers, b"ready")
     while True:
         try:
-            charset, arguments = pickle.loads(receive(questions))
-            page = receive(questions)
+            facts = _read_next(questions)
         except EOFError:
             return
-        _end_after(PATIENCE_S)
-        facts = read_page(page, charset=charset, **arguments)
-        _end_after(0)
         send(answers, pickle.dumps(facts))
 
 

@@ -43,6 +43,13 @@ class Progress:
     paused_since: float | None = None  # by the operator
     stopped_by_operator: bool = False  # told to end, or passed over by a newer crawl
 
+    def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
+        """A turn took these in: what is not in the store is done again, and would count twice."""
+        for row in requests:
+            self.sent(row)
+        for outcome in outcomes:
+            self.ended(outcome)
+
     def sent(self, row: RequestRow) -> None:
         self.requests += 1
         self.wire_bytes += row.bytes

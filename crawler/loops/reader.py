@@ -45,11 +45,11 @@ class PageReader:
         """What a fetched document says; the event loop is never held up by a hostile one."""
         if result.content_type not in _HTML_TYPES:
             return self.header_facts(result)
-        arguments = self._arguments(result)
-        if is_light(result.body):
-            return read_page(result.body, charset=result.charset, hash_text=self._hash_text, **arguments)
+        arguments, plain = self._arguments(result), result.plain
+        if plain is not None and is_light(plain):
+            return read_page(plain, charset=result.charset, hash_text=self._hash_text, **arguments)
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._child.read, result.body, result.charset, arguments)
+            return await asyncio.to_thread(self._child.read, plain, result.gzipped, result.charset, arguments)
 
     def header_facts(self, result: Fetched | NotModified) -> PageFacts:
         """What the headers alone say."""
@@ -74,7 +74,7 @@ def read_within(body: bytes, charset: str | None, **arguments: Any) -> PageFacts
         return read_page(body, charset=charset, **arguments)
     child = _Child()
     try:
-        return child.read(body, charset, arguments)
+        return child.read(body, None, charset, arguments)
     finally:
         child.close()
 
@@ -86,8 +86,12 @@ class _Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = threading.Event()
 
-    def read(self, body: bytes, charset: str | None, arguments: dict[str, Any]) -> PageFacts:
-        answer = None if self._closed.is_set() else self._ask(pickle.dumps((charset, arguments)), body)
+    def read(
+        self, plain: bytes | None, gzipped: bytes | None, charset: str | None, arguments: dict[str, Any]
+    ) -> PageFacts:
+        body = plain or gzipped or b""
+        about = pickle.dumps((plain is None, charset, arguments))
+        answer = None if self._closed.is_set() else self._ask(about, body)
         if answer is None:
             return unread_page(f"the parser did not end within {PATIENCE_S:g} s, or ran out of memory", **arguments)
         facts = pickle.loads(answer)

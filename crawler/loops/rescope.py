@@ -13,8 +13,6 @@ from crawler.loops.operator import blocked_sites
 from crawler.store.interface import Store
 
 _BATCH = 5000
-#: What to do where others are in the way.
-WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
 #: What each worker of a crawl may have of its own.
 _OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
@@ -71,21 +69,26 @@ async def adopt_known(store: Store, scope: Scope) -> None:
 
 
 def require_same_crawl(
-    theirs: Mapping[str, Any], ours: Mapping[str, Any], new_seeds: Collection[str], store: str
+    theirs: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    new_seeds: Collection[str],
+    store: str,
+    names: Mapping[str, str],
 ) -> None:
     """Raise :class:`UsageError` where the others that are at work on a store crawl under other settings than ours, or
-    with other seeds: the scope of each would be another one."""
+    with other seeds: the scope of each would be another one. ``names``: what the user calls a setting."""
     differing = sorted(
-        key
+        names.get(key, key)
         for section, values in plain(ours).items()
         if section not in _OWN
         for key in (f"{section}.{name}" for name in values)
         if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
     )
+    wait = "; wait until they are done, or stop them first (`crawler status` shows them)"
     if differing:
-        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}); {WAIT}")
+        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}){wait}")
     if new_seeds:
-        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {WAIT}")
+        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds{wait}")
 
 
 async def rescope(

@@ -47,7 +47,7 @@ async def read(
 ) -> Outcome:
     """What a sitemap offers, as far as it may speak for what it lists; ``hinting``: its dates count as hints too."""
     parse = partial(read_sitemap, url=result.url, content_type=result.content_type, limits=_LIMITS)
-    sitemap = await asyncio.to_thread(parse, result.body)  # a full one takes most of a second
+    sitemap = await asyncio.to_thread(lambda: parse(result.body))  # a full one takes most of a second
     listed = [*(entry.url for entry in sitemap.entries), *sitemap.sitemaps]
     named = {site: await robots.sitemaps_of(site) for site in {split(url).site for url in listed}}
     way = await store.way_to(queued.id)  # a site's word for an index holds for the sitemaps that it lists

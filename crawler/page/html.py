@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from hashlib import sha256
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -67,8 +67,23 @@ def unread_page(why: str, *, url: str, headers: Headers, token: str, reading: Re
     return replace(known, index=False, follow=False, note=f"not parsed: {why}")
 
 
+class Parsed(NamedTuple):
+    """The tree of a page, and the encoding that the page was in."""
+
+    tree: LexborHTMLParser
+    encoding: str
+
+
+def parsed(body: bytes, charset: str | None) -> Parsed:
+    """Parse a page; nothing of ``body`` is kept, so that whoever has a large one can let it go before reading."""
+    encoding, text = to_utf8(body, charset)
+    tree = LexborHTMLParser(text, options=_OPTIONS)
+    tree.raw_html = b""
+    return Parsed(tree, encoding)
+
+
 def read_page(
-    body: bytes,
+    body: bytes | Parsed,
     *,
     url: str,
     headers: Headers,
@@ -85,8 +100,8 @@ def read_page(
     ``token`` our product token, ``now`` in epoch seconds. A hostile page may take minutes: ask
     :func:`crawler.page.guard.is_light` first, and read what is not light where it can be killed.
     """
-    encoding, text = to_utf8(body, charset)
-    page = _Tags(text, keep_anchor_chars)
+    tree, encoding = body if isinstance(body, Parsed) else parsed(body, charset)
+    page = _Tags(tree, keep_anchor_chars)
     tags = (*x_robots_tag(header_values(headers, "x-robots-tag"), token), *page.robots_tags(token))
     said = directives(tags, reading=reading, now=now)
     base = _canonical_or_none(page.base, url) or url
@@ -118,7 +133,7 @@ class _Tags:
 
     __slots__ = ("_titles", "_tree", "base", "canonicals", "feeds", "links", "metas", "title")
 
-    def __init__(self, text: bytes, keep_anchor_chars: int) -> None:
+    def __init__(self, tree: LexborHTMLParser, keep_anchor_chars: int) -> None:
         self.links = LinkTable(keep_anchor_chars)
         self.base: str | None = None
         self.canonicals: list[str] = []
@@ -126,9 +141,9 @@ class _Tags:
         self.title: str | None = None
         self.feeds: list[str] = []
         self._titles = 0
-        self._tree = LexborHTMLParser(text, options=_OPTIONS)
+        self._tree = tree
         settled = self.links.settled
-        for node in self._tree.css(_SAYING):
+        for node in tree.css(_SAYING):
             attributes = node.attributes
             if node.tag_id in _ANCHORS:  # nearly all of them, and most of these say nothing new
                 href = attributes["href"] or ""
@@ -187,6 +202,8 @@ class _Tags:
 
     def text_sha256(self) -> bytes:
         """Of what a reader could see, and the title, without blanks, which come with mark-up. Spoils the tree."""
+        from hashlib import sha256  # 4 MB of libcrypto, which the child that reads heavy pages can do without
+
         self._tree.strip_tags(_NOT_TEXT)
         root = self._tree.root
         return sha256("".join(root.text().split()).encode("utf-8", "replace") if root is not None else b"").digest()

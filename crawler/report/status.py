@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,12 +13,13 @@ from rich.text import Text
 from crawler.clock import iso, local_hhmm
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
-from crawler.report.layout import Fact, counted, duration, facts
+from crawler.report.layout import Fact, counted, duration, facts, many
 from crawler.report.revisits import count_revisits, told
 from crawler.store.interface import Beat, Counts, Store, Waiting
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
+_NUMBERS_SHOWN = 5
 #: Of the last run: those at work, then those that have ended.
 _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
     groups_held
@@ -49,9 +50,24 @@ class Status:
     is_held: bool  # False: no process is crawling into the store
 
 
+async def workers(store: Store) -> list[dict[str, Any]]:
+    """The workers of the last run: those at work, then those that have ended. Who is not ``alive`` may be at work for
+    the store, but is known to be no more."""
+    run = await store.last_run()
+    if run is None:
+        return []
+    dead = await store.known_dead()
+    rows = await store.query(_WORKERS, (run["id"], _WORKERS_SHOWN))
+    return [row | {"alive": row["ended_at"] is None and row["worker"] not in dead} for row in rows]
+
+
+def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there is something to say of them: they are more than one, or could be."""
+    return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
+
+
 async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
-    run = await store.last_run()
     sites = await store.query(
         "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
         " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
@@ -59,18 +75,16 @@ async def look(store: Store, now: float) -> Status:
         (_SITES_SHOWN,),
     )
     (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
-    workers = [] if run is None else await store.query(_WORKERS, (run["id"], _WORKERS_SHOWN))
-    dead = await store.known_dead()
     return Status(
         at=now,
         counts=await store.counts(),
-        last_run=run,
+        last_run=await store.last_run(),
         sites=sites,
         more_sites=max(0, worked["n"] - len(sites)),
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        workers=[row | {"alive": row["ended_at"] is None and row["worker"] not in dead} for row in workers],
+        workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
@@ -143,9 +157,11 @@ def render(status: Status, console: Console) -> None:
     ]
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
     console.print(facts(rows))
-    if len(status.workers) > 1 or any(worker["lease_until"] is not None for worker in status.workers):
+    if are_several(status.workers):
         console.print()
         console.print(_workers_table(status))
+        for reason, workers in _ends(status.workers).items():
+            console.print(Text(f"{many(len(workers), 'worker')} ended ({_listed(workers)}): {reason}"))
     if status.sites:
         console.print()
         console.print(_sites_table(status))
@@ -180,7 +196,7 @@ def _workers_table(status: Status) -> Table:
         seconds = max(row["seen_at"] - row["started_at"], 1.0)
         table.add_row(
             Text(f"{row['worker']} ({row['host']}, process {row['pid']})"),
-            f"{row['groups_held']:,}",
+            f"{row['groups_held']:,}" if row["ended_at"] is None else "",
             f"{row['pages']:,}",
             f"{row['pages'] / seconds:,.1f}",
             f"{row['requests']:,}",
@@ -189,9 +205,23 @@ def _workers_table(status: Status) -> Table:
     return table
 
 
+def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Why workers ended, each reason once with their numbers."""
+    ends: dict[str, list[int]] = {}
+    for row in workers:
+        if row["ended_at"] is not None:
+            ends.setdefault(row["ended_by"], []).append(row["worker"])
+    return ends
+
+
+def _listed(workers: list[int]) -> str:
+    more = " …" if len(workers) > _NUMBERS_SHOWN else ""
+    return ", ".join(map(str, workers[:_NUMBERS_SHOWN])) + more
+
+
 def _lease(row: Mapping[str, Any], now: float) -> str:
     if row["ended_at"] is not None:
-        return f"ended: {row['ended_by']}"
+        return "ended"
     if not row["alive"]:
         return "killed: its sites pass to who comes next"
     if row["lease_until"] is None:

@@ -105,7 +105,7 @@ def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float)
     status = _status(case)
     asked = f"{site}/robots.txt"
     if 200 <= status <= 299:
-        return Fetched(asked, now, now, headers, status=status, body=_body(case))
+        return Fetched(asked, now, now, headers, status=status, plain=_body(case))
     if status == 304:
         return NotModified(asked, now, now, headers)
     location = header(headers, "location")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any, Protocol
 
 import aiosqlite
@@ -34,6 +35,10 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
+
+
+#: Of what a store is a copy that is not finished.
+UNFINISHED = "SELECT source FROM store_copy WHERE done_at IS NULL"
 
 
 class Database(Protocol):
@@ -86,7 +91,7 @@ def decompress(data: bytes) -> bytes:
 def require_usable(path: Path, read_only: bool) -> None:
     """Raise :class:`UsageError` where there can be no store at ``path``, or none that may be used so."""
     if read_only and not path.exists():
-        raise UsageError(f"{path}: no such store; `crawler run --db {path} --seeds FILE` makes one")
+        raise UsageError(f"{path}: no such store; `crawler run --db {quote(str(path))} --seeds FILE` makes one")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     if path.is_dir():
@@ -146,7 +151,8 @@ async def _version(db: aiosqlite.Connection, path: Path, read_only: bool) -> int
     if read_only and version == 0:
         raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
     if read_only and version < len(migrations):
-        raise UsageError(f"{path}: an older store (version {version}); `crawler run --db {path}` migrates it")
+        run = f"`crawler run --db {quote(str(path))}`"
+        raise UsageError(f"{path}: an older store (version {version}); {run} migrates it")
     return int(version)
 
 
@@ -202,6 +208,13 @@ async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:
 async def every(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
     """All rows."""
     return await db.execute_fetchall(sql, parameters)
+
+
+def require_whole(unfinished: Iterable[Any], name: str) -> None:
+    """Raise :class:`UsageError` where :data:`UNFINISHED` found something in the store that errors call ``name``."""
+    for (source,) in unfinished:
+        command = f"crawler store copy {quote(source)} {quote(name)}"
+        raise UsageError(f"{name}: a copy that is not finished; `{command}` goes on with it")
 
 
 def is_held(path: Path) -> bool:

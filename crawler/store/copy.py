@@ -76,7 +76,8 @@ async def copy_store(
     Raises :class:`UsageError` where the target holds something else, :class:`StoreError` where the two differ in the
     end: then the source was changed between two parts of a copy.
     """
-    await _require_target(source, target, now)
+    async with target.beginning():  # nobody begins a crawl there meanwhile
+        await _require_target(source, target, now)
     await source.query("BEGIN")  # one moment of it, though a crawl may go on
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
@@ -85,7 +86,8 @@ async def copy_store(
         if ours != theirs:
             raise StoreError(
                 f"{target.name}: the table {table} differs from that of {source.name} ({theirs[0]:,} rows, not "
-                f"{ours[0]:,}, or others): that store was changed between two parts; copy it anew, into an empty one"
+                f"{ours[0]:,}, or others): {source.name} was changed between two parts of the copy; copy it anew, "
+                "into an empty store"
             )
         copied.append(Copied(table, ours[0], new[table], ours[1]))
     await target.finish_copy(now)

@@ -20,7 +20,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.store.rup import SubscriptionStore
-from crawler.store.shared import Shared
+from crawler.store.shared import PageGrant, Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +81,10 @@ class Limits:
     horizon_s: float = HORIZON_S
     held: int = 0  # groups that this worker has: it takes no more than its share of those that there are
     max_pages: int | None = None  # of all workers, where there may be several
-    pages_wanted: int = 0  # of these, to be set aside for this worker
     pages_under_way: int = 0  # of these, those that it has taken already
+    pages_kept: int = 0  # that were set aside for it and that it keeps, those under way included
+    pages_per_group: int = 0  # to be set aside for each group that it has
     below_depth: int | None = None  # URLs as deep as this or deeper are held back
-
-
-@dataclass(frozen=True, slots=True)
-class PageGrant:
-    """So many pages this worker may still take; ``reached`` says that the limit is reached by all together."""
-
-    pages: int
-    reached: bool
 
 
 @dataclass(slots=True)
@@ -140,6 +133,7 @@ class TurnResult:
     robots_ids: dict[int, int]
     grant: PageGrant | None = None
     mirrors: list[tuple[str, str]] = field(default_factory=list)
+    share: int | None = None  # of the groups, beyond which this worker keeps others from theirs
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from crawler.errors import ConnectionLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import Beat, PageGrant, Turn, TurnResult
+from crawler.store.interface import Beat, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
 from crawler.store.postgres_dialect import columns
 from crawler.store.sqlite import SqlStore
@@ -99,14 +99,15 @@ class _Control(SqliteControl):
 
 
 class _Workers(Workers):
-    async def grant(self, max_pages: int, wanted: int) -> PageGrant:
+    async def pages_left(self, max_pages: int) -> tuple[int, int]:
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
-        return await super().grant(max_pages, wanted)
+        return await super().pages_left(max_pages)
 
 
 class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
+    dialect = "postgres"
     _db: Postgres
 
     def __init__(
@@ -115,6 +116,7 @@ class PostgresStore(SqlStore):
         self._patience_s = patience_s
         self._db = Postgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
+        self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
         self._sql = load_queries("postgres")
         self._politeness = politeness
         self._offers = _Offers(self._db, self._sql, politeness.group)
@@ -157,6 +159,7 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         await self._db.close()
         await self._reader.close()
+        await self._reckoner.close()
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -260,6 +263,11 @@ class PostgresStore(SqlStore):
         if self._reader.is_in_transaction():
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
+
+    async def _reckoned(self, sql: str) -> list[Any]:
+        if not self._workers.id:
+            return await self._every(sql)
+        return await self._again(lambda: self._reckoner.execute_fetchall(sql))
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""

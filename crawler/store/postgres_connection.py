@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from shlex import quote
 from typing import Any
 
 import asyncpg
@@ -15,8 +16,9 @@ from crawler.store.connection import migrations
 from crawler.store.location import shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
-#: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, and for a limit on pages.
-OPENING, PAGES = 7_465_401, 7_465_402
+#: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
+#: building the search index.
+OPENING, PAGES, INDEXING = 7_465_401, 7_465_402, 7_465_403
 
 _CONNECT_S = 10.0
 #: What comes and goes with a connection, and not with a statement.
@@ -44,7 +46,7 @@ _REFUSED = (
 _CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 #: What a connection that went away half-way had locked is free again after so long.
 _SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
-_LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler"}
+_LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler", "jit": "off"}
 
 
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
@@ -217,7 +219,7 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     version = await _version(database, len(known))
     if version == len(known):
         return
-    run = f"`crawler run --db {database.name}`"
+    run = f"`crawler run --db {quote(database.name)}`"
     if not may_make and version == 0:
         raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     if not may_make:
@@ -234,6 +236,15 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
         with suppress(StoreError):
             await database.execute("ROLLBACK")
         raise
+
+
+async def holds_store(url: str) -> bool:
+    """Whether there is a store in this database, of whatever version. Changes nothing."""
+    database = Postgres(url)
+    try:
+        return await _version(database, len(migrations("postgres"))) > 0
+    finally:
+        await database.close()
 
 
 async def _version(database: Postgres, newest: int) -> int:

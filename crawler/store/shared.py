@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from crawler.store.interface import Turn
 
 
+@dataclass(frozen=True, slots=True)
+class PageGrant:
+    """Of the pages under a limit of all workers."""
+
+    pages: int  # that this worker may still take
+    fair: int  # what its share of those that are left would be
+    none_left: bool  # others have the rest
+    reached: bool
+
+
 class Shared(Protocol):
     """A part of :class:`crawler.store.interface.Store`."""
+
+    @property
+    def dialect(self) -> str:
+        """Whose SQL it takes: ``sqlite`` or ``postgres``."""
+        ...
 
     @property
     def lease_s(self) -> float | None:

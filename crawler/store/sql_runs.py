@@ -9,10 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from crawler.about import VERSION
-from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.again import lasting
-from crawler.store.connection import Database, one
+from crawler.store.connection import UNFINISHED, Database, one, require_whole
 from crawler.store.interface import Turn
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
@@ -27,6 +26,7 @@ T = TypeVar("T")
 class SqlRuns(ABC):
     """The first part of a store in SQL; a subclass has the connection."""
 
+    dialect: str
     _db: Database  # of the one transaction that may be under way
     _sql: Mapping[str, str]
     _offers: Offers
@@ -97,10 +97,7 @@ class SqlRuns(ABC):
 
     async def require_whole(self) -> None:
         """Raise :class:`UsageError` for a copy that was not finished."""
-        if row := await self._one("SELECT source FROM store_copy WHERE done_at IS NULL"):
-            raise UsageError(
-                f"{self.name}: a copy that is not finished; `crawler store copy {row[0]} {self.name}` goes on with it"
-            )
+        require_whole(await self._every(UNFINISHED), self.name)
 
     @property
     @abstractmethod
@@ -223,6 +220,10 @@ class SqlRuns(ABC):
 
     async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         return next(iter(await self._every(sql, parameters)), None)
+
+    async def _reckoned(self, sql: str) -> list[Any]:
+        """Rows that it may take the store minutes to reckon; a crawl goes on meanwhile."""
+        return await self._every(sql)
 
     async def _scalar(self, sql: str) -> int:
         return int((await self._one(sql))[0])

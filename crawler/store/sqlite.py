@@ -207,11 +207,10 @@ class SqlStore(SqlRuns):
         return await self._scalar("SELECT coalesce(sum(fetched), 0) FROM site")
 
     async def queued_count(self) -> int:
-        return await self._scalar("SELECT count(*) FROM frontier")
+        return int((await self._reckoned("SELECT count(*) FROM frontier"))[0][0])
 
     async def counts(self) -> Counts:
-        row = await self._one(self._sql["counts"])
-        urls, queued, ended, pages, links, requests, sites = row
+        ((urls, queued, ended, pages, links, requests, sites),) = await self._reckoned(self._sql["counts"])
         states = {State(state): n for state, n in json.loads(ended).items()}
         states[State.QUEUED] = queued
         states[State.FETCHED] = urls - sum(states.values())
@@ -278,6 +277,7 @@ class SqlStore(SqlRuns):
 class SqliteStore(SqlStore):
     """One SQLite file. Make one with :meth:`open` and close it."""
 
+    dialect = "sqlite"
     _db: aiosqlite.Connection
 
     def __init__(

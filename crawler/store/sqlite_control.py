@@ -12,6 +12,7 @@ from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
 from crawler.store.again import Again, lasting
 from crawler.store.connection import (
+    UNFINISHED,
     Database,
     Read,
     every,
@@ -19,6 +20,7 @@ from crawler.store.connection import (
     one,
     open_database,
     require_usable,
+    require_whole,
     transaction,
 )
 from crawler.store.interface import Beat
@@ -109,6 +111,7 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock) -> O
     require_usable(path, read_only=False)
     db = await open_database(path, migrate=False)
     try:
+        require_whole(await every(db, UNFINISHED), str(path))
         async with transaction(db, path):
             return await _give(db, load_queries("sqlite"), command, name, clock)
     except UsageError as error:

@@ -16,6 +16,7 @@ from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
+from crawler.store.shared import PageGrant
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 from crawler.store.sqlite_revisits import Revisits, seen_from
 from crawler.store.sqlite_rup import write_offer
@@ -67,15 +68,13 @@ class TurnTaker:
             self._worst_lag_s = turn.worst_lag_s
             await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
         await self.refresh(touched, turn.limits.pages_per_site, turn.limits.below_depth)
-        grant = None
-        if turn.limits.max_pages is not None and self._workers.lease_s is not None:
-            grant = await self._workers.grant(turn.limits.max_pages, turn.limits.pages_wanted)
-        groups = await self._fair(turn.limits, turn.now)
-        may_claim = groups > 0 and (grant is None or grant.pages > turn.limits.pages_under_way)
-        claims = await self._claim(turn.now, replace(turn.limits, groups=groups)) if may_claim else []
+        if self._workers.lease_s is None:
+            claims, grant, share = await self._claim(turn.now, turn.limits), None, None
+        else:
+            claims, grant, share = await self._claim_fairly(turn.now, turn.limits)
         if turn.requests:
             await self._log(turn)
-        return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now))
+        return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now), share)
 
     async def take_late(self, turn: Turn) -> None:
         """Of a worker that has lost its lease: what it sent, and how long sites are to be left alone."""
@@ -97,13 +96,23 @@ class TurnTaker:
         since, self._looked_at = self._looked_at - _LONGEST_TURN_S, now
         return [tuple(row) for row in await every(self._db, self._sql["mirrors_since"], (since,))]
 
-    async def _fair(self, limits: Limits, now: float) -> int:
-        """How many groups to claim at most, so that every worker may have its share."""
-        if self._workers.lease_s is None or limits.groups == 0:
-            return limits.groups
+    async def _claim_fairly(self, now: float, limits: Limits) -> tuple[list[Claim], PageGrant | None, int]:
+        """Claims that leave every worker its share of the groups, and under a limit on pages no more groups than this
+        worker may have pages for; then the pages that the groups it has now may use."""
         there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
         share = -(-int(there) // max(1, int(workers)))
-        return max(0, min(limits.groups, share - limits.held))
+        groups = max(0, min(limits.groups, share - limits.held))
+        if limits.max_pages is None:
+            return await self._claim(now, replace(limits, groups=groups)), None, share
+        left, others = await self._workers.pages_left(limits.max_pages)
+        fair = -(-left // max(1, int(workers)))
+        most = max(limits.pages_kept, min(fair, left - others))
+        spare = max(0, most - max(limits.held, limits.pages_under_way))
+        claims = await self._claim(now, replace(limits, groups=min(groups, spare)))
+        wanted = limits.pages_under_way + limits.pages_per_group * (limits.held + len(claims))
+        pages = max(limits.pages_kept, min(most, wanted))
+        await self._workers.set_aside(pages)
+        return claims, PageGrant(pages, fair, spare == 0, left <= 0), share
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         """Where others write at the same time: nobody else changes these groups until the turn is committed."""
@@ -285,6 +294,8 @@ class TurnTaker:
         return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (of_sites,))}
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
+        if limits.groups <= 0:
+            return []
         me, horizon = self._workers.id, now + limits.horizon_s
         groups = await every(self._db, self._sql["claimable_groups"], (horizon, me, limits.groups))
         claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:]), {}, []) for row in groups}

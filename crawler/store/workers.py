@@ -18,7 +18,7 @@ from pathlib import Path
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.store.connection import Database, every, one
-from crawler.store.interface import PageGrant, Turn
+from crawler.store.interface import Turn
 
 _FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
 
@@ -92,12 +92,15 @@ class Workers:
         """Note that a worker (``None``: this one) is gone; its groups are lost to it."""
         await self._db.execute(self._sql["end_worker"], (now, ended_by, worker or self.id))
 
-    async def grant(self, max_pages: int, wanted: int) -> PageGrant:
-        """Set aside some of the pages that a limit leaves, for this worker alone."""
-        total, others = await one(self._db, self._sql["pages_taken"], (self.id,))
-        pages = max(0, min(wanted, max_pages - total - others))
+    async def pages_left(self, max_pages: int) -> tuple[int, int]:
+        """How many pages a limit leaves, and how many of them are set aside for others. Nobody sets any aside until
+        this transaction has ended."""
+        taken, others = await one(self._db, self._sql["pages_taken"], (self.id,))
+        return max_pages - int(taken), int(others)
+
+    async def set_aside(self, pages: int) -> None:
+        """So many pages are for this worker alone, and no others."""
         await self._db.execute("UPDATE worker SET granted = ? WHERE id = ?", (pages, self.id))
-        return PageGrant(pages, total >= max_pages)
 
 
 @cache

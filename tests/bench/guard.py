@@ -14,12 +14,14 @@ from contextlib import closing
 from pathlib import Path
 
 from crawler.demo.pages import Page, Site, plain
+from crawler.page.guard import FREE_BYTES, MAX_REOPENED, MAX_TAGS
 from tests.bench.spend import spend
 from tests.bench.table import Row
 from tests.web import LoopbackWeb
 
 COUNT = 100_000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+THREE_LETTERS = [a + b + c for a in LETTERS for b in LETTERS for c in LETTERS]
 MOST_CPU_S, MOST_LAG_S = 1.0, 0.25
 ORDINARY = 300
 
@@ -39,9 +41,9 @@ HOSTILE = {
     "links": numbered("<a href='/other/#'>x</a>", COUNT),
     "long-links": f"<base href='/{'b' * 370}/'>" + numbered("<a href=%41#>x</a>", COUNT),
     # Just below what is read without a child:
-    "light-nesting": "<div>" * 9_000,
-    "light-attributes": f"<p {' '.join(a + b + c for a in LETTERS for b in LETTERS for c in LETTERS)}"[:39_990] + ">",
-    "light-formatting": "<p>" + numbered("<i a#>", 600) + "<p>x" * 950,
+    "light-nesting": "<div>" * MAX_TAGS,
+    "light-attributes": f"<p {' '.join(THREE_LETTERS)[: FREE_BYTES - 4]}>",
+    "light-formatting": "<p>" + numbered("<i a#>", 450) + "<p>x" * (MAX_REOPENED // 500 - 460),
 }
 
 

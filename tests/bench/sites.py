@@ -100,7 +100,7 @@ class _Answers:
         started_at = self._clock.now()
         self.sent[site] += started_at >= self._begin_at
         await self._clock.sleep(self.latency_s[site])
-        return Fetched(request.url, started_at, self._clock.now(), content_type="text/html", body=b"ok")
+        return Fetched(request.url, started_at, self._clock.now(), content_type="text/html", plain=b"ok")
 
 
 def _virtual(options: argparse.Namespace) -> list[Row]:

@@ -13,10 +13,12 @@ from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import Command
 from crawler.frontier.politeness import Pace
+from crawler.model import State
 from crawler.store.interface import Limits, Turn
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres import PostgresStore
 from crawler.store.postgres_dialect import translate
+from crawler.store.shared import PageGrant
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster
 from tests.proxy import Proxy
@@ -169,17 +171,28 @@ async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(p
 async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
-        limits = Limits(0, max_pages=10, pages_wanted=8)
+        # Half of the ten pages is a fair share, and no more than the groups held can use is set aside.
+        limits = Limits(0, max_pages=10, held=1, pages_per_group=8)
         ours, theirs = [(await store.turn(Turn(now, limits))).grant for store in (first, second)]
-        assert ours is not None
-        assert theirs is not None
-        assert (ours.pages, theirs.pages) == (8, 2)
-        assert not theirs.reached
-        less = Limits(0, max_pages=10, pages_wanted=1)
-        await first.turn(Turn(now, less))
-        again = (await second.turn(Turn(now, limits))).grant
-        assert again is not None
-        assert again.pages == 8
+        assert ours == theirs == PageGrant(5, 5, none_left=False, reached=False)
+        kept = Limits(0, max_pages=10, held=1, pages_kept=5, pages_per_group=8)
+        assert (await first.turn(Turn(now, kept))).grant == ours
+        # Who has no group has no pages either, and who can have no page gets no group.
+        await first.turn(Turn(now, Limits(0, max_pages=5, pages_per_group=8)))
+        result = await first.turn(Turn(now, Limits(1, max_pages=5, pages_per_group=8)))
+        assert (result.grant, result.claims) == (PageGrant(0, 3, none_left=True, reached=False), [])
+        result = await first.turn(Turn(now, Limits(1, max_pages=6, pages_per_group=8)))
+        assert (result.grant, len(result.claims)) == (PageGrant(1, 3, none_left=False, reached=False), 1)
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
+        assert (await first.turn(Turn(now, Limits(100)))).share == -(-there["n"] // 2)
     finally:
         await first.close()
         await second.close()
@@ -338,6 +351,18 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
             with pytest.raises(ConnectionLost):
                 await first.end_run("a failure", now)
             assert len(tried) == 1
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_report_may_take_longer_than_what_a_crawl_waits_for(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        first._db.timeout_s = first._reader.timeout_s = 0.2
+        first._sql = {"counts": "SELECT 3, 2, '{}', 0, 0, 0, 0 FROM pg_sleep(1)"}
+        assert (await first.counts()).states[State.QUEUED] == 2
     finally:
         await first.close()
         await second.close()

@@ -34,7 +34,7 @@ def unchanged(queued: Queued, now: float) -> Outcome:
 
 
 def changed(queued: Queued, now: float, body: bytes, **facts: object) -> Outcome:
-    answer = Fetched(queued.url, now, now, body=body)
+    answer = Fetched(queued.url, now, now, plain=body)
     said = PageFacts(**facts)  # type: ignore[arg-type]
     outcome = fetched(queued, body=body if said.index else None, **facts)
     return after_revisit(outcome, answer, said, SETTINGS)

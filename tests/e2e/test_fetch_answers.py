@@ -312,3 +312,11 @@ async def test_coded_data_that_yield_nothing_are_cut_too() -> None:
     result = await fetch_from(answer(nothing, "Content-Encoding: gzip"), truncate=True)
     assert isinstance(result, Fetched)
     assert (result.body, result.truncated) == (b"", True)
+
+
+async def test_a_large_body_is_held_as_it_came_alone() -> None:
+    page = PAGE + bytes(1_000_000)
+    coded = gzip.compress(page)
+    result = await fetch_from(answer(coded, "Content-Encoding: gzip"), max_bytes=2_000_000)
+    assert isinstance(result, Fetched)
+    assert (result.plain, result.gzipped, result.body) == (None, coded, page)

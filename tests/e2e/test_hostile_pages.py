@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -34,3 +35,19 @@ def test_hostile_pages_are_given_up_and_their_neighbours_are_read(tmp_path: Path
     assert {path: found[path] for path in HOSTILE} == dict.fromkeys(HOSTILE, given_up)
     assert lag_s > 0
     assert "Lag" in crawler("status", "--db", db).out
+
+
+def test_a_large_page_that_comes_gzipped_is_read_and_kept(tmp_path: Path) -> None:
+    body = "<title>Large</title>" + "<p>words</p>" * 100_000 + "<a href='/next'>next</a>"
+    large = Page(gzip.compress(body.encode(), mtime=0), headers=(("Content-Encoding", "gzip"),))
+    db = tmp_path / "crawl.db"
+    with LoopbackWeb({"a.test": {"/robots.txt": plain(""), "/": large, "/next": plain("")}}) as web:
+        ended = crawler("run", f"http://a.test:{web.port}/", "--db", db, "--delay", "0", *LOOPBACK)
+    assert ended.code == 0
+    with closing(sqlite3.connect(db)) as store:
+        assert store.execute("SELECT title, body_bytes FROM page WHERE title IS NOT NULL").fetchall() == [
+            ("Large", len(body))
+        ]
+        assert store.execute("SELECT anchor FROM links").fetchall() == [("next",)]
+        (kept,) = store.execute("SELECT data FROM body JOIN page ON body_id = body.id WHERE title = 'Large'").fetchone()
+    assert gzip.decompress(kept) == body.encode()

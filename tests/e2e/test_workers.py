@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -106,7 +107,10 @@ def test_three_processes_find_what_one_does(
     status = json.loads(here("status", "--db", db, "--json").out)
     assert len(status["workers"]) == 3
     assert all(worker["ended_by"] for worker in status["workers"])
-    assert "lease" in here("status", "--db", db).out
+    told = here("status", "--db", db).out.splitlines()
+    (head,) = [number for number, line in enumerate(told) if line.startswith("Worker")]
+    assert all(line.endswith("ended") for line in told[head + 1 : head + 4])
+    assert re.fullmatch(r"3 workers ended \(\d+, \d+, \d+\): nothing is left in the frontier", told[head + 4])
 
 
 def test_a_worker_that_is_killed_is_reported_and_replaced(
@@ -191,16 +195,21 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
     options: list[str],
     seeds: list[str],
     loopback: LoopbackWeb,
+    tmp_path: Path,
 ) -> None:
-    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    kill.serve(loopback, 5, hosts=4, pages_per_host=160)
     db = postgres.make_database()
-    assert "holds no seeds" in here(*options, "--db", db).err
+    assert "no seeds" in here(*options, "--db", db).err
+    assert postgres.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", postgres.name_in(db)) == "0\n"
     first = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 5, "requests")
     second = start(*options, "--db", db)
-    refused = crawler(*options, "--db", db, "--max-depth", "3")
+    refused = crawler(*options, "--db", db, "--max-depth", "3", "--delay", "1")
     assert refused.code == 2
-    assert "under other settings (scope.max_depth)" in refused.err
+    assert "under other settings (limits.max_depth, politeness.delay)" in refused.err
+    alone = crawler(*options, "--db", db, "--warc", tmp_path / "w")
+    assert alone.code == 2
+    assert "--warc: this is for one worker alone; others crawl into this store" in alone.err
     assert [finish(process).code for process in (first, second)] == [0, 0]
     assert all(pages > 0 for (pages,) in look(db, "SELECT pages FROM workers"))
     assert len(look(db, "SELECT DISTINCT pid FROM workers")) == 2
@@ -277,7 +286,7 @@ def test_every_command_that_reads_does_so_on_postgresql(
         ["export", "edges", str(tmp_path / "e"), "--table", "links_glued"],
         ["export", "jsonl", str(tmp_path / "b.jsonl"), "--bodies", "--where", "depth > 0"],
         ["export", "sitemap", str(tmp_path / "s.xml")], ["export", "warc", str(tmp_path / "w.warc")],
-        ["export", "wacz", str(tmp_path / "w.wacz")],
+        ["export", "wacz", str(tmp_path / "w.wacz")], ["index"], ["search", "page"], ["hint", url],
     ):  # fmt: skip
         said.append(here(*command, "--db", db))
         assert said[-1].code == 0, (command, said[-1].err)
@@ -285,9 +294,9 @@ def test_every_command_that_reads_does_so_on_postgresql(
         assert here("export", "jsonl", tmp_path / table, "--table", table, "--db", db).code == 0
     wrong = here("export", "csv", tmp_path / "x", "--where", "nonsense = 1", "--db", db)
     assert (wrong.code, "nonsense" in wrong.err) == (2, True)
-    index = here("index", "--db", db)
-    assert (index.code, "crawler store copy" in index.err) == (2, True)
-    assert not any("hush" in each.out + each.err for each in [*said, wrong, index])
+    demo = here("demo", "--db", db)
+    assert (demo.code, "give a path" in demo.err) == (2, True)
+    assert not any("hush" in each.out + each.err for each in [*said, wrong, demo])
     assert "hush" not in (tmp_path / "r.html").read_text()
     assert "hush" not in str(look(plain, "SELECT settings FROM run"))
 

@@ -122,7 +122,7 @@ def _fetched(request: Request, page: Page, started_at: float, now: float) -> Fet
         status=page.status,
         content_type=content_type,
         charset=charset,
-        body=body[: request.max_bytes],
+        plain=body[: request.max_bytes],
         truncated=too_large,
     )
 

@@ -53,7 +53,7 @@ def exchange(response: bytes = HEAD + BODY, *, complete: bool = True) -> Exchang
 
 
 def page(path: str = "a", response: bytes = HEAD + BODY, left_out: str = "") -> Recorded:
-    answer = Fetched(f"http://a.test/{path}", NOW, NOW + 0.25, body=b"ok", exchange=exchange(response))
+    answer = Fetched(f"http://a.test/{path}", NOW, NOW + 0.25, plain=b"ok", exchange=exchange(response))
     return Recorded(answer, Purpose.PAGE, left_out, depth=2)
 
 

@@ -128,7 +128,7 @@ def test_only_a_main_host_of_the_same_domain_is_adopted(site: str, main: str, ma
 
 
 def page(headers: Headers = (), body: bytes = b"<p>hello") -> Fetched:
-    return Fetched(URL, NOW, NOW + 1, headers, status=200, content_type="text/html", body=body)
+    return Fetched(URL, NOW, NOW + 1, headers, status=200, content_type="text/html", plain=body)
 
 
 def test_a_page() -> None:

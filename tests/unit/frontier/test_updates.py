@@ -20,7 +20,7 @@ def ended(url: str, result: FetchResult) -> tuple[State, str, list[tuple[str, Ki
 
 
 def test_one_that_is_there_is_kept() -> None:
-    answer = Fetched(TXT, 1, 2, body=b"RUP-CGI: /cgi\n")
+    answer = Fetched(TXT, 1, 2, plain=b"RUP-CGI: /cgi\n")
     assert ended(TXT, answer) == (State.FETCHED, "200, rupinfo: http://a.test/cgi", [], "http://a.test/cgi")
 
 
@@ -33,7 +33,7 @@ def test_where_there_is_none_the_other_name_is_tried_once() -> None:
 @pytest.mark.parametrize(
     ("result", "state", "reason"),
     [
-        (Fetched(TXT, 1, 2, body=b"<h1>Welcome"), State.EXCLUDED, "rup: no rupinfo, no RUP-CGI line"),
+        (Fetched(TXT, 1, 2, plain=b"<h1>Welcome"), State.EXCLUDED, "rup: no rupinfo, no RUP-CGI line"),
         (Redirected(TXT, 1, 2, location="http://b.test/"), State.EXCLUDED, "rup: 302 to elsewhere"),
         (Failed(TXT, 1, 2, status=403, detail="403 Forbidden"), State.FAILED, "403 Forbidden"),
         (Failed(TXT, 1, 2, status=503, detail="503"), State.QUEUED, "503, attempt 1 of 4"),

@@ -27,7 +27,7 @@ EVERY = pytest.mark.parametrize("reading", list(Reading))
 
 
 def fetched(body: bytes = b"User-agent: *\n", headers: Headers = (), *, truncated: bool = False) -> Fetched:
-    return Fetched(ASKED, NOW, NOW, headers, body=body, truncated=truncated)
+    return Fetched(ASKED, NOW, NOW, headers, plain=body, truncated=truncated)
 
 
 def failed(status: int | None = None, kind: FailureKind = FailureKind.HTTP, headers: Headers = ()) -> Failed:
