@@ -13,7 +13,7 @@ import asyncpg
 
 from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
-from crawler.store.location import shown
+from crawler.store.location import bad_url, shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
@@ -83,9 +83,10 @@ class Postgres:
 
     async def _made(self) -> Any:
         """A new connection, fit for use."""
-        made = await asyncpg.connect(
-            self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
-        )
+        with self._bad_address():
+            made = await asyncpg.connect(
+                self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
+            )
         try:
             async with asyncio.timeout(_CONNECT_S):
                 _notice_silence(made)
@@ -156,6 +157,21 @@ class Postgres:
 
     def is_in_transaction(self) -> bool:
         return self._connection is not None and bool(self._connection.is_in_transaction())
+
+    @contextmanager
+    def _bad_address(self) -> Iterator[None]:
+        """What is raised when a connection is made, and is wrong with what the user named."""
+        try:
+            yield
+        except asyncpg.exceptions.ClientConfigurationError:
+            raise  # it is a ValueError too, and says what is wrong
+        except ValueError:
+            raise bad_url(self._url) from None  # it may say parts of a password
+        except asyncpg.InvalidAuthorizationSpecificationError as error:
+            remedy = "the password comes from PGPASSWORD, PGPASSFILE or ~/.pgpass"
+            raise UsageError(f"{self.name}: {_text(error)}; {remedy}") from error
+        except asyncpg.SyntaxOrAccessError as error:
+            raise UsageError(f"{self.name}: {_text(error)}") from error
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -312,7 +312,7 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
         for process in processes:
             ended = finish(process)
             assert ended.code == 4
-            assert "cannot be reached" in ended.err
+            assert ended.err.count("cannot be reached") == 1
             assert "what was committed is kept" in ended.err
         server.start()
         assert crawler(*options, "--db", db).code == 0
