@@ -171,7 +171,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
                 require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)

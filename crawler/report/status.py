@@ -51,8 +51,7 @@ class Status:
 
 
 async def workers(store: Store) -> list[dict[str, Any]]:
-    """The workers of the last run: those at work, then those that have ended. Who is not ``alive`` may be at work for
-    the store, but is known to be no more."""
+    """The workers of the last run: those at work, then those that have ended; not ``alive`` who is known to be dead."""
     run = await store.last_run()
     if run is None:
         return []
