@@ -23,7 +23,7 @@ from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
-from crawler.loops.rescope import adopt_known, begin, require_same_crawl
+from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified

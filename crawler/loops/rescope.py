@@ -13,6 +13,8 @@ from crawler.loops.operator import blocked_sites
 from crawler.store.interface import Store
 
 _BATCH = 5000
+#: What to do where others are in the way.
+WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
 #: What each worker of a crawl may have of its own.
 _OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
@@ -84,11 +86,10 @@ def require_same_crawl(
         for key in (f"{section}.{name}" for name in values)
         if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
     )
-    wait = "; wait until they are done, or stop them first (`crawler status` shows them)"
     if differing:
-        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}){wait}")
+        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}); {WAIT}")
     if new_seeds:
-        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds{wait}")
+        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {WAIT}")
 
 
 async def rescope(

@@ -67,6 +67,7 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
 
 async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
+    run = await store.last_run()
     sites = await store.query(
         "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
         " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
@@ -77,7 +78,7 @@ async def look(store: Store, now: float) -> Status:
     return Status(
         at=now,
         counts=await store.counts(),
-        last_run=await store.last_run(),
+        last_run=run,
         sites=sites,
         more_sites=max(0, worked["n"] - len(sites)),
         excluded_for=await reasons(store, State.EXCLUDED),
