@@ -104,22 +104,24 @@ class _Ear:
             self._crawl.gate.hold(now_so.paused_since is not None)
             since = self._clock.now()
             for order in news:
+                if order.command is Command.STOP and order.run_id == self._store.run_id:
+                    self._stop()  # each worker for itself, whoever was the first to do so
                 if order.done_at is None:
                     self._take(order, since)
+
+    def _stop(self) -> None:
+        self._crawl.progress.stopped_by_operator = True
+        self._crawl.stop("stopped by the operator; the same command goes on")
 
     def _take(self, order: Order, since: float) -> None:
         """The rest of what an order asks, or the note that it is still to do."""
         match order.command:
-            case Command.STOP if order.run_id == self._store.run_id:
-                self._crawl.progress.stopped_by_operator = True
-                self._crawl.stop("stopped by the operator; the same command goes on")
-                self._done.put_nowait((order, since))
-            case Command.PAUSE | Command.RESUME:
-                self._done.put_nowait((order, since))
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
-            case _:
+            case Command.STOP if order.run_id != self._store.run_id:
                 pass  # meant for another run
+            case _:
+                self._done.put_nowait((order, since))
 
     async def keep_noting(self) -> None:
         while True:
