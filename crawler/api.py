@@ -21,6 +21,7 @@ from crawler.loops.crawl import Crawl
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, read_seeds, require_good
 from crawler.store.interface import Store
+from crawler.store.location import store_name
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -219,9 +220,8 @@ class OpenCrawl:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
         from crawler.search.index import build_index
 
-        path = Path(self._settings.output.db)
         async with self._store(read_only=False):
-            return await build_index(path)
+            return await build_index(self._settings.output.db)
 
     async def sample(self) -> Survey:
         """What the sample that :meth:`run` drew says of the rest (settings ``sample.*``). Needs the extra ``sample``.
@@ -249,7 +249,7 @@ class OpenCrawl:
 
         path = require_html(Path(out))
         async with self._store() as store:
-            facts = await gather(store, Path(self._settings.output.db).name, SystemClock().now())
+            facts = await gather(store, store_name(self._settings.output.db), SystemClock().now())
         write(path, facts)
 
     async def _crawl(self, settings: Settings, seeds: Seeds, run: _Run) -> None:

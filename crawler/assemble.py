@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
-from crawler.config import Settings
-from crawler.errors import StoreError, UsageError
+from crawler.config import KEYS, Settings
+from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.operator import Command, Order
@@ -22,13 +22,15 @@ from crawler.loops.frame import Frame
 from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.operator import heeded
-from crawler.loops.rescope import begin
+from crawler.loops.progress import Progress
+from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
-from crawler.store.connection import require_usable
 from crawler.store.interface import Store
-from crawler.store.sqlite import SqliteStore
+from crawler.store.location import is_url, shown
+from crawler.store.open import is_there, open_store_at
+from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
 from crawler.url import host_of, literal_address
@@ -36,23 +38,41 @@ from crawler.url import host_of, literal_address
 if TYPE_CHECKING:
     from crawler.export.recording import WarcFolder
 
+#: What a configuration file calls a setting.
+_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
 
-async def open_store(settings: Settings, *, read_only: bool = False) -> SqliteStore:
-    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open."""
-    if "://" in settings.output.db:
-        raise UsageError(f"--db {settings.output.db}: this version keeps a crawl in a SQLite file; give a path")
-    return await SqliteStore.open(Path(settings.output.db), settings.politeness, read_only=read_only)
+
+async def open_store(
+    settings: Settings,
+    *,
+    read_only: bool = False,
+    may_make: bool = True,
+    locked: bool = False,
+    clock: Clock | None = None,
+    to_copy_into: bool = False,
+) -> SqlStore:
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
+    that is not finished."""
+    return await open_store_at(
+        settings.output.db,
+        settings.politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=settings.lease_s,
+        patience_s=settings.team.patience_s,
+        locked=locked,
+        clock=clock,
+        to_copy_into=to_copy_into,
+    )
 
 
 @asynccontextmanager
-async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqliteStore]:
+async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqlStore]:
     """The store that ``settings`` name, open until the context is left; one that is not there is not made.
 
     Raises what :func:`open_store` raises, and :class:`UsageError` where there is none.
     """
-    if not read_only and "://" not in settings.output.db:
-        require_usable(Path(settings.output.db), read_only=True)  # or opening it to write would make one
-    store = await open_store(settings, read_only=read_only)
+    store = await open_store(settings, read_only=read_only, may_make=False)
     try:
         yield store
     finally:
@@ -64,8 +84,9 @@ async def order(settings: Settings, command: Command, name: str, clock: Clock) -
 
     Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
     """
-    if "://" in settings.output.db:
-        await open_store(settings)  # raises
+    if is_url(settings.output.db):
+        async with existing_store(settings, read_only=False) as store:
+            return await store.control.give(command, name, clock)
     return await give_order(Path(settings.output.db), command, name, clock)
 
 
@@ -80,8 +101,7 @@ async def crawl_session(
 ) -> AsyncIterator[tuple[Crawl, Store]]:
     """A crawl ready to run, on an opened store that knows the seeds; ``strata`` are those of a stratified list.
 
-    Raises :class:`UsageError` where there is nothing to crawl, or where the crawl would leave loopback
-    and nobody is named whom a site's owner could turn to.
+    Raises what :func:`begun` raises, and :class:`UsageError` for a sample that could not be what it says.
     """
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
@@ -89,40 +109,95 @@ async def crawl_session(
         if settings.sample.method is Method.STRATIFIED:
             settings, drawn = _draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
-    require_contact(settings, seeds)
     clock = clock or SystemClock()
-    if not seeds and not _holds_something(Path(settings.output.db)):
-        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
-    store = await open_store(settings)
-    try:
-        known = await store.seeds()
-        require_contact(settings, known)
-        if not seeds and not known:
-            raise UsageError(f"{settings.output.db} holds no seeds: name URLs, or a file with --seeds FILE")
-        async with AsyncExitStack() as opened:
-            recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
-            fetcher = await opened.enter_async_context(HttpFetcher(fetch_settings(settings), clock))
-            scope = Scope(
-                settings.scope,
-                [*known, *seeds],
-                lambda host: may_contact(settings, host),
-                settings.traps,
-                clock.now(),
-            )
-            fresh = sorted(set(seeds).difference(known))
+    async with begun(settings, seeds, clock, at_work=True) as (store, scope), AsyncExitStack() as opened:
+        recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
+        if drawn is not None:
             limit = settings.crawl.max_pages_per_site
-            await begin(store, scope, asdict(settings), fresh, clock.now(), pages_per_site=limit)
-            if drawn is not None:
-                await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
-            frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
-            yield Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder), store
+            await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
+        frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
+        fetcher = await opened.enter_async_context(_fetcher(settings, store, clock))
+        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
+        fetcher.may_send = lambda: not crawl.lease.is_over()
+        yield crawl, store
+
+
+@asynccontextmanager
+async def worker_session(
+    settings: Settings, run_id: int, clock: Clock, *, locked: bool
+) -> AsyncIterator[tuple[Crawl, Store]]:
+    """The part of one worker among several in a run that was begun; ``locked`` is a SQLite store by who began it."""
+    store = await open_store(settings, locked=locked, clock=clock)
+    try:
+        scope = _scope(settings, await store.seeds(), clock)
+        await adopt_known(store, scope)
+        await store.join_run(run_id, clock.now())
+        async with _fetcher(settings, store, clock) as fetcher:
+            crawl = Crawl(store, fetcher, clock, manners(settings), scope)
+            fetcher.may_send = lambda: not crawl.lease.is_over()
+            yield crawl, store
     finally:
         await store.close()
 
 
-def _holds_something(path: Path) -> bool:
-    """An empty file is as good as none, and becomes a store where there are seeds."""
-    return path.exists() and path.stat().st_size > 0
+@asynccontextmanager
+async def begun(
+    settings: Settings, seeds: Sequence[str], clock: Clock, *, at_work: bool
+) -> AsyncIterator[tuple[SqlStore, Scope]]:
+    """The store of a run that was begun, or that others are at work on; ``at_work`` as a worker of it.
+
+    Raises :class:`UsageError` where there is nothing to crawl, where the crawl would leave loopback and nobody is
+    named whom a site's owner could turn to, or where others are at work with other settings.
+    """
+    require_contact(settings, seeds)
+    db = settings.output.db
+    if not seeds and not await is_there(db):
+        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
+    store = await open_store(settings, clock=clock)
+    try:
+        async with store.beginning():
+            await store.require_whole()
+            await store.recover(clock.now())  # who is dead, or stopped since longer than its lease, is not at work
+            known = await store.seeds()
+            require_contact(settings, known)
+            if not seeds and not known:
+                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
+            scope = _scope(settings, [*known, *seeds], clock)
+            fresh = sorted(set(seeds).difference(known))
+            kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
+            others = await store.run_under_way(clock.now())
+            if others is None:
+                limit = settings.crawl.max_pages_per_site
+                await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
+            else:
+                run_id, theirs = others
+                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
+                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
+                await adopt_known(store, scope)
+                await store.take_part(run_id, clock.now(), at_work=at_work)
+        yield store, scope
+    finally:
+        await store.close()
+
+
+def _fetcher(settings: Settings, store: Store, clock: Clock) -> HttpFetcher:
+    return HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None)
+
+
+def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
+    return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
+
+
+def require_alone(settings: Settings, remedy: str) -> None:
+    """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
+    what a day's budget of revisits leaves, or what an archive holds."""
+    for asked, option in (
+        (settings.sample.size is not None, "--sample"),
+        (settings.revisit.enabled, "--revisit"),
+        (settings.output.warc, "--warc"),
+    ):
+        if asked:
+            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -197,14 +272,17 @@ async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bo
     return Frame(depth, draw, last is not None and last.stands)
 
 
-async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
-    """Run a crawl and note in the store why it ended."""
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
+    """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks for
+    mirrors by content when all have ended."""
     ended_by = "a failure"
     try:
         async with measured(crawl.progress), heeded(crawl, store, clock):
             ended_by = await crawl.run()
-        if not crawl.stopped and crawl.progress.ends[State.FETCHED]:
-            await store.find_content_mirrors(clock.now())
+        if not crawl.stopped and store.lease_s is None:
+            await look_at_contents(crawl.progress, store, clock)
+    except ConnectionLost:
+        raise  # it was waited for: there is nobody to tell
     except StoreError as error:
         with suppress(StoreError):  # a full disk may not take even this
             await store.end_run(f"the store failed: {error}", clock.now())
@@ -213,7 +291,15 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock) -> str:
         await store.end_run(ended_by, clock.now())
         raise
     await store.end_run(ended_by, clock.now())
+    if not crawl.stopped and store.lease_s is not None and look_alone:
+        await look_at_contents(crawl.progress, store, clock)
     return ended_by
+
+
+async def look_at_contents(progress: Progress, store: Store, clock: Clock) -> None:
+    """At the end of a crawl that has brought pages, and by the last who is at work on it, look for mirrors."""
+    if progress.ends[State.FETCHED] and await store.run_under_way(clock.now()) is None:
+        await store.find_content_mirrors(clock.now())
 
 
 def user_agent(settings: Settings) -> str:
@@ -257,6 +343,7 @@ def manners(settings: Settings) -> Manners:
             group_by=settings.politeness.group,
             knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
         ),
+        longest_request_s=settings.fetch.total_timeout_s,
         revisit=settings.revisit,
         updates=settings.updates,
     )

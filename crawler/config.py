@@ -26,6 +26,7 @@ from crawler.loops.manners import CrawlSettings, UpdateSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
 from crawler.sample.design import Method, Per, SampleSettings
+from crawler.store.location import require_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,16 @@ class Output:
     progress: bool = True
     json: bool = False
     warc: str = ""  # a folder
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Several processes on one crawl. ``lease_margin_s`` is how long, beyond the longest request, a worker may be out
+    of touch with the store before its sites pass to others."""
+
+    workers: int = 1
+    lease_margin_s: float = 30.0
+    patience_s: float = 120.0  # with a database that cannot be reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,12 @@ class Settings:
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
     sample: SampleSettings = field(default_factory=SampleSettings)
+    team: Team = field(default_factory=Team)
+
+    @property
+    def lease_s(self) -> float:
+        """How long a worker's lease holds, in seconds."""
+        return self.fetch.total_timeout_s + self.team.lease_margin_s
 
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -145,12 +162,6 @@ def _text(value: object) -> str:
     return value
 
 
-def _name(value: object) -> str:
-    if not _text(value):
-        raise ValueError("must not be empty")
-    return str(value)
-
-
 def _token(value: object) -> str:
     if not re.fullmatch(r"[A-Za-z_-]+", _text(value)):
         raise ValueError("must be a product token: letters, '-' and '_' only (RFC 9309, 2.2.1)")
@@ -211,7 +222,7 @@ def _one_of(
 KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "identity.agent": (_token, "identity", "agent"),
     "identity.contact": (_contact, "identity", "contact"),
-    "store.db": (_name, "output", "db"),
+    "store.db": (lambda value: require_store(_text(value)), "output", "db"),
     "seeds.file": (_text, "output", "seeds"),
     "seeds.skip_bad": (_flag, "output", "skip_bad_seeds"),
     "output.progress": (_flag, "output", "progress"),
@@ -267,6 +278,9 @@ KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "fetch.total_timeout": (_some_seconds, "fetch", "total_timeout_s"),
     "fetch.resolve": (_resolve, "fetch", "resolve"),
     "fetch.allow_private": (_flag, "fetch", "allow_private"),
+    "workers.count": (_whole(1), "team", "workers"),
+    "workers.lease_margin": (_some_seconds, "team", "lease_margin_s"),
+    "workers.patience": (_seconds, "team", "patience_s"),
     "sample.size": (_count_or_none, "sample", "size"),
     "sample.per": (_one_of(Per), "sample", "per"),
     "sample.method": (_one_of(Method), "sample", "method"),

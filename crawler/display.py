@@ -7,14 +7,16 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from crawler.clock import Clock, local_hhmm
-from crawler.loops.crawl import Crawl
+from crawler.frontier.politeness import Pace
+from crawler.loops.budget import Budget
+from crawler.loops.progress import Progress
 from crawler.model import State
 from crawler.report.layout import Fact, duration, facts, many, size
 from crawler.report.status import GO_ON
@@ -24,6 +26,7 @@ _REFRESH_S = 0.5
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
+_AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
 _HINT = "Ctrl-C stops; the same command goes on"
 
 
@@ -33,17 +36,36 @@ class _Snapshot:
     waiting: tuple[Waiting, ...] = ()
     rate: float = 0.0
     pages_before: int = 0
+    others: int = 0  # workers of other commands
     at: float = 0.0
+
+
+class Watched(Protocol):
+    """What is shown: a crawl in this process, or in several."""
+
+    @property
+    def progress(self) -> Progress: ...
+
+    @property
+    def budget(self) -> Budget: ...
+
+    def slowest(self) -> tuple[str, Pace] | None: ...
 
 
 class Watch:
     """Draws a crawl's progress on a terminal until left; silent where there is none."""
 
     def __init__(
-        self, crawl: Crawl, store: Store, clock: Clock, console: Console, stopped_by: Callable[[], str | None]
+        self,
+        crawl: Watched,
+        store: Store,
+        clock: Clock,
+        console: Console,
+        stopped_by: Callable[[], str | None],
+        workers: int = 1,
     ) -> None:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
-        self._stopped_by = stopped_by
+        self._stopped_by, self._workers = stopped_by, workers
         self._seen = _Snapshot(at=clock.now())
 
     async def __aenter__(self) -> None:
@@ -69,6 +91,9 @@ class Watch:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
         seen.queued = await self._store.queued_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
+        if self._store.lease_s is not None:
+            (there,) = await self._store.query(_AT_WORK, (now,))
+            seen.others = max(0, there["n"] - self._workers)
         if now > seen.at:
             recent = (pages - seen.pages_before) / (now - seen.at)
             seen.rate = recent if seen.rate == 0 else 0.8 * seen.rate + 0.2 * recent
@@ -82,6 +107,7 @@ class Watch:
             # With --max-pages it may be over before the last of those waiting comes.
             waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
             rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
+        beside = f", with {many(seen.others, 'other worker')}" if seen.others else ""
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
@@ -94,7 +120,7 @@ class Watch:
             ),
             Text(
                 f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
-                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}"
+                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{beside}"
             ),
         ]
         if progress.troubles:
@@ -114,7 +140,7 @@ class Watch:
     def _slowest(self, now: float) -> str | None:
         """The constraint that lasts longest, of the groups worked on and of those waiting in the store."""
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
-        live = self._crawl.gate.slowest()
+        live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
             longest = Waiting(live[0], live[1].next_at, live[1].waits_for)
         if longest is None:
@@ -126,7 +152,7 @@ class WaitNotes:
     """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, and that
     the operator has paused it."""
 
-    def __init__(self, crawl: Crawl, clock: Clock, tell: Callable[[str], None]) -> None:
+    def __init__(self, crawl: Watched, clock: Clock, tell: Callable[[str], None]) -> None:
         self._crawl, self._clock, self._tell = crawl, clock, tell
 
     async def __aenter__(self) -> None:
@@ -154,7 +180,7 @@ class WaitNotes:
                 self._tell(f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason}")
 
 
-def summary(crawl: Crawl, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
+def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` are of the whole store."""
     progress = crawl.progress
     return {

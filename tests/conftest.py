@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.postgres import Cluster, binaries, cluster
 from tests.web import LoopbackWeb
 
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -24,6 +25,15 @@ def loopback() -> Iterator[LoopbackWeb]:
     """An empty web on loopback: put sites into ``loopback.sites``."""
     with LoopbackWeb() as web:
         yield web
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A PostgreSQL server for the tests of a session."""
+    if binaries() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with cluster() as server:
+        yield server
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tests.command import HASTY, LOOPBACK
 from tests.web import LoopbackWeb, random_web
 
 DELAY_S = 0.05  # as in HASTY
-_CONTENT = (
+CONTENT = (
     "SELECT url, state, reason, depth FROM urls",
     "SELECT url, status, body_sha256, title, noindex FROM pages",
     "SELECT source, target, anchor, rel FROM links",
@@ -52,31 +52,32 @@ class Survived:
 def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> Survived:
     """Crawl the web of ``seed``, undisturbed and killed up to ``most_kills`` times, and compare."""
     chance = random.Random(seed)
-    seeds = _serve(web, seed)
+    seeds = serve(web, seed)
     folder.mkdir()
     (folder / "hasty.toml").write_text(HASTY)
     options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--db"]
     said = folder / "said"
-    wrong = _finish(_start([*options, str(folder / "whole.db")], said), said)
+    wrong = finish(start([*options, str(folder / "whole.db")], said), said)
     web.web.log.clear()
 
     kills = 0
     while kills < most_kills:
-        process = _start([*options, str(folder / "killed.db")], said)
+        process = start([*options, str(folder / "killed.db")], said)
         _wait(web, chance)
         process.kill()
         process.join()
         if process.exitcode != -signal.SIGKILL:
             break
         kills += 1
-    wrong += _finish(_start([*options, str(folder / "killed.db")], said), said)
+    wrong += finish(start([*options, str(folder / "killed.db")], said), said)
     wrong += _differences(folder / "whole.db", folder / "killed.db")
     manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
-    return Survived(kills, len(_rows(folder / "killed.db", _CONTENT[1])), len(web.log), wrong)
+    return Survived(kills, len(rows(folder / "killed.db", CONTENT[1])), len(web.log), wrong)
 
 
-def _start(arguments: list[str], said: Path) -> ForkServerProcess:
+def start(arguments: list[str], said: Path) -> ForkServerProcess:
+    """A crawler in a process of its own; what it says goes to a file."""
     process = _processes.Process(target=_crawl, args=(arguments, said))
     process.start()
     return process
@@ -91,7 +92,7 @@ def _crawl(arguments: list[str], said: Path) -> None:
     crawler()
 
 
-def _finish(process: ForkServerProcess, said: Path) -> list[str]:
+def finish(process: ForkServerProcess, said: Path) -> list[str]:
     """Wait for a crawl to end; what is wrong with its end."""
     process.join(60)
     if process.exitcode == 0:
@@ -100,9 +101,9 @@ def _finish(process: ForkServerProcess, said: Path) -> list[str]:
     return [f"ended with {process.exitcode}: {said.read_text()}"]
 
 
-def _serve(web: LoopbackWeb, seed: int) -> list[str]:
+def serve(web: LoopbackWeb, seed: int, hosts: int = 3, pages_per_host: int = 6) -> list[str]:
     """Put a random web on the server, and some odd pages; returns the seeds."""
-    made = random_web(seed, hosts=3, pages_per_host=6, port=web.port)
+    made = random_web(seed, hosts=hosts, pages_per_host=pages_per_host, port=web.port)
     odd: dict[str, Page] = {
         "/odd": Page("<a href=/moved>moved</a><a href=/none>none</a><a href=/hidden>hidden</a><a href=/x.pdf>x</a>"),
         "/moved": redirect("/there", 301),
@@ -133,17 +134,18 @@ def _wait(web: LoopbackWeb, chance: random.Random) -> None:
 
 def _differences(whole: Path, killed: Path) -> list[str]:
     wrong = []
-    for query in _CONTENT:
-        expected, found = _rows(whole, query), _rows(killed, query)
+    for query in CONTENT:
+        expected, found = rows(whole, query), rows(killed, query)
         if len(found) != len(set(found)):
             wrong.append(f"rows twice: {query}")
         wrong += [f"lost: {row}" for row in set(expected) - set(found)]
         wrong += [f"new: {row}" for row in set(found) - set(expected)]
-    wrong += [f"integrity: {row}" for row in _rows(killed, "PRAGMA integrity_check") if row != ("ok",)]
+    wrong += [f"integrity: {row}" for row in rows(killed, "PRAGMA integrity_check") if row != ("ok",)]
     return wrong
 
 
-def _rows(db: Path, query: str) -> list[tuple[object, ...]]:
+def rows(db: Path, query: str) -> list[tuple[object, ...]]:
+    """Read a SQLite store with SQL."""
     connection = sqlite3.connect(db)
     try:
         return connection.execute(query).fetchall()

@@ -37,6 +37,7 @@ _MODULES = {
     "search": "search",
     "rank": "rank",
     "report": "report",
+    "store": "store",
     "rup": "rup",
     "hint": "hint",
     "sample": "sample",
@@ -143,7 +144,7 @@ def _advice(error: click.ClickException) -> str:
     return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
 
 
-db_option = click.option("--db", default="crawl.db", show_default=True, metavar="PATH", help="The store to read.")
+db_option = click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store to read.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 
 

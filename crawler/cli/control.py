@@ -28,7 +28,7 @@ _SAID = {
 @cli.command()
 @click.argument("command", type=click.Choice([command.value for command in Command]))
 @click.argument("site", required=False)
-@click.option("--db", default="crawl.db", show_default=True, metavar="PATH", help="The crawl's store.")
+@click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The crawl's store.")
 def control(command: str, site: str | None, db: str) -> int:
     """Pause a crawl, let it go on, stop it, block a SITE or lift the block.
 

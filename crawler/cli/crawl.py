@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crawler.assemble import crawl_session, run_to_end
+from crawler.assemble import begun, crawl_session, look_at_contents, require_alone, run_to_end
 from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
+from crawler.cli.team import Team, require_shares
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
-from crawler.display import WaitNotes, Watch, print_json, print_summary, summary
+from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
 from crawler.errors import UsageError
 from crawler.model import Reading
 from crawler.sample.design import Method, Per
 from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
+from crawler.store.interface import Store
+from crawler.store.location import shown
 from crawler.survey import load
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
 _RUN_KEYS = {
     "db": "store.db",
+    "workers": "workers.count",
     "seeds_file": "seeds.file",
     "skip_bad_seeds": "seeds.skip_bad",
     "contact": "identity.contact",
@@ -62,7 +67,9 @@ def _number_or_text(value: str) -> float | str:
 
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@click.option("--db", metavar="PATH", help="The store to crawl into.  [default: crawl.db]")
+@click.option(
+    "--db", metavar="PATH|URL", help="The store: a file, or postgresql://user@host/name.  [default: crawl.db]"
+)
 @click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments; or CSV.")
 @click.option("--skip-bad-seeds", is_flag=True, default=None, help="Pass over bad lines instead of stopping.")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
@@ -81,7 +88,7 @@ def _number_or_text(value: str) -> float | str:
 @click.option("--include", multiple=True, metavar="REGEX", help="Take only URLs that match one of these (seeds apart).")
 @click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out URLs that match one of these.")
 @click.option("--concurrency", type=int, metavar="N", help="Requests in flight in all.  [default: 64]")
-@click.option("--workers", type=int, default=1, metavar="N", help="Processes; this version has one.")
+@click.option("--workers", type=int, metavar="N", help="Processes that share the crawl.  [default: 1]")
 @click.option("--revisit", is_flag=True, default=None, help="Visit again what is due; ends when nothing is.")
 @click.option(
     "--reading", type=click.Choice([r.value for r in Reading]), help="How robots.txt is read.  [default: strict]"
@@ -100,12 +107,8 @@ def _number_or_text(value: str) -> float | str:
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
 @click.pass_context
-def run(
-    ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, workers: int, no_progress: bool, **options: Any
-) -> int:
+def run(ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, no_progress: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or go on with the one in the store."""
-    if workers != 1:
-        raise UsageError(f"--workers {workers}: this version crawls with one process; leave the option out")
     given = {_RUN_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
     if no_progress:
         given["output.progress"] = False
@@ -153,27 +156,58 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
+    if settings.team.workers > 1:
+        require_alone(settings, "leave out --workers, and let no other one join")
+        require_shares(settings)
+        return await _run_team(settings, seeds.urls)
     raise_file_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
         signals.stop_from_now_on(crawl)
-        if settings.output.progress and console.is_terminal and not settings.output.json:
-            async with Watch(crawl, store, clock, console, lambda: signals.came):
-                ended_by = await run_to_end(crawl, store, clock)
-        else:
-            async with WaitNotes(crawl, clock, tell):
-                ended_by = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), ended_by, settings.output.db, clock.now())
+        async with _shown(settings, crawl, store, clock, signals):
+            ended_by = await run_to_end(crawl, store, clock)
+        result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("estimate").survey(store)
-    if settings.output.json:
-        print_json(result if survey is None else result | {"sample": survey.as_json()})
-    else:
-        print_summary(result, console)
+    _tell_end(settings, result if survey is None else result | {"sample": survey.as_json()})
+    if not settings.output.json:
         if survey is not None:
             console.print()
             load("show").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
     return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0
+
+
+async def _run_team(settings: Settings, seeds: list[str]) -> int:
+    """The same by several processes, with this one above them."""
+    raise_file_limit()
+    clock, signals = SystemClock(), Signals()
+    async with begun(settings, seeds, clock, at_work=False) as (store, _):
+        team = Team(settings, store, clock, tell)
+        signals.stop_from_now_on(team)
+        async with _shown(settings, team, store, clock, signals):
+            ended_by = await team.run()
+            if not team.stopped:
+                await look_at_contents(team.progress, store, clock)
+        await store.end_run(ended_by, clock.now())
+        result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
+    _tell_end(settings, result)
+    return STOPPED if signals.came or team.cut_short else 0
+
+
+def _shown(
+    settings: Settings, crawl: Watched, store: Store, clock: SystemClock, signals: Signals
+) -> AbstractAsyncContextManager[None]:
+    """What is seen of a crawl while it runs."""
+    if settings.output.progress and console.is_terminal and not settings.output.json:
+        return Watch(crawl, store, clock, console, lambda: signals.came, settings.team.workers)
+    return WaitNotes(crawl, clock, tell)
+
+
+def _tell_end(settings: Settings, result: dict[str, Any]) -> None:
+    if settings.output.json:
+        print_json(result)
+    else:
+        print_summary(result, console)

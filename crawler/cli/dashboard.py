@@ -16,6 +16,7 @@ from crawler.clock import SystemClock
 from crawler.dashboard.guard import is_loopback
 from crawler.dashboard.server import serving
 from crawler.errors import UsageError
+from crawler.store.location import shown as shown_db
 
 _TOKEN_VARIABLE = "CRAWLER_DASHBOARD_TOKEN"
 _TOKEN_CHARS = 16  # at least: it is all that stands between the network and the controls
@@ -54,7 +55,7 @@ async def _serve(db: str, host: str, port: int, token: str | None, *, shown: str
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     async with serving(store_at(db), host, port, token, SystemClock()) as taken:
-        console.print(f"{db}: http://{_shown(host)}:{taken}/{shown}", markup=False, soft_wrap=True)
+        console.print(f"{shown_db(db)}: http://{_shown(host)}:{taken}/{shown}", markup=False, soft_wrap=True)
         console.print("Ctrl-C ends the dashboard; the crawl goes on without it", style="dim")
         await over.wait()
     return 0

@@ -9,6 +9,8 @@ import click
 from crawler.cli.base import STOPPED, cli, console, run_async
 from crawler.cli.signals import Signals
 from crawler.demo.show import run_demo
+from crawler.errors import UsageError
+from crawler.store.location import is_url, shown
 
 
 @cli.command()
@@ -17,6 +19,8 @@ from crawler.demo.show import run_demo
 @click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show what came out."""
+    if is_url(db):
+        raise UsageError(f"--db {shown(db)}: the demo begins its store anew, in a file; give a path")
 
     async def show() -> int:
         signals = Signals()

@@ -11,6 +11,7 @@ from crawler.cli.base import cli, console, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.report.audit_words import many
+from crawler.store.location import store_name
 from crawler.webreport.facts import Facts
 from crawler.webreport.gather import gather
 from crawler.webreport.words import volume
@@ -27,7 +28,7 @@ def report(out: Path, db: str) -> int:
 
     async def show() -> int:
         async with existing_store(store_at(db)) as store:
-            facts = await gather(store, Path(db).name, SystemClock().now())
+            facts = await gather(store, store_name(db), SystemClock().now())
         console.print(f"{out}: {volume(write(out, facts))}; {_said(facts)}", markup=False, soft_wrap=True)
         return 0
 

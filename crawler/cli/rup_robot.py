@@ -40,7 +40,7 @@ _KEYS = {
 def _requests(command: Command) -> Command:
     """The options of a command that sends requests."""
     options = (
-        click.option("--db", default="crawl.db", show_default=True, metavar="PATH", help="The crawl's store."),
+        click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The crawl's store."),
         click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file."),
         click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback."),
         click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 from rich.console import Console, Group
@@ -29,7 +28,7 @@ def index_command(db: str, as_json: bool) -> int:
         async with existing_store(store_at(db), read_only=False):
             with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
                 task = bar.add_task("indexing", total=None)
-                built = await build_index(Path(db), lambda done, total: bar.update(task, completed=done, total=total))
+                built = await build_index(db, lambda done, total: bar.update(task, completed=done, total=total))
         if as_json:
             print_json(asdict(built))
         else:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import Protocol
 
-from crawler.loops.crawl import Crawl
+
+class Stoppable(Protocol):
+    """A crawl that can be told to end."""
+
+    def stop(self, why: str) -> None: ...
 
 
 class Signals:
@@ -13,13 +18,13 @@ class Signals:
 
     def __init__(self) -> None:
         self.came: str | None = None
-        self._crawl: Crawl | None = None
+        self._crawl: Stoppable | None = None
         self._command = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, number.name)
 
-    def stop_from_now_on(self, crawl: Crawl) -> None:
+    def stop_from_now_on(self, crawl: Stoppable) -> None:
         self._crawl = crawl
 
     def _stop(self, name: str) -> None:

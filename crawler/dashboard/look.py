@@ -12,8 +12,9 @@ from crawler.dashboard.figures import HISTORY_S, Figure, Tally
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.model import State
-from crawler.report.status import SILENT_S, last_seen, reasons
+from crawler.report.status import SILENT_S, are_several, last_seen, reasons, workers
 from crawler.store.interface import Beat, Store
+from crawler.store.location import is_url, store_name
 
 _SITES = 60  # shown of those worked on and those whose turn comes next
 _LAST_SITES = 20  # and of those that wait longest
@@ -22,10 +23,11 @@ _QUEUED_SHOWN = 1000  # a site's queue is counted up to here
 # Groups that have something to do, each with its sites that have; {0} picks and sorts them.
 _SITES_OF = """
 SELECT s.name AS site, g.name AS politeness_group, g.claimed_by IS NOT NULL AS worked_on,
-  max(g.next_at, s.wait_until, coalesce(g.ready_at, 0)) AS until, g.pause_s, s.fetched,
+  g.next_at, s.wait_until, coalesce(g.ready_at, 0) AS ready_at, g.pause_s, s.fetched,
   CASE WHEN s.wait_until > ?1 THEN 'robots.txt: ' || r.status ELSE coalesce(nullif(g.waits_for, ''), 'retry') END
     AS waits_for,
-  r.status AS robots, (SELECT count(*) FROM (SELECT 1 FROM frontier f WHERE f.site_id = s.id LIMIT {1})) AS queued
+  r.status AS robots,
+  (SELECT count(*) FROM (SELECT 1 FROM frontier f WHERE f.site_id = s.id LIMIT {1}) AS q) AS queued
 FROM ({0}) g JOIN site s ON s.group_id = g.id LEFT JOIN robots_copy r ON r.id = s.robots_id
 WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id) LIMIT ?2
 """
@@ -35,12 +37,13 @@ _LAST = "SELECT * FROM politeness_group WHERE ready_at > ?1 AND claimed_by IS NU
 
 
 class Looker:
-    """Looks at the store in ``path`` again and again. What is cheap is new each time, the rest a :class:`Figure`."""
+    """Looks at the store at ``db`` again and again. What is cheap is new each time, the rest a :class:`Figure`."""
 
-    def __init__(self, store: Store, path: Path) -> None:
+    def __init__(self, store: Store, db: str) -> None:
         self._store = store
-        self._path = path
-        self._file = path.stat().st_ino
+        self._name = store_name(db)
+        self._path = None if is_url(db) else Path(db)
+        self._file = None if self._path is None else self._path.stat().st_ino
         self.tally = Tally(store)
         self._queued = Figure(lambda now: store.queued_count())
         self._sites_and_pages = Figure(
@@ -51,6 +54,7 @@ class Looker:
         self._excluded = Figure(lambda now: reasons(store, State.EXCLUDED, 30))
         self._failed = Figure(lambda now: reasons(store, State.FAILED))
         self._sites = Figure(self._look_at_sites)
+        self._workers = Figure(lambda now: workers(store))
 
     async def look(self, now: float, *, whole: bool = False) -> dict[str, Any]:
         """All there is to show, as one JSON object; times in seconds since the epoch. ``whole``: however long it takes.
@@ -62,7 +66,7 @@ class Looker:
         orders, beats = await self._store.control.orders(), await self._store.control.beats()
         stand, totals = standing(orders), await self._sites_and_pages.at(now)
         return {
-            "db": self._path.name,
+            "db": self._name,
             "run": await self._run(orders, stand, beats, now),
             "paused_since": stand.paused_since,
             "blocked": [{"name": name, "since": since} for name, since in stand.blocked.items()],
@@ -78,11 +82,16 @@ class Looker:
             "excluded_for": await self._excluded.at(now),
             "failed_for": await self._failed.at(now),
             "sites": await self._sites.at(now),
+            "workers": await self._several_workers(now),
         }
+
+    async def _several_workers(self, now: float) -> list[dict[str, Any]]:
+        seen = await self._workers.at(now)
+        return seen if are_several(seen) else []
 
     def _require_file(self) -> None:
         try:
-            inode = self._path.stat().st_ino
+            inode = None if self._path is None else self._path.stat().st_ino
         except OSError:
             inode = None
         if inode != self._file:
@@ -92,10 +101,10 @@ class Looker:
         self, orders: list[Order], stand: Standing, beats: list[Beat], now: float
     ) -> Mapping[str, Any] | None:
         """The last run: who it is, whether it lives, and whether it has done what was asked."""
-        rows = await self._store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
-        if not rows:
+        run = await self._store.last_run()
+        if run is None:
             return None
-        run, settings = rows[0], json.loads(rows[0]["settings"])
+        settings = json.loads(run["settings"])
         seen_at, beats = last_seen(run, beats), [beat for beat in beats if beat.run_id == run["id"]]
         identity = settings.get("identity", {})
         return {
@@ -145,6 +154,7 @@ class Looker:
             if groups is _LAST or len(found) < _SITES:
                 sql = _SITES_OF.format(groups, _QUEUED_SHOWN)
                 for row in await self._store.query(sql, (now, most)):
+                    row["until"] = max(row.pop("next_at"), row.pop("wait_until"), row.pop("ready_at"))
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["until"]))
 

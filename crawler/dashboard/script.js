@@ -113,6 +113,7 @@ const show = (seen) => {
   bars("failed", seen.failed_for.slice(0, 8).map(([why, n]) => [why, n, "c4"]));
   blocked(seen);
   sites(seen);
+  workers(seen);
 };
 const about = (seen, run) => {
   if (!run) return void ($("about").textContent = "No run has begun on this store yet.");
@@ -192,6 +193,22 @@ const sites = (seen) => {
   fill("sites", ...next.values());
   const hidden = seen.groups.worked_on + seen.groups.waiting + seen.groups.ready > next.size;
   $("sites-note").textContent = next.size ? (hidden ? `${next.size} of those with something to do: worked on, next in turn, and waiting longest.` : "All that have something to do.") : "None has anything to do.";
+};
+const workers = (seen) => {
+  $("workers-section").hidden = !seen.workers.length;
+  const lease = (worker) => {
+    if (worker.ended_at != null) return `ended: ${worker.ended_by}`;
+    if (!worker.alive) return "killed: its sites pass to who comes next";
+    if (worker.lease_until == null) return "the store is its own";
+    const left = worker.lease_until - seen.at;
+    return left > 0 ? `for ${span(Math.ceil(left))} more` : "has run out: its sites pass to others";
+  };
+  fill("workers", ...seen.workers.map((worker) => {
+    const rate = worker.pages / Math.max(worker.seen_at - worker.started_at, 1);
+    const texts = [`${worker.worker} (${worker.host}, process ${worker.pid})`, count(worker.groups_held), count(worker.pages), rate.toFixed(1), count(worker.requests), lease(worker)];
+    const looks = ["named", "n", "n", "n minor", "n minor", ""];
+    return el("tr", { class: worker.ended_at == null ? "busy" : "" }, ...texts.map((text, n) => el("td", { class: looks[n] }, text)));
+  }));
 };
 const siteRow = (name) => {
   const button = el("button", { type: "button", class: "small danger" }, "Block");

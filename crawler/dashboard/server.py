@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -39,7 +38,7 @@ async def serving(settings: Settings, host: str, port: int, token: str | None, c
     Raises :class:`UsageError` where the address cannot be had or there is no such store.
     """
     async with existing_store(settings) as live, existing_store(settings) as asked:
-        looker = Looker(live, Path(settings.output.db))
+        looker = Looker(live, settings.output.db)
         feed = Feed(looker, clock)
         pages = _Pages(settings, asked, feed, looker, clock)
         app = web.Application(middlewares=[Guard(token).check, _told], client_max_size=_MOST_BYTES)

@@ -33,11 +33,11 @@ async def write_graphml(job: Job) -> None:
       SELECT u.url_id, u.url, (SELECT p.title FROM pages p WHERE p.url_id = u.url_id),
              (SELECT p.status FROM pages p WHERE p.url_id = u.url_id)
       FROM urls u
-      WHERE u.url_id IN (SELECT source_id FROM {job.kept} UNION SELECT target_id FROM {job.kept})"""
+      WHERE u.url_id IN (SELECT source_id FROM {job.kept} AS a UNION SELECT target_id FROM {job.kept} AS b)"""
     async for number, url, title, status in job.rows(nodes):
         data = _data("url", url) + _data("title", title) + _data("status", status)
         file.write(f'<node id="n{number}">{data}</node>\n'.encode())
-    async for source, target, rel in job.rows(f"SELECT source_id, target_id, rel FROM {job.kept}"):
+    async for source, target, rel in job.rows(f"SELECT source_id, target_id, rel FROM {job.kept} AS kept"):
         file.write(f'<edge source="n{source}" target="n{target}">{_data("rel", rel or None)}</edge>\n'.encode())
     file.write(_TAIL.encode())
 
@@ -45,7 +45,7 @@ async def write_graphml(job: Job) -> None:
 async def write_edges(job: Job) -> None:
     """A link a line: source and target URL with a tab between. URLs here hold no blanks, and no ``#``."""
     file = job.open()
-    async for source, target in job.rows(f"SELECT source, target FROM {job.kept}"):
+    async for source, target in job.rows(f"SELECT source, target FROM {job.kept} AS kept"):
         file.write(f"{source}\t{target}\n".encode())
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from crawler.drafts import Draft, Drafts
-from crawler.errors import StoreError, UsageError
+from crawler.errors import StatementError, UsageError
 from crawler.export.views import VIEWS
 from crawler.store.interface import Store
 
@@ -71,20 +71,19 @@ class Job:
 
     async def require_condition(self) -> None:
         """Raise :class:`UsageError` for a condition that the view cannot be asked."""
-        await self.store.query(f"SELECT 1 FROM {self.kept} LIMIT 0")
+        await self.store.query(f"SELECT 1 FROM {self.kept} AS kept LIMIT 0")
 
     @contextmanager
     def blaming_condition(self) -> Iterator[None]:
         """What the database says against the statement is said of the condition, which is all that is not ours."""
         try:
             yield
-        except StoreError as error:
-            cause = error.__cause__
-            if self.where and getattr(cause, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR":
-                columns = ", ".join(VIEWS[self.view])
-                message = f"--where {self.where!r}: {cause} (the columns of {self.view} are {columns})"
-                raise UsageError(message) from None
-            raise
+        except StatementError as error:
+            if not self.where:
+                raise
+            columns = ", ".join(VIEWS[self.view])
+            message = f"--where {self.where!r}: {error.__cause__} (the columns of {self.view} are {columns})"
+            raise UsageError(message) from None
 
 
 def require_one_expression(condition: str) -> None:

@@ -30,7 +30,7 @@ async def write_sitemap(job: Job) -> None:
       SELECT p.url, (SELECT u.lastmod FROM urls u WHERE u.url_id = p.url_id), p.last_modified
       FROM {job.kept} p
       JOIN url u ON u.id = p.url_id LEFT JOIN revisit r ON r.url_id = u.id
-      WHERE NOT p.noindex AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
+      WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
         AND CASE u.state WHEN 'queued' THEN coalesce(r.state, 'fetched') ELSE u.state END = 'fetched'"""
     parts = [_begin(job, job.out)]
     urls, size = 0, len(_HEAD) + len(_TAIL)

@@ -56,7 +56,7 @@ async def write_parquet(job: Job) -> None:
 
 
 def _rows(job: Job) -> AsyncIterator[tuple[Any, ...]]:
-    return job.rows(f"SELECT {', '.join(VIEWS[job.view])} FROM {job.kept}")
+    return job.rows(f"SELECT {', '.join(VIEWS[job.view])} FROM {job.kept} AS kept")
 
 
 def _finite(value: float) -> float | None:

@@ -81,7 +81,7 @@ async def write_warc(job: Job) -> None:
 
 async def visits(job: Job) -> AsyncIterator[tuple[Visit, bytes]]:
     """The pages that are kept, each with its body; those without are tallied."""
-    (without,) = await job.store.query(f"SELECT count(*) AS pages FROM {job.kept} WHERE body_sha256 IS NULL")
+    (without,) = await job.store.query(f"SELECT count(*) AS pages FROM {job.kept} AS kept WHERE body_sha256 IS NULL")
     job.tally.left_out = without["pages"]
     async for row in job.rows(_PAGES.format(kept=job.kept)):
         visit = Visit(*row)

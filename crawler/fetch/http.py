@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -83,7 +85,11 @@ _attempts: ContextVar[Attempts] = ContextVar("attempts")
 class HttpFetcher:
     """Fetches URLs; an async context manager, to be entered in the running loop that it serves."""
 
-    def __init__(self, settings: FetchSettings, clock: Clock) -> None:
+    def __init__(self, settings: FetchSettings, clock: Clock, *, is_shared: bool = False) -> None:
+        #: Asked once more when a connection stands, where other processes are on the same crawl: connecting may take
+        #: long, and the process may have been stopped meanwhile. Without leave, the request is cancelled.
+        self.may_send: Callable[[], bool] = lambda: True
+        self._is_shared = is_shared
         self._settings = settings
         self._clock = clock
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -117,6 +123,7 @@ class HttpFetcher:
             headers=headers,
             timeout=self._timeouts,
             auto_decompress=False,
+            trace_configs=[self._last_look()] if self._is_shared else None,
         )
         # aiohttp sends a GET again, at once, where a connection breaks before the answer. A second request without
         # a pause is impolite, and no log would know of it.
@@ -128,6 +135,15 @@ class HttpFetcher:
     ) -> None:
         await self._session.close()
         await self._resolver.close()
+
+    def _last_look(self) -> aiohttp.TraceConfig:
+        async def look(*_: object) -> None:
+            if not self.may_send():
+                raise asyncio.CancelledError
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(look)
+        return trace
 
     async def fetch(self, request: Request) -> FetchResult:
         """Send one request and read its answer. Never raises for what a server or the network does."""

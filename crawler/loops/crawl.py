@@ -10,28 +10,29 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import assert_never
 
-from crawler.clock import Clock
+from crawler.clock import Clock, boot_s
+from crawler.errors import LeaseLost
 from crawler.frontier.again import after_refusal
-from crawler.frontier.decide import Fetch, Outcome, Queued, before_fetch, before_robots, may_adopt
+from crawler.frontier.decide import Outcome, Queued, adopt_mains, before_robots
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
-from crawler.loops.budget import Budget
+from crawler.loops.budget import budget_for
 from crawler.loops.crowd import HOLD_S, Crowd
-from crawler.loops.ending import at_their_limit, nothing_left
+from crawler.loops.ending import Ending
 from crawler.loops.frame import Frame
-from crawler.loops.gate import Blocked, Fetcher, Gate, Warrant
+from crawler.loops.gate import Blocked, Fetcher, Gate
+from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
-from crawler.loops.pending import Pending
+from crawler.loops.pending import Pending, Waiters
 from crawler.loops.progress import Progress
-from crawler.loops.recording import Listening, Recorder, of_document
-from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, Kind, PageFacts, RobotsAction
-from crawler.store.interface import Claim, ClaimedSite, Limits, RequestRow, RobotsNews, Store
-from crawler.url import split
+from crawler.loops.recording import Listening, Recorder, of_document, record_all
+from crawler.loops.robots import Busy, RobotsKeeper
+from crawler.loops.visits import Visits
+from crawler.model import Fetched, PageFacts, RobotsAction
+from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
 _CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
@@ -70,22 +71,25 @@ class Crawl:
         if recorder is not None:
             fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = manners.crawl
-        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks)
-        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots)
+        self.lease = Lease(store, clock, manners.longest_request_s)
+        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
+        self.slowest = self.gate.slowest
+        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
         self._answers = Answers(manners, scope, self._robots, store, self._record)
+        self.budget = budget_for(crawl.max_pages, manners.politeness.delay_s, is_shared=store.lease_s is not None)
         self._pending = Pending()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
         self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
-        self._robots_waiters: dict[int, asyncio.Future[int]] = {}
-        self.budget = Budget()
-        self._only_revisits = False
+        self._robots_waiters = Waiters()
         self._stopping: str | None = None
         self._hurried = False
         self._crowd = Crowd(clock)
         self._failure: BaseException | None = None
+        self._ending = Ending(store, manners, clock, self.progress, self.budget, self._crowd)
+        self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
 
     async def run(self) -> str:
         """Crawl until nothing is left or a limit is reached; returns why it ended.
@@ -93,18 +97,50 @@ class Crawl:
         Raises :class:`crawler.errors.StoreError` where the store fails; everything committed is kept.
         """
         await self._robots.remember()
-        if self._manners.crawl.max_pages is not None:
-            self.budget = Budget(self._manners.crawl.max_pages - await self._store.fetched_count())
+        await self.budget.begin(self._store)
+        self._store.on_news(self._wake.set)
         try:
-            await self._queue_due()
+            await self._ending.queue_due()
+            while True:
+                with suppress(LeaseLost):
+                    return await self._lasting_as_the_lease()
+                await self._hand_in_late()
+                if (ended_by := self._stopping or await self._begin_anew()) is not None:
+                    return ended_by
+        finally:
+            await self._cancel_workers()
+            self._answers.close()
+
+    async def _lasting_as_the_lease(self) -> str:
+        keeper = asyncio.create_task(self.lease.keep(self._wake.set, self.fail))
+        try:
             ended_by = await self._turns()
             await self._drain()
             if self._failure is not None:
                 raise self._failure
+            return ended_by
         finally:
-            await self._cancel_workers()
-            self._answers.close()
-        return ended_by
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+    async def _hand_in_late(self) -> None:
+        """Another worker may have our sites: what was sent is logged, and pauses are kept; the rest is still queued."""
+        await self._cancel_workers()
+        pending, self._pending = self._pending, Pending()
+        await record_all(self._recorder, pending.recorded)
+        await self._store.hand_in_late(pending.late(self._clock.now()))
+        self.progress.committed(pending.requests, [])
+
+    async def _begin_anew(self) -> str | None:
+        self._robots_waiters.clear()
+        self.budget.drop()
+        self.gate.forget()
+        self.lease.lost = None
+        self.progress.lost_leases += 1
+        if not await self._store.rejoin(self._clock.now()):
+            self.progress.stopped_by_operator = True
+            self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")
+        return self._stopping
 
     @property
     def stopped(self) -> bool:
@@ -133,6 +169,8 @@ class Crawl:
     async def _turns(self) -> str:
         while True:
             await self._turn()
+            if self.lease.lost is not None:
+                raise self.lease.lost
             if self._failure is not None:
                 self.stop("a bug")
             if self._stopping is not None:
@@ -148,47 +186,19 @@ class Crawl:
 
     async def _nothing_under_way(self) -> str | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
-        if self._spent():
-            if not self._manners.revisit.enabled:
-                return f"--max-pages reached ({self._manners.crawl.max_pages})"
-            self._only_revisits = True
-            await self._store.prepare(0)
-        ready = await self._store.next_ready()
-        if ready is None:
-            return None if await self._queue_due() else await self._nothing_left()
-        self.progress.idle_for = ready
-        await self._woken(max(0.0, ready.until - self._clock.now() - self._crowd.horizon_s()))
+        found = await self._ending.look(self.frame)
+        if isinstance(found, str):
+            return found
+        if found > 0:
+            await self._woken(found)
         self.progress.idle_for = None
         return None
-
-    async def _queue_due(self) -> bool:
-        """With --revisit: queue what is due and this run has not visited, so that it ends; whether there was any."""
-        revisit, now, since = self._manners.revisit, self._clock.now(), self.progress.started_at
-        return revisit.enabled and await self._store.queue_due(revisit, now, since, self._pages_per_site()) > 0
-
-    def _pages_per_site(self) -> int | None:
-        return 0 if self._only_revisits else self._manners.crawl.max_pages_per_site
-
-    async def _nothing_left(self) -> str | None:
-        if self.frame is not None and not self.frame.is_closed:
-            await self.frame.close()
-            return None
-        no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
-        if self._only_revisits:
-            return f"--max-pages reached ({self._manners.crawl.max_pages}){no_revisit}"
-        queued = await self._store.queued_count()
-        if queued == 0:
-            return await nothing_left(self._store, self.progress, no_revisit)
-        if await self._store.next_ready() is not None:
-            return None  # a block was lifted meanwhile
-        return at_their_limit(self._manners.crawl.max_pages_per_site, queued)
 
     async def _until_due(self) -> None:
         """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
         while not self._hurried and self._stopping is None and not self._out_of_time():
             if self._pending.since is not None:
-                left_s = self._pending.since + _BATCH_AGE_S - self._clock.now()
-                if left_s <= 0:
+                if (left_s := self._pending.since + _BATCH_AGE_S - self._clock.now()) <= 0:
                     return
                 await self._woken(left_s)
             elif not await self._woken(self._crowd.horizon_s() if self._room() else None):
@@ -213,43 +223,57 @@ class Crawl:
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
         turned, self._turned = self._turned, asyncio.Event()
-        if self._recorder is not None and pending.recorded:
-            await self._recorder.record(pending.recorded)
+        await record_all(self._recorder, pending.recorded)
+        pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
+        committed = sum(outcome.queued.seen is None for outcome in pages)
         now = self._clock.now()
         limits = Limits(
             groups=min(self._room(), _CLAIMED_AT_ONCE),
             urls_per_group=self._crowd.urls_per_group(self._manners.politeness.delay_s),
             horizon_s=self._crowd.horizon_s(),
-            pages_per_site=self._pages_per_site(),
+            pages_per_site=self._ending.pages_per_site(),
             max_depth=self._scope.settings.max_depth,
             below_depth=None if self.frame is None else self.frame.held_from,
+            held=len(self._workers),
+            max_pages=self.budget.limit,
+            pages_under_way=(under_way := self.budget.under_way - committed),
+            pages_kept=under_way + self.budget.keep(0 if self._stopping else len(self._workers)),
+            pages_per_group=0 if self._stopping else self.budget.per_group,
         )
-        turn = pending.turn(now, limits, self.progress.worst_lag_s)
-        result = await self._store.turn(turn)
+        pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
+        asked_at = boot_s()
+        try:
+            result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
+        except LeaseLost as lost:
+            if lost.committed:
+                self.progress.committed(pending.requests, pending.outcomes)
+            else:
+                self._pending.take_back(pending)
+            turned.set()
+            raise
+        self.lease.begin(asked_at)
+        self.progress.committed(pending.requests, pending.outcomes)
+        self.budget.settle(committed, result.grant)
+        self._crowd.share = result.share
+        adopt_mains(self._scope, result.mirrors)
+        self._robots.learn(result.mirrors)
         self.gate.stored(pending.paces)
-        for site_id, robots_id in result.robots_ids.items():
-            waiter = self._robots_waiters.pop(site_id, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(robots_id)
+        self._robots_waiters.tell(result.robots_ids)
         for claim in result.claims:
             self._start(claim)
         if len(result.claims) == limits.groups > 0:
             self._hurry()  # for the others
             if self._room() == 0:
                 self._crowd.seen(now)
-        pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._uncrowded.set()
         turned.set()
 
     def _room(self) -> int:
-        if self._stopping is not None or not (self.budget.is_free or self._only_revisits):
+        if self._stopping is not None or not (self.budget.is_free or self.budget.hopes or self.budget.only_revisits):
             return 0
         return max(0, self._manners.crawl.claimed_groups - len(self._workers))
-
-    def _spent(self) -> bool:
-        return self.budget.is_spent and not self._only_revisits
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -257,8 +281,7 @@ class Crawl:
 
     async def _drain(self) -> None:
         """Wait for what is in flight, then commit the rest."""
-        tasks = [task for _, task in self._workers.values()]
-        if tasks:
+        if tasks := [task for _, task in self._workers.values()]:
             await asyncio.wait(tasks, timeout=_STOP_GRACE_S)
             await self._cancel_workers()
         await self._turn()
@@ -288,13 +311,18 @@ class Crawl:
         pending = self._news(hurry=pace.backoff_s > 0 or row.retry_after_s is not None)
         pending.requests.append(row)
         pending.paces[group] = pace
-        self.progress.sent(row)
 
-    def _book(self, outcome: Outcome) -> None:
+    def spared(self) -> None:
+        """No page came of one that was to be taken: there may be room for another."""
+        self._wake.set()
+
+    def _visited(self, group: str) -> None:
+        self._news().visited.add(group)
+
+    def book(self, outcome: Outcome) -> None:
         pending = self._news()
         pending.outcomes.append(outcome)
         pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-        self.progress.ended(outcome)
         if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
             self._uncrowded.clear()
 
@@ -304,8 +332,7 @@ class Crawl:
 
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
-        if news.main_site is not None and may_adopt(news.site, news.main_site):
-            self._scope.adopt(news.main_site)
+        adopt_mains(self._scope, [(news.site, news.main_site)])
         pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
@@ -315,9 +342,7 @@ class Crawl:
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:
             return None
-        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._robots_waiters[news.site_id] = waiter
-        return await self.gate.idle(waiter)
+        return await self.gate.idle(self._robots_waiters.wait(news.site_id))
 
     # --- one group ----------------------------------------------------------------------------
 
@@ -343,20 +368,28 @@ class Crawl:
         for queued in claim.urls:
             if not self._uncrowded.is_set():
                 await self.gate.idle(self._uncrowded.wait())
-            if self._stopping is not None or self._spent() or self.gate.wait_s(claim.group) > self._crowd.hold_s():
+            if (
+                self._stopping is not None
+                or self.budget.ends_work()
+                or self._crowd.has_too_many(len(self._workers))
+                or self.gate.wait_s(claim.group) > self._crowd.hold_s()
+            ):
                 return
             if queued.site_id in deferred:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            with suppress(Blocked):  # it is the next claim's to end it
-                await self._take(queued, claim, deferred)
+            try:
+                with suppress(Blocked):  # it is the next claim's to end it
+                    await self._take(queued, claim, deferred)
+            except Busy:
+                return
 
     async def _take(self, queued: Queued, claim: Claim, deferred: set[int]) -> None:
         site = claim.sites[queued.site_id]
         known = site.copy
         if (ended := before_robots(queued, self._scope)) is not None:
-            self._book(after_refusal(ended, self._manners.revisit, self._clock.now()))
+            self.book(after_refusal(ended, self._manners.revisit, self._clock.now()))
         else:
             copy = await self._robots.in_force(site, claim.group)
             # What was just asked for is waited with: at this group's next turn it might have run out again.
@@ -364,37 +397,4 @@ class Crawl:
             if copy.action is RobotsAction.DEFER:
                 deferred.add(queued.site_id)
             elif self._stopping is None and self.gate.wait_s(claim.group) <= hold_s:
-                await self._visit(queued, site, claim.group)
-
-    async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
-        assert site.copy is not None
-        rules = self._robots.rules(site.name, site.copy)
-        main = None if rules is None or rules.main_site is None else self._robots.main_of(site.name)
-        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
-        match decision:
-            case Outcome():
-                self._book(after_refusal(decision, self._manners.revisit, self._clock.now()))
-            case Fetch(verdict):
-                line = None if verdict is None else verdict.line
-                delay_s = None if rules is None else rules.crawl_delay_s
-                expires_at = site.copy.expires_at
-                await self._fetch(queued, Warrant(site.id, group, expires_at, site.robots_id, line, delay_s))
-            case _:
-                assert_never(decision)
-
-    async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
-        if counted := queued.seen is None and self.budget.is_limited:
-            await self.gate.pause(warrant.group)  # first: meanwhile another group may have this page
-            if not await self.gate.idle(self.budget.take()):
-                return
-        fetched = False
-        try:
-            result = await self.gate.send(self._answers.request(queued), warrant)
-            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
-        finally:
-            if counted:
-                self.budget.give_back(fetched=fetched)
-                if not fetched:
-                    self._wake.set()
-        if result is not None:  # else it is still queued; the next claim asks robots.txt first
-            self._book(await self._answers.outcome(queued, result))
+                await self._visits.visit(queued, site, claim.group)

@@ -1,4 +1,4 @@
-"""Whether there are more groups than may be claimed, and for how long one may then be held."""
+"""How many groups a worker may hold, whether there are more than that, and for how long one may then be held."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ class Crowd:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = 0.0
+        self.share: int | None = None  # of the groups, where there are other workers
+
+    def has_too_many(self, held: int) -> bool:
+        """Whether others want for some of so many groups."""
+        return self.share is not None and held > self.share
 
     def seen(self, now: float) -> None:
         self._until = now + _CROWDED_S

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crawler.clock import Clock
+from crawler.errors import LeaseLost
 from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.lease import Lease
 from crawler.loops.pending import Pending
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
@@ -22,6 +24,9 @@ from crawler.url import split
 
 _NOTHING_TO_CLAIM = Limits(groups=0)
 _ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = ?"
+
+
+_LOOK_EVERY_S = 1.0  # for a site that a worker of a crawl is at
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +40,27 @@ class Envoy:
     """Sends what it is given, one request after the other."""
 
     def __init__(
-        self, store: Store, fetcher: Fetcher, clock: Clock, politeness: PolitenessSettings, robots: RobotsNeeds
+        self,
+        store: Store,
+        fetcher: Fetcher,
+        clock: Clock,
+        politeness: PolitenessSettings,
+        robots: RobotsNeeds,
+        lease: Lease,
     ) -> None:
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
         self._pending = Pending()
-        self._gate = Gate(fetcher, clock, politeness, 1, self._log)
-        self._robots = RobotsKeeper(robots, self._gate, store, clock, self._commit_robots)
+        self._visited: set[str] = set()  # groups to give back
+        self._gate = Gate(fetcher, clock, politeness, 1, self._log, lease=lease)
+        visited = self._visited.add
+        self._robots = RobotsKeeper(robots, self._gate, store, clock, self._commit_robots, visited)
 
     async def send(self, request: Request) -> FetchResult | Closed:
         """Ask robots.txt where that is due, wait for the site's turn, send. Redirects are not followed.
 
-        Raises :class:`crawler.errors.StoreError`.
+        Raises :class:`crawler.errors.StoreError`; what was sent is logged even where that is a lease that was lost.
         """
         place = split(request.url)
         group = group_name(place.site, self._group_by)
@@ -60,7 +73,7 @@ class Envoy:
                 allowed = permission(site.name, copy, rules, place.path)
                 if isinstance(allowed, Closed):
                     return allowed
-                await self._store.visit(place.site)
+                await self._visit(place.site)
                 delay_s = None if rules is None else rules.crawl_delay_s
                 line = None if allowed.verdict is None else allowed.verdict.line
                 warrant = Warrant(site.id, group, copy.expires_at, site.robots_id, line, delay_s)
@@ -69,10 +82,17 @@ class Envoy:
                     return result
         finally:
             pace = self._gate.leave(group)
+            self._visited.add(group)
             await self._commit({group: pace})
 
+    async def _visit(self, site: str) -> int:
+        """The number of a site, once nobody else is at it."""
+        while (number := await self._store.visit(site)) is None:
+            await self._clock.sleep(_LOOK_EVERY_S)
+        return number
+
     async def _site(self, name: str) -> ClaimedSite:
-        number = await self._store.visit(name)
+        number = await self._visit(name)
         copy, delay_s = await self._store.robots_copy(name), await self._store.crawl_delay(name)
         rows = await self._store.query(_ROBOTS_ID, (name,))
         return ClaimedSite(number, name, copy, rows[0]["number"], delay_s)
@@ -89,7 +109,14 @@ class Envoy:
     async def _commit(self, paces: dict[str, Pace]) -> dict[int, int]:
         pending, self._pending = self._pending, Pending()
         pending.paces |= paces
-        result = await self._store.turn(pending.turn(self._clock.now(), _NOTHING_TO_CLAIM, 0.0))
+        pending.visited, self._visited = self._visited, set()
+        now = self._clock.now()
+        try:
+            result = await self._store.turn(pending.turn(now, _NOTHING_TO_CLAIM, 0.0))
+        except LeaseLost as lost:
+            if not lost.committed:
+                await self._store.hand_in_late(pending.late(now))
+            raise
         self._gate.stored(pending.paces)
         return result.robots_ids
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from crawler.clock import Clock
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
+from crawler.loops.lease import Lease
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.interface import RequestRow
@@ -65,8 +66,10 @@ class Gate:
         concurrency: int,
         log: Callable[[RequestRow, str, Pace], None],
         blocks: Blocks | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.blocks = blocks or Blocks()
+        self._lease = lease
         self._fetcher = fetcher
         self._clock = clock
         self._settings = settings
@@ -202,16 +205,23 @@ class Gate:
             live.turn.release()
 
     async def _slot(self, group: str) -> None:
-        """Wait until the group's pause is over and nobody holds the gate, with one of the slots then."""
+        """Wait until the group's pause is over, nobody holds the gate and our lease lasts, with a slot then."""
         while True:
             await self.pause(group)
             if not self._open.is_set():
                 await self.idle(self._open.wait())
                 continue
             await self._acquire(self._slots)
-            if self._open.is_set():
+            covered = self._lease is None or self._lease.covers_request()
+            if self._open.is_set() and covered:
                 return
-            self._slots.release()  # held while this waited for it
+            self._slots.release()  # held, or out of touch with the store, while this waited for it
+            if self._lease is not None and not covered:
+                await self.idle(self._lease.renewed())
+
+    def forget(self) -> None:
+        """Groups that nobody here works on any more, and that others may be working on: the store knows their paces."""
+        self._groups.clear()
 
     def _settle(self, live: _Group, request: Request, warrant: Warrant, answer: FetchResult) -> None:
         crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)

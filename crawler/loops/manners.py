@@ -41,3 +41,4 @@ class Manners:
     robots: RobotsNeeds
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
+    longest_request_s: float = 120.0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import Found
@@ -35,16 +37,52 @@ class Progress:
     revisits: Counter[Found] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group everything waits for
+    lost_leases: int = 0  # see crawler.loops.lease
     worst_lag_s: float = 0.0  # see crawler.loops.lag
     recent_lag_s: float = 0.0  # the same, since the last take_lag
     paused_since: float | None = None  # by the operator
-    stopped_by_operator: bool = False
+    stopped_by_operator: bool = False  # told to end, or passed over by a newer crawl
+
+    def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
+        """A turn took these in: what is not in the store is done again, and would count twice."""
+        for row in requests:
+            self.sent(row)
+        for outcome in outcomes:
+            self.ended(outcome)
 
     def sent(self, row: RequestRow) -> None:
         self.requests += 1
         self.wire_bytes += row.bytes
         if row.error is not None and not _is_nothing(row):
             self.troubles[str(row.status) if row.status and row.status >= 300 else kind_of(row.error)] += 1
+
+    def report(self) -> dict[str, Any]:
+        """All of it as one JSON object, for :meth:`sum_of`."""
+        report = {field.name: getattr(self, field.name) for field in fields(self)}
+        idle_for = None if self.idle_for is None else asdict(self.idle_for)
+        counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
+        return report | counts | {"idle_for": idle_for}
+
+    @classmethod
+    def sum_of(cls, started_at: float, reports: Iterable[Mapping[str, Any]]) -> Self:
+        """The progress of several processes together. Everything waits only where each of them does."""
+        total, waits = cls(started_at), list[Waiting | None]()
+        for report in reports:
+            total.requests += report["requests"]
+            total.wire_bytes += report["wire_bytes"]
+            total.active += report["active"]
+            total.lost_leases += report["lost_leases"]
+            total.late(report["worst_lag_s"])
+            total.paused_since = total.paused_since or report["paused_since"]
+            total.stopped_by_operator |= report["stopped_by_operator"]
+            total.ends.update({State(state): n for state, n in report["ends"].items()})
+            total.revisits.update({Found(found): n for found, n in report["revisits"].items()})
+            total.troubles.update(report["troubles"])
+            waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
+        known = [wait for wait in waits if wait is not None]
+        if known and len(known) == len(waits):
+            total.idle_for = min(known, key=lambda wait: wait.until)
+        return total
 
     def late(self, lag_s: float) -> None:
         self.worst_lag_s = max(self.worst_lag_s, lag_s)

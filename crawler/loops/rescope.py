@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from crawler.frontier.decide import may_adopt
+from crawler.errors import UsageError
+from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
 from crawler.loops.operator import blocked_sites
 from crawler.store.interface import Store
 
 _BATCH = 5000
+#: What to do where others are in the way.
+WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
+#: What each worker of a crawl may have of its own.
+_OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
 #: Which settings decide on what a sample is drawn of.
 FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 
@@ -41,24 +46,50 @@ async def begin(
     now: float,
     *,
     pages_per_site: int | None,
+    at_work: bool = True,
 ) -> None:
     """Begin a run with new ``seeds``: the store is brought in line with seeds and settings where either has changed.
 
     The settings are noted last. A crash before that, and the next run looks at all of it again.
     """
-    for site, main_site in await store.main_sites():
-        if may_adopt(site, main_site):
-            scope.adopt(main_site)
+    await adopt_known(store, scope)
     scope.blocks.names = await blocked_sites(store)
     before = await store.last_settings()
-    if seeds or before != _plain(settings):
+    if seeds or before != plain(settings):
         await store.unsettle(now)
         await store.recover(now)  # start_run does it too, but pauses must be right before anything is regrouped
         if before is not None:
             await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])
         await store.prepare(pages_per_site)
-    await store.start_run(dict(settings), now)
+    await store.start_run(dict(settings), now, at_work=at_work)
+
+
+async def adopt_known(store: Store, scope: Scope) -> None:
+    """Take the main sites of the mirrors known into the scope."""
+    adopt_mains(scope, await store.main_sites())
+
+
+def require_same_crawl(
+    theirs: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    new_seeds: Collection[str],
+    store: str,
+    names: Mapping[str, str],
+) -> None:
+    """Raise :class:`UsageError` where the others that are at work on a store crawl under other settings than ours, or
+    with other seeds: the scope of each would be another one. ``names``: what the user calls a setting."""
+    differing = sorted(
+        names.get(key, key)
+        for section, values in plain(ours).items()
+        if section not in _OWN
+        for key in (f"{section}.{name}" for name in values)
+        if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
+    )
+    if differing:
+        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}); {WAIT}")
+    if new_seeds:
+        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {WAIT}")
 
 
 async def rescope(
@@ -71,7 +102,7 @@ async def rescope(
     """
 
     def changed(*keys: str) -> bool:
-        return any(_plain(_at(before, key)) != _plain(_at(settings, key)) for key in keys)
+        return any(plain(_at(before, key)) != plain(_at(settings, key)) for key in keys)
 
     if changed("robots.reading", "identity.agent"):
         await store.expire_robots(now)
@@ -122,10 +153,10 @@ def _at(settings: Mapping[str, Any], key: str) -> Any:
     return value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Lists for tuples, all the way down, as JSON has them."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
@@ -22,6 +23,12 @@ from crawler.url import split
 _HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
 _RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
 _RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
+_LOOK_EVERY_S = 10.0
+_TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
+
+
+class Busy(Exception):
+    """A robots.txt is redirected to a site that another worker is at: its own site is given back, and tried anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +51,17 @@ class RobotsKeeper:
         store: Store,
         clock: Clock,
         commit: Callable[[RobotsNews, str], Awaitable[int | None]],
+        visited: Callable[[str], None],
     ) -> None:
         self._needs = needs
         self._gate = gate
         self._store = store
         self._clock = clock
         self._commit = commit
+        self._visited = visited
+        self._visits: Counter[str] = Counter()  # under way, by group
+        self._looked_at = -math.inf
+        self._unsettled: set[str] = set()  # whose copies are being committed
         self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
         self._rules_bytes = 0
         self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with the file's size
@@ -60,6 +72,8 @@ class RobotsKeeper:
 
     async def in_force(self, site: ClaimedSite, group: str) -> RobotsCopy:
         """The copy that applies to ``site`` now; it is committed before any page is asked for under it."""
+        if site.name in self._mains:
+            await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
         copy, answer = await self._ask(site, group)
@@ -78,12 +92,31 @@ class RobotsKeeper:
         news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
         said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
         news = replace(news, answered_by=answer.url, headers=said)
-        site.robots_id = await self._commit(news, group)
+        self._unsettled.add(site.name)
+        try:
+            site.robots_id = await self._commit(news, group)
+        finally:
+            self._unsettled.discard(site.name)
         return copy
 
     async def remember(self) -> None:
         """Take up the mirrors that earlier runs have learnt of."""
-        self._mains.update(await self._store.main_sites())
+        self.learn(await self._store.main_sites())
+
+    def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
+        """Take up what other workers have learnt of: (mirror, main site)."""
+        self._mains.update(mirrors)
+
+    async def _catch_up(self) -> None:
+        """Now and then, forget the mirrors that other workers have found to be none any more."""
+        if self._store.lease_s is None or self._clock.now() < self._looked_at + _LOOK_EVERY_S:
+            return
+        self._looked_at = self._clock.now()
+        known = {mirror: main for mirror, main in self._mains.items() if mirror not in self._unsettled}
+        there = {mirror for mirror, _ in await self._store.main_sites()}
+        for mirror in known.keys() - there:
+            if self._mains.get(mirror) == known[mirror]:  # nothing was heard of it meanwhile
+                del self._mains[mirror]
 
     def main_of(self, site: str) -> Main | Cycle:
         """Where the chain of ``Host`` claims from ``site`` leads, as far as is known."""
@@ -167,14 +200,36 @@ class RobotsKeeper:
 
     async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:
         """A hop to another site, which may be worked on at the same time: at its pace, its Crawl-delay kept."""
-        number, delay_s = await self._store.visit(host_site), await self._store.crawl_delay(host_site)
         group = group_name(host_site, self._needs.group_by)
         self._gate.enter(group, Pace())  # first, so that nothing is forgotten while the store is asked
+        self._visits[group] += 1
         try:
+            number = await self._admission(host_site)
+            delay_s = await self._store.crawl_delay(host_site)
             self._gate.keep(group, await self._store.group_pace(group))
             return await self._gate.send(request, Warrant(number, group, crawl_delay_s=delay_s, for_site_id=site_id))
         finally:
             self._gate.leave(group)
+            self._visits[group] -= 1
+            if not self._visits[group]:
+                del self._visits[group]
+                self._visited(group)
+
+    async def _admission(self, host_site: str) -> int:
+        """The number of a site that may be asked once, as no other worker is at it.
+
+        Raises :class:`Busy` where one is for long: two that wait for each other's sites would wait for ever.
+        """
+        for _ in range(_TRIES_ABROAD):
+            number = await self._store.visit(host_site)
+            if number is not None:
+                return number
+            await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))
+        raise Busy
+
+    def is_visiting(self, group: str) -> bool:
+        """Whether a request for a robots.txt elsewhere is under way in a group, or about to be."""
+        return group in self._visits
 
 
 def _agent_lines(copy: RobotsCopy, rules: SiteRules | None) -> tuple[AgentLine, ...]:

@@ -28,7 +28,7 @@ SELECT id, CASE WHEN state IN ('fetched', 'excluded') THEN target END, state = '
 FROM url ORDER BY id"""
 
 # One row a page and its targets as one text: thirty times fewer rows to hand over than links.
-_LINKS = "SELECT source, count(*), group_concat(target) FROM link WHERE follow GROUP BY source"
+_LINKS = "SELECT source, count(*), group_concat(target) FROM link WHERE follow = 1 GROUP BY source"
 
 # The URLs of mirrors that are folded by their Host line alone: (URL, main site, the URL that stands for it). That is
 # the main host's URL with the same path; where the crawl has none, the first of its mirrors' that have the path. The

@@ -24,19 +24,20 @@ _SLICE = 500
 _PAGE = 10_000  # of rows without bodies
 
 _TABLES = (
-    "CREATE TEMP TABLE audit_site (id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL)",
-    "CREATE TEMP TABLE audit_order (n INTEGER PRIMARY KEY, kind INTEGER NOT NULL, id INTEGER NOT NULL, site INTEGER)",
+    "CREATE TEMP TABLE audit_site (id BIGINT PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL)",
+    "CREATE TEMP TABLE audit_order (n INTEGER PRIMARY KEY, kind INTEGER NOT NULL, id BIGINT NOT NULL, site BIGINT)",
 )
-_ADD_SITES = "INSERT INTO audit_site SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
+_ADD_SITES = "INSERT INTO audit_site VALUES "
 #: What happens at the same time: answers for robots.txt (0), at the site that they are for; versions (1); requests (2).
-_ADD_ORDER = """INSERT INTO audit_order (kind, id, site) SELECT kind, id, site FROM (
+_ADD_ORDER = """INSERT INTO audit_order (n, kind, id, site)
+  SELECT row_number() OVER (ORDER BY unit, at, kind, id), kind, id, site FROM (
     SELECT s.unit AS unit, q.started_at AS at, 2 AS kind, q.id AS id, s.id AS site
     FROM request q JOIN audit_site s ON s.id = q.site_id
     UNION ALL SELECT s.unit, q.finished_at, 0, q.id, s.id
     FROM request q LEFT JOIN audit_site f ON f.id = q.for_site_id JOIN audit_site s ON s.id = coalesce(f.id, q.site_id)
     WHERE q.purpose = 'robots'
-    UNION ALL SELECT s.unit, r.valid_from, 1, r.id, s.id FROM robots_copy r JOIN audit_site s ON s.id = r.site_id)
-  ORDER BY unit, at, kind, id"""
+    UNION ALL SELECT s.unit, r.valid_from, 1, r.id, s.id
+    FROM robots_copy r JOIN audit_site s ON s.id = r.site_id) AS e"""
 _REQUESTS = """SELECT o.n, o.kind, s.unit, s.id AS at_id, s.name AS at_site, q.id, q.run_id, q.site_id, h.name, q.path,
     q.purpose, q.started_at, q.finished_at, q.status, q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location
   FROM audit_order o JOIN request q ON q.id = o.id JOIN audit_site s ON s.id = o.site
@@ -47,7 +48,7 @@ _VERSIONS = """SELECT o.n, s.unit, s.id AS at_id, s.name AS at_site, r.valid_fro
   FROM audit_order o JOIN robots_copy r ON r.id = o.id JOIN audit_site s ON s.id = o.site
     LEFT JOIN robots_text t ON t.id = r.text_id
   WHERE o.n > ?1 AND o.n <= ?1 + ?2 AND o.kind = 1"""
-_TEXTS = "SELECT id, sha256, body FROM robots_text WHERE id IN (SELECT value FROM json_each(?))"
+_TEXTS = "SELECT id, sha256, body FROM robots_text WHERE id IN ({})"
 #: Since when each run has redirects of a robots.txt in the log without their Location, as early stores left them.
 _BLIND = """SELECT run_id, min(started_at) AS since FROM request
   WHERE purpose = 'robots' AND status IN (301, 302, 303, 307, 308) AND error IS NULL AND location IS NULL
@@ -110,7 +111,8 @@ async def slices(store: Store, terms: Iterable[Terms]) -> AsyncIterator[Slice]:
     after = 0
     while rows := await store.query("SELECT id, name FROM site WHERE id > ? ORDER BY id LIMIT ?", (after, _PAGE)):
         units = [(row["id"], row["name"], group_name(row["name"], by)) for row in rows]
-        await store.query(_ADD_SITES, (json.dumps(units),))
+        values = ", ".join(["(?, ?, ?)"] * len(units))
+        await store.query(_ADD_SITES + values, [value for unit in units for value in unit])
         after = rows[-1]["id"]
     await store.query(_ADD_ORDER)
     after, in_force = 0, _InForce()
@@ -164,7 +166,7 @@ class _InForce:
 async def _texts(store: Store, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
     texts: dict[int, bytes] = {}
     forged: set[str] = set()
-    for row in await store.query(_TEXTS, (json.dumps(list(numbers)),)):
+    for row in await store.query(_TEXTS.format(", ".join("?" * len(numbers)) or "NULL"), list(numbers)):
         if hashlib.sha256(row["body"]).digest() == row["sha256"]:
             texts[row["id"]] = row["body"]
         else:

@@ -6,11 +6,12 @@ So the words are told apart as they are in the index of the store, which keeps n
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 from crawler.search.text import clean, joined, parted
+from crawler.search.words import TOKENIZER
 
 #: About how many words an excerpt has.
 EXCERPT_WORDS = 40
@@ -18,11 +19,12 @@ _UNMARKED_CHARS = 400
 
 # Two controls, which no clean text holds, stand around what is marked.
 _ON, _OFF = "\x02", "\x03"
-_TABLE = "CREATE VIRTUAL TABLE t USING fts5(short, long, tokenize = 'unicode61 remove_diacritics 2')"
-_MARK = f"""
-SELECT rowid, highlight(t, 0, char(2), char(3)), snippet(t, 1, char(2), char(3), '…', {EXCERPT_WORDS})
-FROM t WHERE t MATCH ?
-"""
+_TABLE = f"CREATE VIRTUAL TABLE t USING fts5(short, long, tokenize = '{TOKENIZER}')"
+_HIGHLIGHT = "SELECT rowid, highlight(t, 0, char(2), char(3)) FROM t WHERE t MATCH ? AND rowid < ?"
+_BEST = "SELECT rowid FROM t WHERE t MATCH ? AND rowid >= ? ORDER BY rank, rowid"
+_SNIPPET = f"SELECT snippet(t, 1, char(2), char(3), '…', {EXCERPT_WORDS}) FROM t WHERE t MATCH ? AND rowid = ?"
+# snippet() compares all places with all others: of a long text, the best piece is shown.
+_PIECE_CHARS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,32 @@ class Marked:
 def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Marked]]:
     """Mark what an expression of FTS5 matches in pairs of texts: the first whole, of the second an excerpt."""
     ready = [(parted(clean(short)), parted(clean(long))) for short, long in texts]
+    places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
+    excerpts: dict[int, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute(_TABLE)
-        rows = ((number, *pair) for number, pair in enumerate(ready))
-        db.executemany("INSERT INTO t (rowid, short, long) VALUES (?, ?, ?)", rows)
-        marked = {number: (short, long) for number, short, long in db.execute(_MARK, (match,))}
-    unmarked = ((short, _beginning(long)) for short, long in ready)
-    pairs = (marked.get(number, pair) for number, pair in enumerate(unmarked))
-    return [(_marked(short), _marked(long)) for short, long in pairs]
+        insert = "INSERT INTO t (rowid, short, long) VALUES (?, ?, ?)"
+        db.executemany(insert, ((k, short, "") for k, (short, _) in enumerate(ready)))
+        db.executemany(insert, ((row_id, "", piece) for row_id, (_, piece) in places.items()))
+        titles = dict(db.execute(_HIGHLIGHT, (match, len(ready))))
+        for (row_id,) in db.execute(_BEST, (match, len(ready))).fetchall():
+            if places[row_id][0] not in excerpts:
+                (excerpts[places[row_id][0]],) = db.execute(_SNIPPET, (match, row_id)).fetchone()
+    return [
+        (_marked(titles.get(k, short)), _marked(excerpts.get(k, _beginning(long))))
+        for k, (short, long) in enumerate(ready)
+    ]
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered from 1, each ending with a word where words have blanks between them."""
+    start = number = 0
+    while start < len(text):
+        blank = text.find(" ", start + _PIECE_CHARS, start + 2 * _PIECE_CHARS)
+        end = start + 2 * _PIECE_CHARS if blank < 0 else blank
+        number += 1
+        yield number, text[start:end].strip()
+        start = end
 
 
 def _beginning(text: str) -> str:

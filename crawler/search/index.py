@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,24 +17,22 @@ from typing import Any
 import xxhash
 
 from crawler.search.fold import plan
-from crawler.search.text import clean, page_text, parted
-from crawler.store.connection import decompress, reading
+from crawler.search.place import Entry, Place
+from crawler.search.text import clean, page_text
+from crawler.store.connection import decompress
+from crawler.store.location import is_url
 
-#: Another number wherever the same page would be indexed otherwise: the index is then built anew.
-VERSION = 1
-#: What a link from another site counts besides, in linking pages.
-SITE_COUNTS = 10
 _BATCH = 500
-_BATCH_CHARS = 10_000_000
-_STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's machine, about a millisecond
+_BATCH_BYTES = 16_000_000  # of documents that are read at once
 
 #: Told how many pages have been looked at, of how many.
 OnProgress = Callable[[int, int], None]
 
 _NEXT = """
 SELECT c.id, p.title, p.description, p.keywords, p.body_id, p.charset, p.content_type,
-  coalesce(i.anchors, ''), coalesce(i.in_links, 0), coalesce(i.in_sites, 0), s.digest, s.in_links, s.in_sites
-FROM chosen c JOIN page p ON p.url_id = c.id
+  coalesce(i.anchors, ''), coalesce(i.in_links, 0), coalesce(i.in_sites, 0), s.digest, s.in_links, s.in_sites,
+  p.body_bytes
+FROM chosen c JOIN page p ON p.url_id = c.id AND p.noindex = 0 AND p.body_id IS NOT NULL
 LEFT JOIN inbound i ON i.id = c.id LEFT JOIN search_page s ON s.url_id = c.id
 WHERE c.id > ? ORDER BY c.id LIMIT ?
 """
@@ -51,121 +47,80 @@ class Built:
     removed: int
 
 
-async def build_index(path: Path, on_progress: OnProgress = lambda done, total: None) -> Built:
-    """Bring the index of the store at ``path`` up to date; the caller has it open to write.
+async def build_index(db: str, on_progress: OnProgress = lambda done, total: None) -> Built:
+    """Bring the index of the store at ``db`` (a path or URL) up to date; the caller has it open to write.
 
     Raises :class:`crawler.errors.StoreError` where the store fails. When it is cancelled, it stops at once and keeps
     the batches that were committed.
     """
-    stop = threading.Event()
-    work = asyncio.create_task(asyncio.to_thread(_build, path, on_progress, stop))
-    try:
-        async with reading(path):
-            return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        stop.set()
-        await asyncio.gather(work, return_exceptions=True)
-        raise
-
-
-def _build(path: Path, on_progress: OnProgress, stop: threading.Event) -> Built:
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.set_progress_handler(stop.is_set, _STEPS_BETWEEN_LOOKS)  # then SQLite gives up with "interrupted"
-        db.executescript("PRAGMA busy_timeout = 10000; PRAGMA synchronous = NORMAL; PRAGMA temp_store = FILE;")
-        with _transaction(db):
-            _begin(db)
-        total = plan(db)
-        writer = _Writer(db)
-        after, done = -1, 0
-        while rows := db.execute(_NEXT, (after, _BATCH)).fetchall():
-            with _transaction(db):
-                taken = writer.take(rows)
-            after, done = rows[taken - 1][0], done + taken
+    async with _place(db) as place:
+        await place.begin()
+        total = await plan(place)
+        after, done, changed = -1, 0, 0
+        while rows := await place.query(_NEXT, (after, _BATCH)):
+            batch = _Batch(rows)
+            entries = await _read(place, batch.changed)
+            await place.put(entries, batch.links)
+            after, done, changed = batch.last, done + batch.size, changed + len(entries)
             on_progress(done, total)
-        with _transaction(db):
-            removed = _end(db)
-        return Built(total, writer.changed, removed)
+        return Built(total, changed, await place.end())
 
 
-def _begin(db: sqlite3.Connection) -> None:
-    """Note that building is under way, and empty an index of another version, or one of which half is stale."""
-    state = db.execute("SELECT version FROM search_state").fetchone()
-    (live,) = db.execute("SELECT count(*) FROM search_page").fetchone()
-    if state is None or state[0] != VERSION or _highest_row(db) > 2 * live:
-        db.execute("INSERT INTO search_text (search_text) VALUES ('delete-all')")
-        db.execute("DELETE FROM search_page")
-    db.execute("INSERT INTO search_text (search_text, rank) VALUES ('hashsize', 33554432)")  # few, large segments
-    db.execute("INSERT OR REPLACE INTO search_state SELECT 1, ?, coalesce(max(id), 0), 0, 0 FROM request", (VERSION,))
+def _place(db: str) -> AbstractAsyncContextManager[Place]:
+    if is_url(db):
+        from crawler.search.postgres_place import postgres_place
+
+        return postgres_place(db)
+    from crawler.search.sqlite_place import sqlite_place
+
+    return sqlite_place(Path(db))
 
 
-def _end(db: sqlite3.Connection) -> int:
-    """Take out what is no longer to be found, and note that the index is whole; how many were taken out."""
-    removed = db.execute("DELETE FROM search_page WHERE url_id NOT IN (SELECT id FROM chosen)").rowcount
-    db.execute(
-        "UPDATE search_state SET complete = 1, "
-        "mean_inbound = (SELECT coalesce(avg(in_links + ? * in_sites), 0) FROM search_page)",
-        (SITE_COUNTS,),
-    )
-    return removed
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A page that is not in the index as it is now: all that it is made of."""
+
+    url_id: int
+    digest: int
+    in_links: int
+    in_sites: int
+    said: Sequence[Any]  # from title to anchors, as in _NEXT
 
 
-class _Writer:
-    """Puts pages into the index; ``changed`` counts those that were not in it as they are."""
+class _Batch:
+    """The first rows of :data:`_NEXT`, as many as may be read at once, one at least."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        self._row_id = _highest_row(db)
-        self.changed = 0
-
-    def take(self, rows: list[tuple[Any, ...]]) -> int:
-        """Take in rows of :data:`_NEXT` until there is enough for one transaction; how many."""
-        chars = 0
-        for number, (url_id, *said, in_links, in_sites, digest, links_before, sites_before) in enumerate(rows, 1):
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self.changed: list[_Changed] = []
+        self.links: list[tuple[int, int, int]] = []  # of pages of which nothing else is new
+        self.last, self.size, read = -1, 0, 0
+        for url_id, *said, in_links, in_sites, digest, links_before, sites_before, body_bytes in rows:
             now = _digest(said)
             if now != digest:
-                chars += self._add(said)
-                self._db.execute(
-                    "INSERT OR REPLACE INTO search_page VALUES (?, ?, ?, ?, ?)",
-                    (self._row_id, url_id, now, in_links, in_sites),
-                )
+                read += body_bytes
+                if self.changed and read > _BATCH_BYTES:
+                    break
+                self.changed.append(_Changed(url_id, now, in_links, in_sites, said))
             elif (in_links, in_sites) != (links_before, sites_before):
-                self._db.execute(
-                    "UPDATE search_page SET in_links = ?, in_sites = ? WHERE url_id = ?", (in_links, in_sites, url_id)
-                )
-            if chars >= _BATCH_CHARS:
-                return number
-        return len(rows)
+                self.links.append((in_links, in_sites, url_id))
+            self.last, self.size = url_id, self.size + 1
 
-    def _add(self, said: list[Any]) -> int:
-        """Index one page under the next number; how many characters that were."""
-        title, description, keywords, body_id, charset, content_type, anchors = said
-        (data,) = self._db.execute("SELECT data FROM body WHERE id = ?", (body_id,)).fetchone()
-        page = page_text(decompress(data), charset, content_type)
-        short = [clean(text or "") for text in (title, anchors, description, keywords)]
-        texts = [parted(text) for text in (*short, page.headings, page.text)]
-        self._row_id += 1
-        self.changed += 1
-        self._db.execute(
-            "INSERT INTO search_text (rowid, title, anchors, description, keywords, headings, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (self._row_id, *texts),
-        )
-        return sum(map(len, texts))
+
+async def _read(place: Place, changed: Sequence[_Changed]) -> list[Entry]:
+    numbers = json.dumps([page.said[3] for page in changed])
+    bodies: dict[int, bytes] = {row[0]: row[1] for row in await place.query(place.BODIES, (numbers,))}
+    return await asyncio.to_thread(
+        lambda: [_entry(page, bodies[page.said[3]]) for page in changed if page.said[3] in bodies]
+    )
+
+
+def _entry(page: _Changed, body: bytes) -> Entry:
+    title, description, keywords, _, charset, content_type, anchors = page.said
+    text = page_text(decompress(body), charset, content_type)
+    short = [clean(text or "") for text in (title, anchors, description, keywords)]
+    return Entry(page.url_id, page.digest, page.in_links, page.in_sites, (*short, text.headings, text.text))
 
 
 def _digest(said: list[Any]) -> int:
-    """64 bits of all that the row of a page is made of; SQLite's numbers have a sign."""
+    """64 bits of all that the row of a page is made of; databases' numbers have a sign."""
     return xxhash.xxh3_64_intdigest(json.dumps(said).encode()) - (1 << 63)
-
-
-def _highest_row(db: sqlite3.Connection) -> int:
-    row = db.execute("SELECT rowid FROM search_text ORDER BY rowid DESC LIMIT 1").fetchone()
-    return 0 if row is None else int(row[0])
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """One transaction; what goes wrong inside it rolls it back when the connection is closed."""
-    db.execute("BEGIN IMMEDIATE")
-    yield
-    db.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""What a user types, as expressions of FTS5 (https://www.sqlite.org/fts5.html, section 3).
+"""What a user types, and that as expressions of FTS5 (https://www.sqlite.org/fts5.html, section 3).
 
 ``word`` (also with or without the *s* of a plural), ``wor*``, ``"a phrase"``, ``-word`` (just so), ``-"a phrase"``. A
 word with punctuation in it is a phrase of its parts. Whatever is typed stands in quotes in the expression, so that
@@ -21,45 +21,62 @@ _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
 
 
 @dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words in a row, as typed; of a prefix, the last one may go on."""
+
+    text: str
+    is_prefix: bool = False
+
+    def __str__(self) -> str:
+        """As an expression of FTS5."""
+        return f'"{parted(self.text)}"' + "*" * self.is_prefix
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked for: expressions of FTS5 for phrases, for other words, and for what must not be there.
+    """What is asked for: phrases, other words with their forms, and what must not be there.
 
     ``in_a_row`` is the phrase that the words make, if they are two or more and whole.
     """
 
-    phrases: tuple[str, ...]
-    words: tuple[str, ...]
-    excluded: tuple[str, ...]
-    in_a_row: str | None = None
+    phrases: tuple[Phrase, ...]
+    words: tuple[tuple[Phrase, ...], ...]
+    excluded: tuple[Phrase, ...]
+    in_a_row: Phrase | None = None
 
     def with_all(self) -> str:
         """The expression for pages that have all of it; those that have the words in a row get more from BM25."""
-        words = " AND ".join(self.words)
+        words = " AND ".join(map(_any, self.words))
         if self.in_a_row is not None:
             words = f"({words} OR {self.in_a_row})"
-        return self._without_excluded(" AND ".join(filter(None, (*self.phrases, words))))
+        return self._without_excluded(" AND ".join(filter(None, (*map(str, self.phrases), words))))
 
     def with_some(self) -> str | None:
         """For pages that have all phrases and some of the words; ``None`` where that asks for no other pages."""
         if len(self.words) < 2:
             return None
-        return self._without_excluded(" AND ".join((*self.phrases, f"({' OR '.join(self.words)})")))
+        some = " OR ".join(map(_any, self.words))
+        return self._without_excluded(" AND ".join((*map(str, self.phrases), f"({some})")))
 
     def with_any(self) -> str:
         """For whatever is to be marked."""
-        return " OR ".join((*self.phrases, *self.words))
+        return " OR ".join((*map(str, self.phrases), *map(_any, self.words)))
 
     def _without_excluded(self, expression: str) -> str:
-        return f"({expression}) NOT ({' OR '.join(self.excluded)})" if self.excluded else expression
+        return f"({expression}) NOT ({' OR '.join(map(str, self.excluded))})" if self.excluded else expression
+
+
+def _any(forms: tuple[Phrase, ...]) -> str:
+    return str(forms[0]) if len(forms) == 1 else f"({' OR '.join(map(str, forms))})"
 
 
 def parse_query(text: str) -> Query:
     """Read what a user typed. Raises :class:`UsageError` where no word is asked for, or too many."""
     if len(text) > MAX_QUERY_CHARS:
         raise UsageError(f"a query of {len(text):,} characters; {MAX_QUERY_CHARS:,} are the most")
-    phrases: list[str] = []
-    words: list[str] = []
-    excluded: list[str] = []
+    phrases: list[Phrase] = []
+    words: list[tuple[Phrase, ...]] = []
+    excluded: list[Phrase] = []
     whole: list[str] = []
     readable = clean(text.encode(errors="replace").decode()).translate(_QUOTES)
     for item in _ITEM.finditer(readable):
@@ -68,13 +85,13 @@ def parse_query(text: str) -> Query:
         if not any(char.isalnum() for char in said):
             continue
         is_prefix = said.endswith("*") if phrase is None else bool(item["star"])
-        exactly = _quoted(said.rstrip("*"), is_prefix=is_prefix)
+        exactly = Phrase(said.rstrip("*"), is_prefix)
         if item["minus"]:
             excluded.append(exactly)
         elif phrase is not None:
             phrases.append(exactly)
         elif is_prefix:
-            words.append(exactly)
+            words.append((exactly,))
         else:
             words.append(_forms(said))
             whole.append(said)
@@ -82,18 +99,13 @@ def parse_query(text: str) -> Query:
         raise UsageError(f"no word to search for in {text[:100]!r}" + (": it only excludes" if excluded else ""))
     if len(phrases) + len(words) + len(excluded) > MAX_ITEMS:
         raise UsageError(f"a query of more than {MAX_ITEMS} words and phrases; leave some out")
-    in_a_row = _quoted(" ".join(whole)) if 1 < len(whole) == len(words) else None
+    in_a_row = Phrase(" ".join(whole)) if 1 < len(whole) == len(words) else None
     return Query(tuple(phrases), tuple(words), tuple(excluded), in_a_row)
 
 
-def _quoted(text: str, *, is_prefix: bool = False) -> str:
-    return f'"{parted(text)}"' + "*" * is_prefix
-
-
-def _forms(word: str) -> str:
+def _forms(word: str) -> tuple[Phrase, ...]:
     """A word with and without the *s* of a plural: stemmers know more, but one language, and prefixes break."""
-    if not (word.isascii() and word.isalpha() and len(word) > 3):
-        return _quoted(word)
+    if not (word.isascii() and word.isalpha() and len(word) > 3) or word.lower().endswith("ss"):
+        return (Phrase(word),)
     lower = word.lower()
-    other = lower + "s" if not lower.endswith("s") else lower[:-1]
-    return _quoted(word) if lower.endswith("ss") else f"({_quoted(word)} OR {_quoted(other)})"
+    return Phrase(word), Phrase(lower[:-1] if lower.endswith("s") else lower + "s")

@@ -11,13 +11,14 @@ what is asked for move up: BM25 does not see it, as it reckons with the length o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from crawler.errors import UsageError
+from crawler.search import tsearch
 from crawler.search.excerpt import Marked, mark
-from crawler.search.index import SITE_COUNTS
+from crawler.search.place import SITE_COUNTS
 from crawler.search.query import Query, parse_query
 from crawler.search.text import page_text
 from crawler.store.connection import decompress
@@ -35,29 +36,50 @@ CANDIDATES = 200
 _READ_AT_ONCE = 20  # pages whose text is in memory
 
 # Whether a site is that of ?2 (a host, with or without port) or below it; every one if there is no ?2.
-_ON_SITE = "(?2 IS NULL OR instr({0} || ':', '://' || ?2 || ':') OR instr({0} || ':', '.' || ?2 || ':'))"
+_ON_SITE = (
+    "(CAST(?2 AS TEXT) IS NULL OR instr({0} || ':', '://' || ?2 || ':') > 0 OR instr({0} || ':', '.' || ?2 || ':') > 0)"
+)
 
-_FIND = f"""
-WITH found AS MATERIALIZED (
+_FTS5 = f"""
+matching AS MATERIALIZED (
   SELECT rowid AS row_id, -bm25(search_text, {", ".join(map(str, WEIGHTS))}) AS text_score
   FROM search_text WHERE search_text MATCH ?1),
+found AS (SELECT url_id, text_score FROM matching JOIN search_page USING (row_id))"""
+
+_FIND = f"""
+WITH {{found}},
 average AS MATERIALIZED (SELECT (SELECT count(*) FROM rank) AS ranked, mean_inbound FROM search_state),
 scored AS (
   SELECT s.url_id, text_score, s.in_links, s.in_sites, r.pagerank,
-    CASE WHEN ranked THEN coalesce(r.pagerank * ranked, 0)
-         WHEN mean_inbound THEN (s.in_links + {SITE_COUNTS} * s.in_sites) / mean_inbound
+    CASE WHEN ranked > 0 THEN coalesce(r.pagerank * ranked, 0)
+         WHEN mean_inbound > 0 THEN (s.in_links + {SITE_COUNTS} * s.in_sites) / mean_inbound
          ELSE 0 END AS x
-  FROM found f JOIN search_page s USING (row_id), average LEFT JOIN rank r ON r.url_id = s.url_id)
+  FROM found f JOIN search_page s USING (url_id) CROSS JOIN average LEFT JOIN rank r ON r.url_id = s.url_id)
 SELECT c.url_id, s.name || u.path AS url, s.name AS site, p.title, p.description, p.fetched_at,
   p.body_id, p.charset, p.content_type, c.in_links, c.in_sites, c.pagerank,
   text_score * (1 + {POPULARITY_SHARE} * x / (x + {POPULARITY_HALF})) AS score, count(*) OVER () AS total
-FROM scored c JOIN page p ON p.url_id = c.url_id AND NOT p.noindex AND p.body_id IS NOT NULL
+FROM scored c JOIN page p ON p.url_id = c.url_id AND p.noindex = 0 AND p.body_id IS NOT NULL
 JOIN url u ON u.id = c.url_id JOIN site s ON s.id = c.url_id >> 39
 LEFT JOIN revisit v ON v.url_id = u.id
 WHERE {_ON_SITE.format("s.name")}
   AND CASE u.state WHEN 'queued' THEN coalesce(v.state, 'fetched') ELSE u.state END = 'fetched'
 ORDER BY score DESC, c.url_id LIMIT ?3
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """One kind of store: the table ``found`` of pages that match ?1, with their ``text_score``, and what ?1 is."""
+
+    found: str
+    with_all: Callable[[Query], str]
+    with_some: Callable[[Query], str | None]
+
+
+_DIALECTS = {
+    "sqlite": _Dialect(_FTS5, Query.with_all, Query.with_some),
+    "postgres": _Dialect(tsearch.FOUND, tsearch.with_all, tsearch.with_some),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +119,10 @@ async def search(store: Store, words: str, *, limit: int = 10, site: str | None 
     query = parse_query(words)
     note = await _state(store)
     host = None if site is None else await _known_site(store, site)
-    total, best = await _find(store, query, query.with_all(), host, limit)
+    dialect = _DIALECTS[store.dialect]
+    total, best = await _find(store, query, dialect.with_all(query), host, limit)
     hits = await _hits(store, query, best, all_words=True)
-    some = query.with_some()
+    some = dialect.with_some(query)
     if len(hits) < limit and some is not None:
         _, more = await _find(store, query, some, host, limit)
         known = {hit.url for hit in hits}
@@ -112,7 +135,8 @@ async def _find(
     store: Store, query: Query, match: str, host: str | None, limit: int
 ) -> tuple[int, list[dict[str, Any]]]:
     """How many pages match, and rows of :data:`_FIND` for the best of them, with the ``score`` that counts."""
-    rows = await store.query(_FIND, (match, host, max(limit, CANDIDATES)))
+    sql = _FIND.replace("{found}", _DIALECTS[store.dialect].found)
+    rows = await store.query(sql, (match, host, max(limit, CANDIDATES)))
     titles = await asyncio.to_thread(mark, query.with_any(), [(row["title"] or "", "") for row in rows])
     for row, (title, _) in zip(rows, titles, strict=True):
         row["score"] *= 1 + TITLE_SHARE * title.share()
@@ -135,8 +159,9 @@ async def _state(store: Store) -> str:
 
 async def _known_site(store: Store, site: str) -> str:
     """``example.org``, ``example.org:8080`` or ``https://example.org``, as the query compares it."""
-    host = (site.partition("://")[2] or site).partition("/")[0].lower()
-    rows = await store.query(f"SELECT ?1 FROM site WHERE {_ON_SITE.format('name')} LIMIT 1", (None, host))
+    readable = site.encode(errors="replace").decode()
+    host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
+    rows = await store.query(f"SELECT 1 FROM site WHERE {_ON_SITE.format('name').replace('?2', '?1')} LIMIT 1", (host,))
     if not host or not rows:
         raise UsageError(f"--site {site[:200]}: the crawl knows no such site; `crawler status` lists them")
     return host

@@ -6,16 +6,17 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, Protocol
 
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
+from crawler.errors import StatementError, StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.gunzip import gunzip
 
 if sys.version_info >= (3, 14):
@@ -23,7 +24,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_SQL = files("crawler.store") / "sql" / "sqlite"
+_SQL = files("crawler.store") / "sql"
 _GZIP = b"\x1f\x8b"
 _PRAGMAS = """
 PRAGMA page_size = 8192;
@@ -36,21 +37,49 @@ PRAGMA temp_store = MEMORY;
 """
 
 
-def load_queries() -> dict[str, str]:
-    """The named queries, without their comments."""
-    text = (_SQL / "queries.sql").read_text()
+#: Of what a store is a copy that is not finished.
+UNFINISHED = "SELECT source FROM store_copy WHERE done_at IS NULL"
+
+
+class Database(Protocol):
+    """A connection that the SQL of a transaction goes to; ``aiosqlite.Connection`` is one."""
+
+    def execute(self, sql: str, parameters: Any = None, /) -> Awaitable[Any]: ...
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Awaitable[Any]:
+        """Execute a statement for each row of parameters. No row may depend on what another one does."""
+        ...
+
+    def execute_fetchall(self, sql: str, parameters: Any = None, /) -> Awaitable[Iterable[Any]]: ...
+
+
+class Read(Protocol):
+    """Reads rows outside a transaction."""
+
+    async def __call__(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+
+
+def load_queries(dialect: str = "sqlite") -> dict[str, str]:
+    """The named queries in the SQL of "sqlite" or "postgres", without their comments."""
+    text = (_SQL / dialect / "queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
     return {
         name: re.sub(r"^--.*\n", "", sql, flags=re.M).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
-def _migrations() -> list[str]:
+def migrations(dialect: str) -> list[str]:
     """The schema's versions in order; each file takes a store from the version before it."""
-    return [f.read_text() for f in sorted(_SQL.iterdir(), key=lambda f: f.name) if re.match(r"\d{4}_", f.name)]
+    found = sorted((_SQL / dialect).iterdir(), key=lambda file: file.name)
+    return [file.read_text() for file in found if re.match(r"\d{4}_", file.name)]
 
 
-def _compress(body: bytes) -> bytes:
+def _migrations() -> list[str]:
+    return migrations("sqlite")
+
+
+def compress(body: bytes) -> bytes:
+    """The stored form of a body that came without gzip."""
     return zstd.compress(body, level=1)
 
 
@@ -62,7 +91,7 @@ def decompress(data: bytes) -> bytes:
 def require_usable(path: Path, read_only: bool) -> None:
     """Raise :class:`UsageError` where there can be no store at ``path``, or none that may be used so."""
     if read_only and not path.exists():
-        raise UsageError(f"{path}: no such store; `crawler run --db {path} --seeds FILE` makes one")
+        raise UsageError(f"{path}: no such store; `crawler run --db {quote(str(path))} --seeds FILE` makes one")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     if path.is_dir():
@@ -91,7 +120,7 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
         if not read_only:
             await db.executescript(_PRAGMAS)
         await _migrate(db, version)
-        await db.create_function("zstd", 1, _compress, deterministic=True)
+        await db.create_function("zstd", 1, compress, deterministic=True)
     except sqlite3.Error as error:
         await db.close()
         raise StoreError(_explain(path, error)) from error
@@ -122,7 +151,8 @@ async def _version(db: aiosqlite.Connection, path: Path, read_only: bool) -> int
     if read_only and version == 0:
         raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
     if read_only and version < len(migrations):
-        raise UsageError(f"{path}: an older store (version {version}); `crawler run --db {path}` migrates it")
+        run = f"`crawler run --db {quote(str(path))}`"
+        raise UsageError(f"{path}: an older store (version {version}); {run} migrates it")
     return int(version)
 
 
@@ -156,7 +186,8 @@ async def reading(path: Path) -> AsyncIterator[None]:
     except sqlite3.Error as error:
         if "readonly database" in str(error):
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
-        raise StoreError(_explain(path, error)) from error
+        kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
+        raise kind(_explain(path, error)) from error
 
 
 def _explain(path: Path, error: sqlite3.Error) -> str:
@@ -168,15 +199,22 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
     return f"{path}: {text}"
 
 
-async def one(db: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> Any:
+async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:
     """The first row, or ``None``."""
     rows = await db.execute_fetchall(sql, parameters)
     return next(iter(rows), None)
 
 
-async def every(db: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
+async def every(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
     """All rows."""
     return await db.execute_fetchall(sql, parameters)
+
+
+def require_whole(unfinished: Iterable[Any], name: str) -> None:
+    """Raise :class:`UsageError` where :data:`UNFINISHED` found something in the store that errors call ``name``."""
+    for (source,) in unfinished:
+        command = f"crawler store copy {quote(source)} {quote(name)}"
+        raise UsageError(f"{name}: a copy that is not finished; `{command}` goes on with it")
 
 
 def is_held(path: Path) -> bool:

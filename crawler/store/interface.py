@@ -20,6 +20,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.store.rup import SubscriptionStore
+from crawler.store.shared import PageGrant, Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Limits:
     pages_per_site: int | None = None
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
+    held: int = 0  # groups that this worker has: it takes no more than its share of those that there are
+    max_pages: int | None = None  # of all workers, where there may be several
+    pages_under_way: int = 0  # of these, those that it has taken already
+    pages_kept: int = 0  # that were set aside for it and that it keeps, those under way included
+    pages_per_group: int = 0  # to be set aside for each group that it has
     below_depth: int | None = None  # URLs as deep as this or deeper are held back
 
 
@@ -92,6 +98,7 @@ class Turn:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
+    visited: list[str] = field(default_factory=list)  # groups whose visits (see Store.visit) are over
     worst_lag_s: float = 0.0  # of the event loop in this run
 
 
@@ -119,10 +126,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in."""
+    """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in; ``mirrors`` are
+    (mirror, main site) that other workers have learnt of since the last turn."""
 
     claims: list[Claim]
     robots_ids: dict[int, int]
+    grant: PageGrant | None = None
+    mirrors: list[tuple[str, str]] = field(default_factory=list)
+    share: int | None = None  # of the groups, beyond which this worker keeps others from theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +221,7 @@ class SampleDraw:
     stands: bool = True
 
 
-class Store(Protocol):
+class Store(Shared, Protocol):
     """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
 
     @property
@@ -221,15 +232,11 @@ class Store(Protocol):
     @property
     def control(self) -> Control: ...
 
-    @property
-    def run_id(self) -> int:
-        """The number of the run that :meth:`start_run` began; 0 before."""
-        ...
-
-    async def start_run(self, settings: dict[str, Any], now: float) -> int:
+    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on.
 
-        One whose settings name an ``errand`` is no crawl: :meth:`last_settings` passes it over.
+        Who is ``at_work`` joins it as a worker; else others will. One whose settings name an ``errand`` is no crawl:
+        :meth:`last_settings` passes it over.
         """
         ...
 
@@ -253,10 +260,6 @@ class Store(Protocol):
         ...
 
     async def seeds(self) -> list[str]: ...
-
-    def is_held(self) -> bool:
-        """Whether a process may be writing to the store now; False: surely none."""
-        ...
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
         """The robots copy of a site that was asked last, whether still in force or not."""
@@ -324,8 +327,9 @@ class Store(Protocol):
 
     async def group_pace(self, name: str) -> Pace: ...
 
-    async def visit(self, site: str) -> int:
-        """Note that one request goes to a site that may not be claimed, so that a crash keeps its pause; its number."""
+    async def visit(self, site: str) -> int | None:
+        """Note that one request goes to a site that may not be claimed, so that a crash keeps its pause; its number.
+        ``None`` while another worker is at it."""
         ...
 
     async def crawl_delay(self, site: str) -> float | None:
@@ -361,7 +365,7 @@ class Store(Protocol):
         ...
 
     async def replace_sample(
-        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+        self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
         """Put a sample in the place of the old, whole or not at all.
 

@@ -1,10 +1,10 @@
-"""The store on one SQLite file, written by one process at a time."""
+"""The store in SQL, and on one SQLite file. What another database does otherwise, a subclass says."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -13,15 +13,15 @@ from typing import Any, Self
 import aiosqlite
 from filelock import FileLock
 
-from crawler.about import VERSION
 from crawler.errors import StoreError
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash, group_name
+from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
+from crawler.store.again import lasting
 from crawler.store.connection import (
     decompress,
     every,
@@ -35,102 +35,20 @@ from crawler.store.connection import (
     transaction,
 )
 from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.sql_runs import SqlRuns
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers, url_number
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
+from crawler.store.workers import Workers
 from crawler.url import split
 
 _ROWS_AT_ONCE = 500
 
 
-class SqliteStore:
-    """See :class:`crawler.store.interface.Store`. Make one with :meth:`open` and close it."""
-
-    def __init__(
-        self, path: Path, db: aiosqlite.Connection, politeness: PolitenessSettings, lock: FileLock | None
-    ) -> None:
-        self._path = path
-        self._db = db
-        self._lock = lock
-        self._politeness = politeness
-        self._sql = load_queries()
-        self._offers = Offers(db, self._sql, politeness.group)
-        self._revisits = Revisits(db, self._sql, self._offers)
-        self._turns = TurnTaker(db, self._sql, self._offers, 0)
-        self._run_id = 0
-        self._file = (path.stat().st_dev, path.stat().st_ino)
-        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
-        self.rup = SqliteRup(path, db, self._writing)
-        self.control = SqliteControl(db, self._sql, self._every, self._writing)
-
-    @classmethod
-    async def open(cls, path: Path, politeness: PolitenessSettings | None = None, *, read_only: bool = False) -> Self:
-        """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
-        :class:`StoreInUse` where another process crawls into it."""
-        require_usable(path, read_only)
-        path = path.resolve()  # one store is one store, whatever links lead to it
-        lock = None if read_only else lock_store(path)
-        try:
-            db = await open_database(path, read_only=read_only)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
-        return cls(path, db, politeness or PolitenessSettings(), lock)
-
-    async def close(self) -> None:
-        await self._db.close()
-        if self._lock is not None:
-            self._lock.release()
-
-    def is_held(self) -> bool:
-        return self._lock is not None or is_held(self._path)
-
-    @property
-    def run_id(self) -> int:
-        return self._run_id
-
-    # --- runs ---------------------------------------------------------------------------------
-
-    async def start_run(self, settings: dict[str, Any], now: float) -> int:
-        await self.recover(now)
-        async with self._writing():
-            if "errand" not in settings:
-                await self._db.execute("DELETE FROM unsettled")
-            await self._revisits.sweep()
-            cursor = await self._db.execute(
-                "INSERT INTO run (started_at, crawler_version, settings) VALUES (?, ?, ?)",
-                (now, VERSION, json.dumps(settings)),
-            )
-            self._run_id = int(cursor.lastrowid or 0)
-        self._turns = TurnTaker(self._db, self._sql, self._offers, self._run_id)
-        return self._run_id
-
-    async def unsettle(self, now: float) -> None:
-        async with self._writing():
-            await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
-
-    async def recover(self, now: float) -> None:
-        async with self._writing():
-            crashed = list(await every(self._db, self._sql["crashed_groups"]))
-            kept = {name: after_crash(Pace(*pace), self._politeness, now) for _, name, *pace in crashed}
-            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in kept.items()]
-            await self._db.executemany(self._sql["set_pace"], rows)
-            await self._db.execute("UPDATE politeness_group SET claimed_by = NULL WHERE claimed_by IS NOT NULL")
-            await self._turns.refresh({row[0] for row in crashed}, None)
-
-    async def end_run(self, ended_by: str, now: float) -> None:
-        async with self._writing():
-            await self._revisits.sweep()
-            await self._db.execute(
-                "UPDATE run SET finished_at = ?, ended_by = ? WHERE id = ?", (now, ended_by, self._run_id)
-            )
-
-    async def last_settings(self) -> dict[str, Any] | None:
-        row = await self._one(self._sql["last_settings"], (self._run_id,))
-        return None if row is None else dict(json.loads(row[0]))
+class SqlStore(SqlRuns):
+    """See :class:`crawler.store.interface.Store`. All but the connection, which a subclass has."""
 
     # --- seeds and scope ----------------------------------------------------------------------
 
@@ -141,11 +59,11 @@ class SqliteStore:
             }
             async with self._writing():
                 numbers, touched = await self._offers.take(batch, None)
-                await self._db.executemany("UPDATE url SET seed = 1 WHERE id = ?", [(n,) for n in numbers.values()])
+                await self._db.executemany(self._sql["set_seed"], [(n,) for n in numbers.values()])
                 await self._turns.refresh(touched, None)
 
     async def seeds(self) -> list[str]:
-        rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed")
+        rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed = 1")
         return [row[0] for row in rows]
 
     async def main_sites(self) -> list[tuple[str, str]]:
@@ -160,14 +78,14 @@ class SqliteStore:
         rows = await self._every(self._sql["queued_from"], (after, limit))
         return [(row[0], row[1], row[2], bool(row[3])) for row in rows]
 
+    @lasting
     async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
         async with self._writing():
             await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
-            await self._db.executemany(
-                "UPDATE url SET state = 'excluded', reason = ? WHERE id = ?", [(why, number) for number, why in numbers]
-            )
+            await self._db.executemany(self._sql["exclude"], [(why, number) for number, why in numbers])
             self._offers.forget()
 
+    @lasting
     async def requeue(self, numbers: Sequence[int]) -> None:
         async with self._writing():
             await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
@@ -199,6 +117,7 @@ class SqliteStore:
             )
             self._offers.forget()
 
+    @lasting
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
             await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
@@ -208,6 +127,7 @@ class SqliteStore:
         row = await self._one(self._sql["robots_copy_of"], (site,))
         return None if row is None else robots_copy(list(row))
 
+    @lasting
     async def find_content_mirrors(self, now: float) -> int:
         pairs = await self._every(self._sql["alike_sites"], (MIN_ALIKE,))
         found = [(pair, judge_alike(alike=pair[2], sample=pair[3], pages=pair[4])) for pair in pairs]
@@ -221,6 +141,7 @@ class SqliteStore:
 
     # --- revisits -----------------------------------------------------------------------------
 
+    @lasting
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
@@ -247,9 +168,13 @@ class SqliteStore:
 
     # --- the crawl ----------------------------------------------------------------------------
 
+    @lasting
     async def turn(self, turn: Turn) -> TurnResult:
         async with self._writing():
-            return await self._turns.take(turn)
+            await self._workers.renew(turn, turn.now)
+            result = await self._turns.take(turn)
+        self._workers.turns += 1
+        return result
 
     async def group_pace(self, name: str) -> Pace:
         row = await self._one(
@@ -257,12 +182,12 @@ class SqliteStore:
         )
         return Pace() if row is None else Pace(*row)
 
-    async def visit(self, site: str) -> int:
+    @lasting
+    async def visit(self, site: str) -> int | None:
         async with self._writing():
             number = (await self._offers.sites([site]))[site][0]
-            group = group_name(site, self._politeness.group)
-            await self._db.execute(self._sql["visit_group"], (self._run_id, group))
-            return number
+            group, me = group_name(site, self._politeness.group), self._workers.id
+            return None if await one(self._db, self._sql["visit_group"], (me, group, me, me)) is None else number
 
     async def crawl_delay(self, site: str) -> float | None:
         row = await self._one(self._sql["crawl_delay"], (site,))
@@ -282,34 +207,21 @@ class SqliteStore:
         return await self._scalar("SELECT coalesce(sum(fetched), 0) FROM site")
 
     async def queued_count(self) -> int:
-        return await self._scalar("SELECT count(*) FROM frontier")
+        return int((await self._reckoned("SELECT count(*) FROM frontier"))[0][0])
 
     async def counts(self) -> Counts:
-        row = await self._one(self._sql["counts"])
-        urls, queued, ended, pages, links, requests, sites = row
+        ((urls, queued, ended, pages, links, requests, sites),) = await self._reckoned(self._sql["counts"])
         states = {State(state): n for state, n in json.loads(ended).items()}
         states[State.QUEUED] = queued
         states[State.FETCHED] = urls - sum(states.values())
         return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
 
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        async with reading(self._path):
-            cursor = await self._db.execute(sql, parameters)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
-
-    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
-        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
-            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for row in batch:
-                    yield tuple(row)
-
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
         async with self._writing():
             await self._db.execute("DELETE FROM rank")
             await self._db.execute("DELETE FROM site_rank")
-            await self._db.executemany("INSERT INTO rank VALUES (?, ?, ?, ?, ?)", pages)
-            await self._db.executemany("INSERT INTO site_rank VALUES (?, ?, ?, ?, ?)", sites)
+            await self._db.executemany(self._sql["insert_rank"], pages)
+            await self._db.executemany(self._sql["insert_site_rank"], sites)
 
     async def sample_draw(self) -> SampleDraw | None:
         row = await self._one("SELECT * FROM sample_draw")
@@ -318,8 +230,9 @@ class SqliteStore:
         method, per, size, seed, drawn_at, frame, cut_sites, follows, stands = row
         return SampleDraw(method, per, size, seed, drawn_at, frame, cut_sites, bool(follows), bool(stands))
 
+    @lasting
     async def replace_sample(
-        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+        self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
         async with self._writing():
             await self._db.execute("DELETE FROM sample_draw")
@@ -332,6 +245,7 @@ class SqliteStore:
                 self._offers.forget()
             await self._turns.refresh_all(pages_per_site)
 
+    @lasting
     async def reopen_sample(self) -> None:
         async with self._writing():
             await self._db.execute("UPDATE sample_draw SET stands = 0")
@@ -357,9 +271,108 @@ class SqliteStore:
         try:
             return None if row is None else decompress(row[0])
         except BROKEN as error:
-            raise StoreError(f"{self._path}: the body of {url} cannot be decoded: {error}") from None
+            raise StoreError(f"{self.name}: the body of {url} cannot be decoded: {error}") from None
 
-    # --- helpers ------------------------------------------------------------------------------
+
+class SqliteStore(SqlStore):
+    """One SQLite file. Make one with :meth:`open` and close it."""
+
+    dialect = "sqlite"
+    _db: aiosqlite.Connection
+
+    def __init__(
+        self,
+        path: Path,
+        db: aiosqlite.Connection,
+        politeness: PolitenessSettings,
+        lock: FileLock | None,
+        lease_s: float | None,
+    ) -> None:
+        self._path = path
+        self._db = db
+        self._lock = lock
+        self._politeness = politeness
+        self._sql = load_queries("sqlite")
+        self._offers = Offers(db, self._sql, politeness.group)
+        self._workers = Workers(db, self._sql, politeness, lease_s)
+        self._revisits = Revisits(db, self._sql, self._offers)
+        self._turns = self._turn_taker()
+        self._file = (path.stat().st_dev, path.stat().st_ino)
+        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+        self.rup = SqliteRup(self._every, db, self._writing, self._again)
+        self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        politeness: PolitenessSettings | None = None,
+        *,
+        read_only: bool = False,
+        lease_s: float | None = None,
+        locked: bool = False,
+    ) -> Self:
+        """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
+        :class:`StoreInUse` where another process crawls into it.
+
+        Several workers share a store where each has a lease of ``lease_s`` and one process above them the lock
+        (``locked``).
+        """
+        require_usable(path, read_only)
+        path = path.resolve()  # one store is one store, whatever links lead to it
+        lock = None if read_only or locked else lock_store(path)
+        try:
+            db = await open_database(path, read_only=read_only)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        return cls(path, db, politeness or PolitenessSettings(), lock, lease_s)
+
+    async def close(self) -> None:
+        await self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        async with reading(self._path):
+            cursor = await self._db.execute(sql, parameters)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
+            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+                for row in batch:
+                    yield tuple(row)
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """SQLite sends no news: workers on one file look now and then."""
+
+    def is_held(self) -> bool:
+        return self._lock is not None or is_held(self._path)
+
+    async def columns_of(self, table: str) -> list[str]:
+        return [row[0] for row in await self._every("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
+
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        places = ", ".join("?" * len(columns))
+        async with self._writing():
+            await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
+    def lock_fds(self) -> tuple[int, ...]:
+        fd = None if self._lock is None else self._lock._context.lock_file_fd
+        return () if fd is None else (fd,)
+
+    def _turn_taker(self) -> TurnTaker:
+        return TurnTaker(self._db, self._sql, self._offers, self._workers, self._run_id)
+
+    async def _end_crashed(self, now: float) -> None:
+        await self._db.execute(self._sql["end_all_workers"], (now,))  # we have the lock: nobody else is alive
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -384,10 +397,3 @@ class SqliteStore:
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):
             return list(await every(self._db, sql, parameters))
-
-    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
-        async with reading(self._path):
-            return await one(self._db, sql, parameters)
-
-    async def _scalar(self, sql: str) -> int:
-        return int((await self._one(sql))[0])

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol
-
-import aiosqlite
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
-from crawler.store.connection import every, load_queries, one, open_database, require_usable, transaction
+from crawler.store.again import Again, lasting
+from crawler.store.connection import (
+    UNFINISHED,
+    Database,
+    Read,
+    every,
+    load_queries,
+    one,
+    open_database,
+    require_usable,
+    require_whole,
+    transaction,
+)
 from crawler.store.interface import Beat
-
-
-class _Read(Protocol):
-    async def __call__(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
 
 class SqliteControl:
@@ -26,12 +31,13 @@ class SqliteControl:
 
     def __init__(
         self,
-        db: aiosqlite.Connection,
+        db: Database,
         queries: Mapping[str, str],
-        read: _Read,
+        read: Read,
         writing: Callable[[], AbstractAsyncContextManager[None]],
+        again: Again,
     ) -> None:
-        self._db, self._sql, self._read, self._writing = db, queries, read, writing
+        self._db, self._sql, self._read, self._writing, self._again = db, queries, read, writing, again
 
     async def orders(self, after: int = 0) -> list[Order]:
         return [
@@ -39,6 +45,12 @@ class SqliteControl:
             for number, asked_at, command, *rest in await self._read(self._sql["orders"], (after,))
         ]
 
+    async def give(self, command: Command, name: str, clock: Clock) -> Order:
+        """Ask something of the crawl. Raises :class:`UsageError` where there is no run to stop, no block to lift."""
+        async with self._writing():
+            return await _give(self._db, self._sql, command, name, clock)
+
+    @lasting
     async def done(self, order: Order, now: float) -> None:
         async with self._writing():
             await self._db.execute("UPDATE control SET done_at = ? WHERE id = ?", (now, order.id))
@@ -71,6 +83,22 @@ class SqliteControl:
         ]
 
 
+async def _give(db: Database, queries: Mapping[str, str], command: Command, name: str, clock: Clock) -> Order:
+    """Within a transaction, at the time of which it is asked: a crawl cannot know of it while it writes itself."""
+    run_id = None
+    if command is Command.STOP:
+        row = await one(db, queries["last_run"])
+        if row is None or row[1] is not None:
+            raise UsageError("no crawl is running on this store, there is nothing to stop")
+        run_id = row[0]
+    if command is Command.UNBLOCK:
+        await _require_blocked(db, queries, name)
+    now = clock.now()
+    await db.execute(queries["give_order"], (now, command, name, run_id))
+    (number,) = await one(db, "SELECT max(id) FROM control WHERE asked_at = ? AND command = ?", (now, command))
+    return Order(int(number), now, command, name, run_id)
+
+
 async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:
     """Write an order into the store at ``path``, in one short transaction beside the crawl that may be running.
 
@@ -83,33 +111,26 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock) -> O
     require_usable(path, read_only=False)
     db = await open_database(path, migrate=False)
     try:
+        require_whole(await every(db, UNFINISHED), str(path))
         async with transaction(db, path):
-            run_id = None
-            if command is Command.STOP:
-                row = await one(db, "SELECT id, finished_at FROM run ORDER BY id DESC LIMIT 1")
-                if row is None or row[1] is not None:
-                    raise UsageError(f"{path}: no crawl is running on this store, there is nothing to stop")
-                run_id = row[0]
-            if command is Command.UNBLOCK:
-                await _require_blocked(db, path, name)
-            now = clock.now()
-            cursor = await db.execute(load_queries()["give_order"], (now, command, name, run_id))
-            return Order(int(cursor.lastrowid or 0), now, command, name, run_id)
+            return await _give(db, load_queries("sqlite"), command, name, clock)
+    except UsageError as error:
+        raise UsageError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     finally:
         await db.close()
 
 
-async def _require_blocked(db: aiosqlite.Connection, path: Path, name: str) -> None:
+async def _require_blocked(db: Database, queries: Mapping[str, str], name: str) -> None:
     """Raise :class:`UsageError` where lifting the block of ``name`` would change nothing."""
     orders = [
         Order(number, asked_at, Command(command), *rest)
-        for number, asked_at, command, *rest in await every(db, load_queries()["orders"], (0,))
+        for number, asked_at, command, *rest in await every(db, queries["orders"], (0,))
     ]
     blocked = standing(orders).blocked
     if name in blocked:
         return
     others = still_blocks(name, blocked)
     if others:
-        raise UsageError(f"{path}: {name} is not blocked by that name: unblock {' and '.join(others)}")
+        raise UsageError(f"{name} is not blocked by that name: unblock {' and '.join(others)}")
     shown = f"blocked: {', '.join(list(blocked)[:10])}" if blocked else "nothing is blocked"
-    raise UsageError(f"{path}: {name} is not blocked, there is no block to lift; {shown}")
+    raise UsageError(f"{name} is not blocked, there is no block to lift; {shown}")

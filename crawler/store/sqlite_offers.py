@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import aiosqlite
 from xxhash import xxh3_64_intdigest
 
 from crawler.frontier.offers import Change, Known, Offer, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
-from crawler.store.connection import every
+from crawler.store.connection import Database, every
 from crawler.url import split
 
 #: Bits of a URL's number that hash its path; the site's number stands above them.
@@ -51,13 +50,20 @@ class Recent:
         self.old.clear()
 
 
-_UrlRow = tuple[int, str, str, str, int, int | None, int, bool, str, float | None]  # as insert_url takes it
+UrlRow = tuple[int, str, str, str, int, int | None, int, bool, str, float | None]  # as insert_url takes it
+_Row = tuple[int, str, str, str, int, int]  # as known_urls gives it
+Found = tuple[Offer, int | None]  # with the number of the page that it was found on
+
+
+def _known(row: _Row) -> Known:
+    _, _, state, reason, depth, hops = row
+    return Known(State(state), reason, depth, hops)
 
 
 class Offers:
-    """The known URLs of one store, as seen by its one writer. Call within a transaction only."""
+    """The known URLs of one store, as seen by one of its writers. Call within a transaction only."""
 
-    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], group_by: GroupBy) -> None:
+    def __init__(self, db: Database, queries: Mapping[str, str], group_by: GroupBy) -> None:
         self._db = db
         self._sql = queries
         self._group_by = group_by
@@ -96,47 +102,59 @@ class Offers:
         return found
 
     async def take(
-        self, offers: Mapping[str, tuple[Offer, int | None]], max_depth: int | None
+        self, offers: Mapping[str, Found], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
-        """Take in the best offer of each URL, each with the number of the page it was found on.
+        """Take in the best offer of each URL, each with the number of the page it was found on. ``ending`` are the
+        URLs that the same transaction is going to end.
 
         Returns the number of every URL offered, and the groups that have got new work.
         """
         numbers: dict[str, int] = {}
-        fresh: dict[str, tuple[Offer, int | None]] = {}
+        fresh: dict[str, Found] = {}
         for url, (offer, found_on) in offers.items():
             known = self._recent.get(url)
             if known is None or offer.kind is not Kind.PAGE or (offer.is_good and offer.depth < known[1]):
                 fresh[url] = (offer, found_on)
             else:
                 numbers[url] = known[0]
-        touched = await self._take_fresh(fresh, numbers, max_depth) if fresh else set()
+        touched = await self._take_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
         await self._note_sitemaps(offers, numbers)
         return numbers, touched
 
     async def _take_fresh(
-        self, fresh: Mapping[str, tuple[Offer, int | None]], numbers: dict[str, int], max_depth: int | None
+        self, fresh: Mapping[str, Found], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
     ) -> set[int]:
         """Take in offers that may say something new; fills in ``numbers``, returns the groups with new work."""
-        inserts, changes = await self._compare(fresh, numbers)
-        await self._db.executemany(self._sql["insert_url"], inserts)
-        queued = [row[0] for row in inserts if row[2] == State.QUEUED]
+        queued: list[int] = []
+        better: dict[int, Found] = {}
+        rest = fresh
+        while rest:
+            inserts, changed = await self._compare(rest, numbers)
+            better |= changed
+            taken = await self._insert(inserts)
+            queued += [row[0] for row in inserts if row[2] == State.QUEUED and row[0] not in taken]
+            rest = {url: found for url, found in rest.items() if numbers[url] in taken}
         await self._db.executemany(self._sql["enqueue"], [(number,) for number in queued])
         for url, (offer, _) in fresh.items():
             self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
-        queued += await self._apply(changes, max_depth)
+        queued += await self._apply(better, max_depth, ending)
         return await self.groups(queued)
 
+    async def _insert(self, rows: list[UrlRow]) -> set[int]:
+        """Insert new URLs; returns the numbers that somebody else has taken meanwhile, which none can here."""
+        await self._db.executemany(self._sql["insert_url"], rows)
+        return set()
+
     async def _compare(
-        self, fresh: Mapping[str, tuple[Offer, int | None]], numbers: dict[str, int]
-    ) -> tuple[list[_UrlRow], dict[int, tuple[Change, int | None]]]:
-        """Sort offers into rows to insert and changes of rows that are there; fills in ``numbers``."""
+        self, fresh: Mapping[str, Found], numbers: dict[str, int]
+    ) -> tuple[list[UrlRow], dict[int, Found]]:
+        """Sort offers into rows to insert and those that are better than what is there; fills in ``numbers``."""
         places = {url: split(url) for url in fresh}
         sites = await self.sites(place.site for place in places.values())
         wanted = {url: url_number(sites[place.site][0], place.path) for url, place in places.items()}
         stored = {row[0]: row for row in await self._known(wanted.values())}
-        inserts: list[_UrlRow] = []
-        changes: dict[int, tuple[Change, int | None]] = {}
+        inserts: list[UrlRow] = []
+        better: dict[int, Found] = {}
         taken: dict[int, str] = {}
         for url, (offer, found_on) in fresh.items():
             number, path = wanted[url], places[url].path
@@ -146,37 +164,46 @@ class Offers:
                     stored |= {row[0]: row for row in await self._known([number])}
             numbers[url] = number
             if number in stored:
-                _, _, state, reason, depth, hops = stored[number]
-                if change := weigh(Known(State(state), reason, depth, hops), offer):
-                    changes[number] = (change, found_on)
+                if weigh(_known(stored[number]), offer) is not None:
+                    better[number] = (offer, found_on)
             else:
                 taken[number] = path
                 state = State.QUEUED if offer.refusal is None else State.EXCLUDED
                 row = (number, path, state, offer.refusal or "", offer.depth, found_on, offer.hops, offer.seed)
                 inserts.append((*row, offer.kind, offer.lastmod))
-        return inserts, changes
+        return inserts, better
 
-    async def _note_sitemaps(self, offers: Mapping[str, tuple[Offer, int | None]], numbers: Mapping[str, int]) -> None:
+    async def _note_sitemaps(self, offers: Mapping[str, Found], numbers: Mapping[str, int]) -> None:
         """What is said of URLs that may have been known before: a page's date, and that a URL is itself a sitemap."""
         dated = [(o.lastmod, numbers[o.url]) for o, _ in offers.values() if o.lastmod is not None]
         named = [(found_on, numbers[o.url]) for o, found_on in offers.values() if o.kind is Kind.SITEMAP]
         await self._db.executemany(self._sql["set_lastmod"], dated)
         await self._db.executemany(self._sql["make_sitemap"], named)
 
-    async def _known(self, numbers: Iterable[int]) -> Iterable[tuple[int, str, str, str, int, int]]:
+    async def _known(self, numbers: Iterable[int]) -> Iterable[_Row]:
         return await every(self._db, self._sql["known_urls"], (json.dumps(list(numbers)),))
 
-    async def _apply(self, changes: dict[int, tuple[Change, int | None]], max_depth: int | None) -> list[int]:
-        """Write changes, and what they entail: a page that is nearer to the seeds brings its outlinks nearer."""
+    async def _lock(self, numbers: Collection[int]) -> None:
+        """Where others write at the same time: nobody else changes these URLs until the transaction ends."""
+
+    async def _apply(self, better: Mapping[int, Found], max_depth: int | None, ending: Sequence[int] = ()) -> list[int]:
+        """Take in better offers of known URLs, and what they entail: a page that is nearer to the seeds brings its
+        outlinks nearer. Returns the numbers of those queued anew."""
         requeued: list[int] = []
-        while changes:
-            await self._write(changes)
+        await self._lock({*better, *ending})
+        while better:
+            stored = {row[0]: row for row in await self._known(better)}
+            changes: dict[int, tuple[Change, int | None]] = {}
+            for number, (offer, found_on) in better.items():
+                if change := weigh(_known(stored[number]), offer):
+                    changes[number] = (change, found_on)
+            await self._write(changes, {number: row[2] for number, row in stored.items()})
             requeued += [number for number, (change, _) in changes.items() if change.requeue]
-            changes = await self.entailed(list(changes), max_depth)
+            better = await self.entailed(list(changes), max_depth)
+            await self._lock(better)
         return requeued
 
-    async def _write(self, changes: dict[int, tuple[Change, int | None]]) -> None:
-        states = {row[0]: row[2] for row in await self._known(changes)}
+    async def _write(self, changes: dict[int, tuple[Change, int | None]], states: Mapping[int, str]) -> None:
         moved = [(n,) for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
         await self._db.executemany(self._sql["dequeue"], moved)
         await self._db.executemany(
@@ -188,24 +215,27 @@ class Offers:
         )
         await self._db.executemany(self._sql["enqueue"], moved)
 
-    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, tuple[Change, int | None]]:
-        """What a lower depth of these pages changes in the pages they link to or redirect to."""
+    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, Found]:
+        """What a lower depth of these pages offers to the pages they link to or redirect to, where it is better."""
         best: dict[int, int] = {}
         for depth, number in await every(self._db, self._sql["links_of"], (json.dumps(numbers),)):
             best[number] = min(depth, best.get(number, depth))
-        changes: dict[int, tuple[Change, int | None]] = {}
-        for number, _, state, reason, depth, hops in await self._known(best):
+        better: dict[int, Found] = {}
+        for row in await self._known(best):
+            number, known = row[0], _known(row)
             too_deep = max_depth is not None and best[number] > max_depth
             # These links may be followed: that is all that was missing to a URL known from a nofollow link.
-            stays_out = state == State.EXCLUDED and (too_deep or not reason.startswith(("depth:", "nofollow:")))
-            refusal = reason if stays_out else None
-            if change := weigh(Known(State(state), reason, depth, hops), Offer("", best[number], refusal, hops)):
-                changes[number] = (change, None)
-        return changes
+            stays_out = known.state is State.EXCLUDED and (
+                too_deep or not known.reason.startswith(("depth:", "nofollow:"))
+            )
+            offer = Offer("", best[number], known.reason if stays_out else None, known.hops)
+            if weigh(known, offer) is not None:
+                better[number] = (offer, None)
+        return better
 
-    async def settle(self, changes: dict[int, tuple[Change, int | None]], max_depth: int | None) -> set[int]:
-        """Apply entailed changes; returns the groups that have got new work."""
-        return await self.groups(await self._apply(changes, max_depth))
+    async def settle(self, better: Mapping[int, Found], max_depth: int | None) -> set[int]:
+        """Take in entailed offers; returns the groups that have got new work."""
+        return await self.groups(await self._apply(better, max_depth))
 
     async def groups(self, numbers: Iterable[int]) -> set[int]:
         sites = list({number >> HASH_BITS for number in numbers})

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
-
-import aiosqlite
 
 from crawler.frontier.decide import Outcome
 from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, folder_of, usable, with_folders
@@ -27,7 +25,7 @@ from crawler.frontier.revisit import (
     pay,
 )
 from crawler.model import Kind, State
-from crawler.store.connection import every, one
+from crawler.store.connection import Database, every, one
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 
 _ROWS_AT_ONCE = 5000
@@ -63,7 +61,7 @@ def seen_from(row: list[Any] | None) -> Seen | None:
 class Revisits:
     """The revisits of one store, for its one writer."""
 
-    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], offers: Offers) -> None:
+    def __init__(self, db: Database, queries: Mapping[str, str], offers: Offers) -> None:
         self._db = db
         self._sql = queries
         self._offers = offers
@@ -86,18 +84,22 @@ class Revisits:
 
         choice = Choice(left(_ALL_SITES, settings.per_day), lambda site: left(site, settings.per_site))
         terms = (now, since + settings.min_interval_s, hinted_only, now - settings.max_interval_s)
-        async with self._db.execute(self._sql["due_revisits"], terms) as cursor:
-            while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for number, changes, watched_s, checked_at, hinted, tried, right in rows:
-                    chance = Habits(changes, watched_s).chance(now - checked_at)
-                    if hinted:
-                        chance = max(chance, hint_trust(tried or 0, right or 0))
-                    choice.offer(number >> HASH_BITS, number, chance)
+        async for number, changes, watched_s, checked_at, hinted, tried, right in self._due(terms):
+            chance = Habits(changes, watched_s).chance(now - checked_at)
+            if hinted:
+                chance = max(chance, hint_trust(tried or 0, right or 0))
+            choice.offer(number >> HASH_BITS, number, chance)
         chosen = choice.chosen()
         for start in range(0, len(chosen), _ROWS_AT_ONCE):
             await self._queue(chosen[start : start + _ROWS_AT_ONCE])
         await self._pay(chosen, paid, settings, now)
         return chosen
+
+    async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
+        async with await self._db.execute(self._sql["due_revisits"], terms) as cursor:
+            while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
+                for row in rows:
+                    yield row
 
     async def _queue(self, numbers: list[int]) -> None:
         await self._db.execute(self._sql["note_states"], (json.dumps(numbers),))
@@ -208,8 +210,8 @@ class Revisits:
             trust = records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0))
             asked = hint.source in ASKED_FOR
             counts = asked or trust >= DUE_CHANCE
-            cursor = await self._db.execute(self._sql["take_hint"], (hint.source, hint.at, counts, now, number, asked))
-            moved += counts and cursor.rowcount > 0
+            taken = await one(self._db, self._sql["take_hint"], (hint.source, hint.at, counts, now, number, asked))
+            moved += counts and taken is not None
         return moved
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any
-
-import aiosqlite
 
 from crawler.rup.forms import Wishes
 from crawler.rup.info import RupInfo
 from crawler.rup.robot import Server
 from crawler.rup.subscription import MailRow, Offered, Subscription
 from crawler.rup.units import Span, read_span
-from crawler.store.connection import every, one, reading
+from crawler.store.again import Again, lasting
+from crawler.store.connection import Database, Read
 
 _MAILS_KEPT = 100_000
 _OFFER = "url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span"
@@ -29,44 +27,46 @@ class SqliteRup:
     """On the one connection of a store, whose ``writing`` makes a transaction."""
 
     def __init__(
-        self, path: Path, db: aiosqlite.Connection, writing: Callable[[], AbstractAsyncContextManager[None]]
+        self, read: Read, db: Database, writing: Callable[[], AbstractAsyncContextManager[None]], again: Again
     ) -> None:
-        self._path = path
+        self._read = read
         self._db = db
         self._writing = writing
+        self._again = again
 
     async def offered(self, site: str) -> Offered | None:
-        async with reading(self._path):
-            row = await one(self._db, f"SELECT {_OFFER} FROM rup_offer WHERE site = ?", (site,))
+        row = next(iter(await self._read(f"SELECT {_OFFER} FROM rup_offer WHERE site = ?", (site,))), None)
         if row is None:
             return None
         url, found_at, cgi, authentifier, units, exclude, include_only, span = row
         info = RupInfo(cgi, authentifier, _tuple(units), _tuple(exclude), _tuple(include_only), _span(span))
         return Offered(url, found_at, info)
 
+    @lasting
     async def put_offered(self, offered: Offered) -> None:
         async with self._writing():
             await write_offer(self._db, offered)
 
     async def subscriptions(self) -> list[Subscription]:
-        async with reading(self._path):
-            return [_subscription(row) for row in await every(self._db, f"SELECT {_SERVER} FROM rup_server")]
+        return [_subscription(row) for row in await self._read(f"SELECT {_SERVER} FROM rup_server")]
 
+    @lasting
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
         async with self._writing():
-            await self._db.executemany(
-                f"INSERT OR REPLACE INTO rup_server ({_SERVER}) VALUES ({', '.join('?' * 21)})", map(_row, changed)
-            )
-            await self._db.executemany(
-                "INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict, changes, refused)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                [(m.digest, now, m.site, m.sequence_number, m.verdict, m.changes, m.refused) for m in mails],
-            )
+            for row in map(_row, changed):
+                await self._db.execute(_upsert("rup_server", _SERVER), row)
+            for m in mails:
+                await self._db.execute(
+                    "INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict, changes, refused)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (m.digest, now, m.site, m.sequence_number, m.verdict, m.changes, m.refused),
+                )
             if mails:
                 await self._db.execute(
                     "DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - ?", (_MAILS_KEPT,)
                 )
 
+    @lasting
     async def remove(self, site: str) -> None:
         async with self._writing():
             await self._db.execute("DELETE FROM rup_server WHERE site = ?", (site,))
@@ -74,19 +74,25 @@ class SqliteRup:
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
         wanted = list(digests)
         sql = f"SELECT digest FROM rup_mail WHERE digest IN ({', '.join('?' * len(wanted))})"
-        async with reading(self._path):
-            return {row[0] for row in await every(self._db, sql, wanted)}
+        return {row[0] for row in await self._read(sql, wanted)}
 
 
-async def write_offer(db: aiosqlite.Connection, offered: Offered) -> None:
+async def write_offer(db: Database, offered: Offered) -> None:
     """Within a transaction."""
     info = offered.info
     lists = map(json.dumps, (info.latencies, info.exclude, info.include_only))
     span = None if info.max_query_span is None else str(info.max_query_span)
     await db.execute(
-        f"INSERT OR REPLACE INTO rup_offer (site, {_OFFER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        _upsert("rup_offer", f"site, {_OFFER}"),
         (offered.site, offered.url, offered.found_at, info.cgi, info.authentifier, *lists, span),
     )
+
+
+def _upsert(table: str, columns: str) -> str:
+    """Put a row for a site into a table, in the place of what was there of it."""
+    names = [name.strip() for name in columns.split(",")]
+    places, rest = ", ".join("?" * len(names)), ", ".join(f"{name} = excluded.{name}" for name in names[1:])
+    return f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT (site) DO UPDATE SET {rest}"
 
 
 def _subscription(row: Sequence[Any]) -> Subscription:

@@ -4,36 +4,44 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
-
-import aiosqlite
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
-from crawler.model import Kind, RobotsAction, RobotsCopy, State
-from crawler.store.connection import every, one
+from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
+from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
+from crawler.store.shared import PageGrant
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 from crawler.store.sqlite_revisits import Revisits, seen_from
 from crawler.store.sqlite_rup import write_offer
+from crawler.store.workers import Workers
 
 _UNLIMITED = 1 << 62
+_MANY = 4000  # groups, of which it does not matter who has more
+_LONGEST_TURN_S = 60.0  # what another worker noted so long ago may have been committed just now
+
+
+LinkRow = tuple[int, int, str, str, bool]  # as insert_link takes it
 
 
 class TurnTaker:
-    """Executes turns for the one run that owns the store. Call within a transaction only."""
+    """Executes the turns of one worker. Call within a transaction only."""
 
-    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], offers: Offers, run_id: int) -> None:
+    def __init__(self, db: Database, queries: Mapping[str, str], offers: Offers, workers: Workers, run_id: int) -> None:
         self._db = db
         self._sql = queries
         self._offers = offers
+        self._workers = workers
         self._revisits = Revisits(db, queries, offers)
         self._run_id = run_id
         self._worst_lag_s = 0.0
+        self._looked_at = 0.0
 
     async def take(self, turn: Turn) -> TurnResult:
         touched = set(turn.released)
@@ -50,20 +58,64 @@ class TurnTaker:
                 await self._revisits.take_hints(hints, turn.now)
         if moved:  # after the outcomes, which were decided on before
             touched |= await self._ask_mirrors_again(moved, turn.limits.max_depth)
-        if turn.requests:
-            await self._log(turn)
-        if turn.paces:
-            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in turn.paces.items()]
-            await self._db.executemany(self._sql["add_groups"], [(name,) for name in turn.paces])
-            await self._db.executemany(self._sql["set_pace"], rows)
+        await self._lock_groups(touched, {*turn.paces, *turn.visited})
+        await self._keep_paces(turn.paces)
         if turn.released:
             await self._db.execute(self._sql["release_groups"], (json.dumps(turn.released),))
+        if turn.visited:
+            await self._db.executemany(self._sql["end_visit"], [(name,) for name in turn.visited])
         if turn.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = turn.worst_lag_s
             await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
         await self.refresh(touched, turn.limits.pages_per_site, turn.limits.below_depth)
-        claims = await self._claim(turn.now, turn.limits) if turn.limits.groups > 0 else []
-        return TurnResult(claims, robots_ids)
+        if self._workers.lease_s is None:
+            claims, grant, share = await self._claim(turn.now, turn.limits), None, None
+        else:
+            claims, grant, share = await self._claim_fairly(turn.now, turn.limits)
+        if turn.requests:
+            await self._log(turn)
+        return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now), share)
+
+    async def take_late(self, turn: Turn) -> None:
+        """Of a worker that has lost its lease: what it sent, and how long sites are to be left alone."""
+        await self._lock_groups((), turn.paces)
+        await self._keep_paces(turn.paces)
+        if turn.requests:
+            await self._log(turn)
+
+    async def _keep_paces(self, paces: Mapping[str, Pace]) -> None:
+        if paces:
+            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in paces.items()]
+            await self._db.executemany(self._sql["add_groups"], [(name,) for name in paces])
+            await self._db.executemany(self._sql["set_pace"], rows)
+
+    async def _news_of_mirrors(self, now: float) -> list[tuple[str, str]]:
+        """The mirrors noted since the last turn, by this worker or others; where there are no others, none."""
+        if self._workers.lease_s is None:
+            return []
+        since, self._looked_at = self._looked_at - _LONGEST_TURN_S, now
+        return [tuple(row) for row in await every(self._db, self._sql["mirrors_since"], (since,))]
+
+    async def _claim_fairly(self, now: float, limits: Limits) -> tuple[list[Claim], PageGrant | None, int]:
+        """Claims that leave every worker its share of the groups, and under a limit on pages no more groups than this
+        worker may have pages for; then the pages that the groups it has now may use."""
+        there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
+        share = -(-int(there) // max(1, int(workers)))
+        groups = max(0, min(limits.groups, share - limits.held))
+        if limits.max_pages is None:
+            return await self._claim(now, replace(limits, groups=groups)), None, share
+        left, others = await self._workers.pages_left(limits.max_pages)
+        fair = -(-left // max(1, int(workers)))
+        most = max(limits.pages_kept, min(fair, left - others))
+        spare = max(0, most - max(limits.held, limits.pages_under_way))
+        claims = await self._claim(now, replace(limits, groups=min(groups, spare)))
+        wanted = limits.pages_under_way + limits.pages_per_group * (limits.held + len(claims))
+        pages = max(limits.pages_kept, min(most, wanted))
+        await self._workers.set_aside(pages)
+        return claims, PageGrant(pages, fair, spare == 0, left <= 0), share
+
+    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        """Where others write at the same time: nobody else changes these groups until the turn is committed."""
 
     async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
         """Recompute when each of these groups is ready."""
@@ -87,7 +139,7 @@ class TurnTaker:
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
                 _heed_sitemap(outcome, offers)
-        numbers, touched = await self._offers.take(offers, max_depth)
+        numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
@@ -162,13 +214,21 @@ class TurnTaker:
                 )
             )  # fmt: skip
             links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
-        rows = [(body.sha256, body.gzipped, body.plain) for body in bodies.values()]
-        await self._db.executemany(self._sql["insert_body"], rows)
+        await self._insert_bodies(list(bodies.values()))
         await self._db.executemany(self._sql["insert_page"], pages)
-        await self._db.executemany(self._sql["insert_link"], links)
+        await self._insert_links(links)
         new = [o.queued for o in outcomes if o.queued.seen is None or not o.queued.seen.version]
         fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
         await self._db.executemany(self._sql["count_fetched"], [(n, site) for site, n in fetched.items()])
+
+    async def _insert_links(self, rows: list[LinkRow]) -> None:
+        """Of rows with the same source and target, the last stays."""
+        await self._db.executemany(self._sql["insert_link"], rows)
+
+    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
+        await self._db.executemany(
+            self._sql["insert_body"], [(body.sha256, body.gzipped, body.plain) for body in bodies]
+        )
 
     async def _log(self, turn: Turn) -> None:
         await self._db.executemany(
@@ -189,7 +249,8 @@ class TurnTaker:
         if kept:
             await self._db.execute(self._sql["insert_robots_text"], (copy.sha256, copy.body))
         await self._db.execute(self._sql["close_robots_copy"], (copy.fetched_at, site))
-        cursor = await self._db.execute(
+        (number,) = await one(
+            self._db,
             self._sql["insert_robots_copy"],
             (
                 site, copy.sha256 if kept else None, copy.action, copy.status, copy.fetched_at, copy.fetched_at,
@@ -197,7 +258,6 @@ class TurnTaker:
                 copy.note, self._run_id, news.answered_by, json.dumps(news.headers),
             ),
         )  # fmt: skip
-        number = int(cursor.lastrowid or 0)
         wait_until = copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0
         await self._db.execute(
             self._sql["set_site_robots"], (number, wait_until, news.crawl_delay_s, news.main_site, site)
@@ -210,7 +270,7 @@ class TurnTaker:
             await self._db.execute(self._sql["drop_agent_servers"], (site,))
             rows = [(site, line.number, line.path, line.url) for line in news.agent_servers]
             await self._db.executemany(self._sql["insert_agent_server"], rows)
-        return number
+        return int(number)
 
     async def _has_moved(self, news: RobotsNews) -> bool:
         """Whether a site names another main site than before, or none any more."""
@@ -224,7 +284,7 @@ class TurnTaker:
         leads to, unless such a crawl asks for everything (without ``max_depth``).
         """
         numbers = [row[0] for row in await every(self._db, self._sql["urls_behind_mirrors"], (json.dumps(sites),))]
-        if max_depth is not None and await one(self._db, "SELECT 1 FROM sample_draw WHERE stands"):
+        if max_depth is not None and await one(self._db, "SELECT 1 FROM sample_draw WHERE stands = 1"):
             given = json.dumps(numbers)
             await self._db.execute(self._sql["leave_not_drawn"], (given,))
             numbers = [row[0] for row in await every(self._db, self._sql["drawn_of"], (given,))]
@@ -234,13 +294,15 @@ class TurnTaker:
         return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (of_sites,))}
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
-        groups = await every(self._db, self._sql["claimable_groups"], (now + limits.horizon_s, limits.groups))
+        if limits.groups <= 0:
+            return []
+        me, horizon = self._workers.id, now + limits.horizon_s
+        groups = await every(self._db, self._sql["claimable_groups"], (horizon, me, limits.groups))
         claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:]), {}, []) for row in groups}
         if not claims:
             return []
         ids = json.dumps(list(claims))
-        await self._db.execute(self._sql["claim_groups"], (self._run_id, ids))
-        horizon = now + limits.horizon_s
+        await self._db.execute(self._sql["claim_groups"], (me, ids))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
         most = _UNLIMITED if limits.pages_per_site is None else limits.pages_per_site
         below = _UNLIMITED if limits.below_depth is None else limits.below_depth

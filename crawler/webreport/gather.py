@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -175,8 +174,8 @@ async def _sites(store: Store) -> list[SiteRow]:
 async def _graph(store: Store) -> Graph:
     drawn = await store.query(queries.DRAWN, (SITES_DRAWN,))
     places = {row["id"]: place for place, row in enumerate(drawn)}
-    wanted = json.dumps(list(places))
-    rows = await store.query(queries.EDGES, (wanted, wanted))
+    wanted = ", ".join("?" * len(places)) or "NULL"
+    rows = await store.query(queries.EDGES.format(places=wanted), [*places, *places])
     links = {(places[row["a"]], places[row["b"]]): row["n"] for row in rows}
     (fetched,) = await store.query(queries.FETCHED_SITES)
     return Graph([(row["name"], row["fetched"]) for row in drawn], links, fetched["n"])

@@ -76,12 +76,11 @@ FETCHED_SITES = "SELECT count(*) AS n FROM site WHERE fetched > 0"
 DRAWN = """SELECT s.id, s.name, s.fetched FROM site s
     LEFT JOIN (SELECT target >> 39 AS id, count(*) AS n FROM link WHERE source >> 39 <> target >> 39 GROUP BY 1) AS l
       ON l.id = s.id
-  WHERE s.fetched > 0 OR l.n > 0 ORDER BY s.fetched DESC, l.n DESC, s.id LIMIT ?"""
+  WHERE s.fetched > 0 OR l.n > 0 ORDER BY s.fetched DESC, coalesce(l.n, 0) DESC, s.id LIMIT ?"""
 
-#: Links between sites: (JSON list of them, twice).
+#: Links between sites, of which places stand for a list: (sites, sites).
 EDGES = """SELECT source >> 39 AS a, target >> 39 AS b, count(*) AS n FROM link
-  WHERE source >> 39 <> target >> 39 AND source >> 39 IN (SELECT value FROM json_each(?))
-    AND target >> 39 IN (SELECT value FROM json_each(?)) GROUP BY 1, 2"""
+  WHERE source >> 39 <> target >> 39 AND source >> 39 IN ({places}) AND target >> 39 IN ({places}) GROUP BY 1, 2"""
 
 _PAGE = """SELECT s.name || u.path AS url, p.title, f.figure FROM ({figures}) AS f
   JOIN url u ON u.id = f.id JOIN site s ON s.id = u.id >> 39 LEFT JOIN page p ON p.url_id = u.id

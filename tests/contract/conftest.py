@@ -9,8 +9,10 @@ import pytest
 
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.interface import Store
+from crawler.store.postgres import PostgresStore
 from crawler.store.sqlite import SqliteStore
 from tests.contract.visits import Harness
+from tests.postgres import Cluster
 
 Opener = Callable[[], Awaitable[Store]]
 
@@ -21,11 +23,14 @@ def sqlite(folder: Path) -> Opener:
     return lambda: SqliteStore.open(folder / "crawl.db", POLITENESS)
 
 
-@pytest.fixture(params=[sqlite], ids=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Opens the same store at each call."""
-    made: Opener = request.param(tmp_path)
-    return made
+    if request.param == "sqlite":
+        return sqlite(tmp_path)
+    cluster: Cluster = request.getfixturevalue("postgres")
+    url = cluster.make_database()
+    return lambda: PostgresStore.open(url, POLITENESS)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store import connection, sqlite, sqlite_offers
-from crawler.store.interface import Limits, Turn
+from crawler.store.interface import Beat, Limits, Turn
 from crawler.store.sqlite import SqliteStore
 from tests.contract.visits import Harness, fetched, queued_urls
 
@@ -87,6 +87,7 @@ async def test_a_store_of_version_1_keeps_its_rows_in_every_later_version(db_pat
         assert await store.seeds() == [A]
         assert await store.main_sites() == [("http://b.test", "http://a.test")]
         assert await store.query("SELECT url, state, kind FROM urls") == [{"url": A, "state": "queued", "kind": "page"}]
+        await store.start_run({}, 10.0)
         await store.prepare(None)
         turn = Turn(10.0, Limits(groups=5))
         assert queued_urls((await store.turn(turn)).claims) == [A]
@@ -227,3 +228,11 @@ async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: Sqlit
     sql = "EXPLAIN QUERY PLAN " + connection.load_queries()["blocked_within"].rstrip(";")
     plan = await store.query(sql, (1, 2, "a reason", 3))
     assert [row["detail"] for row in plan] == ["SEARCH url USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]
+
+
+async def test_each_process_of_a_run_gives_signs_of_life_of_its_own(store: SqliteStore) -> None:
+    run_id = await store.start_run({}, 1.0)
+    beats = [Beat(run_id, pid, float(n), None, 0.0) for n, pid in enumerate((7, 8, 7))]
+    for beat in beats:
+        await store.control.beat(beat)
+    assert sorted(await store.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]

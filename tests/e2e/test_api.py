@@ -186,8 +186,12 @@ async def test_two_crawls_cannot_share_a_store(web: LoopbackWeb, db_path: Path) 
             break
 
 
-async def test_a_crawl_is_used_by_name(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
-    async with crawler.open(db_path, QUICK) as crawl:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_crawl_is_used_by_name(
+    kind: str, request: pytest.FixtureRequest, web: LoopbackWeb, db_path: Path, tmp_path: Path
+) -> None:
+    db = request.getfixturevalue("postgres").make_database() if kind == "postgres" else db_path
+    async with crawler.open(db, QUICK) as crawl:
         urls = {page.url async for page in crawl.run(seeds=[web.url("a.test")])}
         tally = await crawl.export("jsonl", tmp_path / "pages.jsonl", where="status = 200")
         ranked = await crawl.rank()

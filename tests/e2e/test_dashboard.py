@@ -21,6 +21,7 @@ from crawler.demo.pages import Page, plain
 from crawler.frontier.operator import BLOCKED
 from tests.browser import browser_page, doctor, hostile, in_chromium
 from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
 Crawling = subprocess.Popen[str]
@@ -181,10 +182,11 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     states = dict(select(db, "SELECT state, count(*) FROM urls WHERE site = ? GROUP BY 1", name))
     assert "queued" not in states
     assert select(db, "SELECT count(*) FROM urls WHERE site = ? AND reason = ?", name, BLOCKED)[0][0] > 300
-    status, text, _ = dashboard.ask(f"/why?url={quote(web.url('b.test', '/599'))}")
+    url = select(db, "SELECT url FROM urls WHERE site = ? AND reason = ? LIMIT 1", name, BLOCKED)[0][0]
+    status, text, _ = dashboard.ask(f"/why?url={quote(url)}")
     assert status == 200
     assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["told"]
-    assert BLOCKED in here("why", web.url("b.test", "/599"), "--db", db).out
+    assert BLOCKED in here("why", url, "--db", db).out
     crawling.kill()
     crawling.communicate()
     again = crawl(web, db)
@@ -372,6 +374,69 @@ def test_what_control_cannot_do_is_told(
     ended = here("control", *arguments)
     assert (ended.code, ended.out, said in ended.err) == (2, "", True), ended
     assert list(tmp_path.iterdir()) == []
+
+
+# --- several workers on PostgreSQL -------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(postgres: Cluster, web: LoopbackWeb, tmp_path: Path) -> Iterator[tuple[str, Crawling]]:
+    """A crawl by two workers on a database, which takes minutes."""
+    web.sites.update({"a.test": long_site(3000), "b.test": long_site(3000)})
+    db = postgres.make_database().replace("crawler@", "crawler:hush@")
+    (tmp_path / "hasty.toml").write_text(HASTY)
+    seeds = [web.url("a.test"), web.url("b.test")]
+    running = start("run", *seeds, "--config", tmp_path / "hasty.toml", *LOOPBACK, "--workers", "2", "--db", db)
+    until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin", timeout_s=30)
+    yield db, running
+    if running.poll() is None:
+        running.kill()
+    running.communicate()
+
+
+def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many: tuple[str, Crawling]) -> None:
+    db, crawling = many
+    dashboard = Dashboard(db)
+    assert "hush" not in dashboard.line
+    until(lambda: len(dashboard.look()["workers"]) == 2, "both workers")
+    until(lambda: sum(worker["groups_held"] for worker in dashboard.look()["workers"]) == 2, "both sites to be held")
+    seen = dashboard.look()
+    assert ("hush" in str(seen), seen["run"]["state"]) == (False, "running")
+    assert {site["site"] for site in seen["sites"]} == {web.url(host).rstrip("/") for host in ("a.test", "b.test")}
+    dashboard.order("pause")
+    until(lambda: dashboard.state() == "paused", "the pause")
+    assert here("control", "resume", "--db", db).code == 0
+    until(lambda: dashboard.state() == "running", "the crawl to go on")
+    assert here("control", "block", web.url("b.test"), "--db", db).code == 0
+    until(lambda: len(dashboard.look()["sites"]) == 1, "the block")
+    until(lambda: dashboard.look()["pages"] > 10, "pages that are committed")
+    assert here("index", "--db", db).code == 0
+    status, text, _ = dashboard.ask("/search?words=leaf")
+    assert (status, json.loads(text)["total"] > 0) == (200, True)
+    leaves = (f"/why?url={quote(web.url('b.test', f'/{number}'))}" for number in range(3000))
+    assert any(BLOCKED in dashboard.ask(leaf)[1] for leaf in leaves)
+    status, text, _ = dashboard.ask("/metrics")
+    assert (status, "crawler_up 1" in text, "hush" in text) == (200, True, False)
+    dashboard.order("stop")
+    assert finish(crawling).code == 3
+    until(lambda: dashboard.state() == "ended", "the dashboard to see it")
+    assert all(worker["ended_at"] is not None for worker in dashboard.look()["workers"])
+    assert here("audit", "--db", db).code == 0
+    dashboard.close()
+
+
+@in_chromium
+def test_workers_are_shown_in_a_browser(web: LoopbackWeb, many: tuple[str, Crawling]) -> None:
+    dashboard = Dashboard(many[0])
+    with browser_page() as page:
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text))
+        page.goto(dashboard.url)
+        expect(page.locator("#workers tr")).to_have_count(2, timeout=20_000)
+        expect(page.locator("#workers")).to_contain_text("more")
+        assert wrong == []
+    dashboard.close()
 
 
 # --- in a browser ------------------------------------------------------------------------------------

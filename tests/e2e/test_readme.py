@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 from crawler.demo.pages import Page
+from crawler.store.postgres import PostgresStore
+from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -31,10 +33,23 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*) FROM pages").fetchone() == (2,)
 
 
-def test_the_sql_examples_answer(tmp_path: Path) -> None:
+def sql_examples() -> list[str]:
     (block,) = re.findall(r"^```sql\n(.*?)^```", README, flags=re.M | re.S)
+    return str(block).strip().removesuffix(";").split(";\n")
+
+
+async def test_the_sql_examples_answer_on_postgresql(postgres: Cluster) -> None:
+    store = await PostgresStore.open(postgres.make_database())
+    try:
+        for statement in sql_examples():
+            await store.query(statement)
+    finally:
+        await store.close()
+
+
+def test_the_sql_examples_answer() -> None:
     schema = sorted((Path(__file__).parents[2] / "crawler/store/sql/sqlite").glob("0*.sql"))
     with sqlite3.connect(":memory:") as db:
         db.executescript("".join(file.read_text() for file in schema))
-        for statement in block.strip().split(";\n"):
+        for statement in sql_examples():
             db.execute(statement)

@@ -15,6 +15,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.loops import crawl as loop
 from crawler.loops.manners import CrawlSettings
+from crawler.model import State
 from crawler.store.interface import Turn, TurnResult
 from crawler.store.sqlite import SqliteStore
 from tests.judge import Manners, violations
@@ -213,6 +214,28 @@ def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
     assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
 
 
+def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = SqliteStore.turn
+
+    async def failing(self: SqliteStore, turn: Turn) -> TurnResult:
+        if len(turn.requests) > 1 and await self.fetched_count() > 5:
+            raise StoreError("the database is gone")
+        return await whole(self, turn)
+
+    monkeypatch.setattr(SqliteStore, "turn", failing)
+
+    async def main(clock: VirtualClock) -> None:
+        async with session(clock, db_path, SimulatedWeb(clock, WEB.sites), WEB.seeds, Options()) as (run, store):
+            with pytest.raises(StoreError, match="gone"):
+                await run.run()
+            assert run.progress.ends[State.FETCHED] == await store.fetched_count() > 5
+            assert [{"n": run.progress.requests}] == await store.query("SELECT count(*) AS n FROM request")
+
+    run_virtual(main)
+
+
 def test_whoever_takes_pages_slowly_slows_the_crawl(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
     at_once: list[int] = []
@@ -271,7 +294,7 @@ def test_options_of_a_run_cut_off_as_it_began_do_not_stay(db_path: Path, monkeyp
     seeds = [f"http://a.test/{n}" for n in range(5)]
     limited = Options(crawl=CrawlSettings(max_pages_per_site=1))
 
-    async def cut_off(*_: Any) -> int:
+    async def cut_off(*_: Any, **__: Any) -> int:
         raise StoreError("cut off")
 
     async def main(clock: VirtualClock) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from crawler.loops.budget import Budget
+from crawler.clock import SystemClock
+from crawler.loops.budget import Budget, budget_for
+from crawler.loops.crowd import Crowd
+from crawler.store.shared import PageGrant
 
 
 async def test_what_brought_no_page_goes_to_who_waited_longest_and_the_last_page_ends_all_waits() -> None:
@@ -42,3 +45,29 @@ async def test_without_a_limit_nobody_waits() -> None:
     budget.give_back(fetched=True)
     assert budget.is_free
     assert not budget.is_spent
+
+
+async def test_of_several_workers_one_keeps_what_its_groups_can_use_and_no_more_than_its_share() -> None:
+    budget = budget_for(100, 2.0, is_shared=True)
+    assert not budget.is_free
+    assert budget.ends_work(), "there is no page for any group"
+    budget.settle(0, PageGrant(10, 25, none_left=False, reached=False))
+    assert await budget.take()
+    assert (budget.keep(3), budget.under_way) == (3, 1), "one for each group, which is asked every two seconds"
+    budget.settle(0, PageGrant(4, 2, none_left=False, reached=False))
+    assert budget.keep(3) == 1, "the share of a worker is two, one of which is under way"
+    budget.give_back(fetched=True)
+    assert budget.keep(0) == 0
+    assert (budget.under_way, budget.is_free) == (1, False), "what has come is not committed yet"
+    budget.settle(1, PageGrant(0, 1, none_left=True, reached=False))
+    assert (budget.under_way, budget.waits_for_others, budget.is_spent) == (0, True, False)
+    assert not await budget.take()
+    budget.settle(0, PageGrant(0, 0, none_left=True, reached=True))
+    assert (budget.waits_for_others, budget.is_spent) == (False, True)
+
+
+def test_who_has_more_groups_than_its_share_lets_go_of_some() -> None:
+    crowd = Crowd(SystemClock())
+    assert not crowd.has_too_many(1000), "nobody else is there"
+    crowd.share = 2
+    assert [crowd.has_too_many(held) for held in (2, 3)] == [False, True]

@@ -24,7 +24,7 @@ class Failing(Looker):
 
 async def failing(path: Path, error: Exception) -> tuple[SqliteStore, Feed]:
     store = await SqliteStore.open(path)
-    looker = Failing(store, path)
+    looker = Failing(store, str(path))
     looker.error = error
     return store, Feed(looker, SystemClock())
 

@@ -32,7 +32,7 @@ async def test_a_dear_figure_is_asked_for_seldom() -> None:
 async def test_one_look_serves_all_viewers_and_nobody_looks_for_none(db_path: Path) -> None:
     store = await SqliteStore.open(db_path)
     try:
-        feed = Feed(Looker(store, db_path), SystemClock())
+        feed = Feed(Looker(store, str(db_path)), SystemClock())
         with mock.patch.object(Looker, "look", mock.AsyncMock(return_value={"run": None, "log_read": True})) as look:
             async with feed.running():
                 await asyncio.sleep(0.05)

@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres import Cluster
 from tests.unit.search.crawled import Crawled, crawled
 
 
-@pytest.fixture
-async def crawl(tmp_path: Path) -> AsyncIterator[Crawled]:
-    async with crawled(tmp_path) as made:
+@pytest.fixture(params=["sqlite", "postgres"])
+async def crawl(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Crawled]:
+    db = str(tmp_path / "crawl.db")
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("postgres")
+        db = cluster.make_database()
+    async with crawled(db) as made:
         yield made

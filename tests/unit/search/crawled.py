@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.model import Link
 from crawler.search.index import Built, OnProgress, build_index
 from crawler.search.results import Found, search
+from crawler.store.location import is_url
+from crawler.store.postgres import PostgresStore
 from crawler.store.sqlite import SqliteStore
 from tests.contract.visits import Harness, fetched, redirected
 
@@ -33,8 +36,8 @@ class Said:
 class Crawled:
     """One store, and the commands on it."""
 
-    def __init__(self, path: Path, harness: Harness) -> None:
-        self.path, self.harness = path, harness
+    def __init__(self, db: str, harness: Harness) -> None:
+        self.db, self.harness = db, harness
 
     async def visit(self, pages: dict[str, Said | str]) -> None:
         """Fetch these pages; a text is where a URL redirects to. Other URLs that they lead to wait."""
@@ -60,8 +63,16 @@ class Crawled:
         offer = Offer(said.canonical, queued.depth)
         return replace(outcome, target=said.canonical, offers=(*outcome.offers, offer))
 
+    async def change(self, sql: str, *parameters: object) -> None:
+        """Change the store as a crawl might have."""
+        async with self.harness.store._writing():
+            await self.harness.store._db.execute(sql, parameters)
+
+    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for row in await self.harness.store.query(sql)]
+
     async def index(self, on_progress: OnProgress = lambda done, total: None) -> Built:
-        return await build_index(self.path, on_progress)
+        return await build_index(self.db, on_progress)
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
         return await search(self.harness.store, words, limit=limit, site=site)
@@ -73,11 +84,11 @@ class Crawled:
 
 
 @asynccontextmanager
-async def crawled(folder: Path) -> AsyncIterator[Crawled]:
-    path = folder / "crawl.db"
-    harness = Harness(lambda: SqliteStore.open(path))
+async def crawled(db: str) -> AsyncIterator[Crawled]:
+    """A store at ``db``, a path or URL, in its first run."""
+    harness = Harness(lambda: PostgresStore.open(db) if is_url(db) else SqliteStore.open(Path(db)))
     await harness.reopen()
     try:
-        yield Crawled(path, harness)
+        yield Crawled(db, harness)
     finally:
         await harness.close()

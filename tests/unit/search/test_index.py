@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import threading
-from contextlib import closing
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from crawler.errors import UsageError
 from crawler.search import index as index_module
+from crawler.search import place, sqlite_place
 from crawler.search.index import Built
 from tests.contract.visits import request, robots
-from tests.unit.search.crawled import Crawled, Said
+from tests.unit.search.crawled import Crawled, Said, crawled
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"
 
 
-def rows(crawl: Crawled, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(crawl.path)) as db:
-        return db.execute(sql).fetchall()
-
-
-def inbound(crawl: Crawled) -> dict[str, tuple[int, int]]:
-    sql = """SELECT s.name || u.path, i.in_links, i.in_sites FROM search_page i
+async def inbound(crawl: Crawled) -> dict[str, tuple[int, int]]:
+    sql = """SELECT s.name || u.path AS url, i.in_links, i.in_sites FROM search_page i
              JOIN url u ON u.id = i.url_id JOIN site s ON s.id = i.url_id >> 39"""
-    return {url: (links, sites) for url, links, sites in rows(crawl, sql)}
+    return {url: (links, sites) for url, links, sites in await crawl.rows(sql)}
 
 
 async def test_every_field_is_found(crawl: Crawled) -> None:
@@ -52,8 +45,7 @@ async def test_a_noindex_page_never_appears(crawl: Crawled) -> None:
 async def test_a_page_that_has_become_noindex_is_not_shown_before_the_next_index(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
-    with closing(sqlite3.connect(crawl.path)) as db, db:
-        db.execute("UPDATE page SET noindex = 1, body_id = NULL")
+    await crawl.change("UPDATE page SET noindex = 1, body_id = NULL")
     assert await crawl.urls("word") == []
     assert await crawl.index() == Built(0, 0, 1)
 
@@ -71,7 +63,7 @@ async def test_duplicates_are_one_page_under_their_main_address(crawl: Crawled) 
     for words in ("word", "first name", "second name", "third", "fourth"):
         assert await crawl.urls(words) == [f"{A}/main"], words
     assert await crawl.urls("itself") == []
-    assert inbound(crawl) == {f"{A}/": (0, 0), f"{B}/": (0, 0), f"{A}/main": (2, 1)}
+    assert await inbound(crawl) == {f"{A}/": (0, 0), f"{B}/": (0, 0), f"{A}/main": (2, 1)}
 
 
 async def test_pages_with_one_body_are_one_page_the_nearest_to_a_seed(crawl: Crawled) -> None:
@@ -121,41 +113,41 @@ async def test_links_not_to_be_followed_say_nothing(crawl: Crawled) -> None:
     })  # fmt: skip
     await crawl.index()
     assert await crawl.urls("advertised") == []
-    assert inbound(crawl)[f"{A}/p"] == (0, 0)
+    assert (await inbound(crawl))[f"{A}/p"] == (0, 0)
 
 
 async def test_only_what_changed_is_read_again(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(5)})
     assert await crawl.index() == Built(5, 5, 0)
     assert await crawl.index() == Built(5, 0, 0)
-    with closing(sqlite3.connect(crawl.path)) as db, db:
-        db.execute("UPDATE page SET title = 'Changed' WHERE url_id = (SELECT min(url_id) FROM page)")
+    await crawl.change("UPDATE page SET title = 'Changed' WHERE url_id = (SELECT min(url_id) FROM page)")
     assert await crawl.index() == Built(5, 1, 0)
     assert len(await crawl.urls("changed")) == 1
     assert len(await crawl.urls("word")) == 5, "its stale row is not found"
     await crawl.visit({f"{B}/": Said("new", links={f"{A}/3": ""})})
     assert await crawl.index() == Built(6, 1, 0), "a link without text changes a number alone"
-    assert inbound(crawl)[f"{A}/3"] == (1, 1)
+    assert (await inbound(crawl))[f"{A}/3"] == (1, 1)
 
 
-async def test_when_half_of_the_index_is_stale_it_is_built_anew(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(4)})
-    for change in range(3):
-        await crawl.index()
-        with closing(sqlite3.connect(crawl.path)) as db, db:
-            db.execute("UPDATE page SET title = ?", (f"title {change}",))
-    assert rows(crawl, "SELECT count(*) FROM search_text") == [(12,)]
-    assert await crawl.index() == Built(4, 4, 0)
-    assert rows(crawl, "SELECT rowid FROM search_text") == [(1,), (2,), (3,), (4,)]
-    assert len(await crawl.urls("title word")) == 4
+async def test_when_half_of_the_index_is_stale_it_is_built_anew(tmp_path: Path) -> None:
+    """FTS5's; in PostgreSQL what is replaced is gone."""
+    async with crawled(str(tmp_path / "crawl.db")) as crawl:
+        await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(4)})
+        for change in range(3):
+            await crawl.index()
+            await crawl.change("UPDATE page SET title = ?", f"title {change}")
+        assert await crawl.rows("SELECT count(*) FROM search_text") == [(12,)]
+        assert await crawl.index() == Built(4, 4, 0)
+        assert await crawl.rows("SELECT rowid FROM search_text") == [(1,), (2,), (3,), (4,)]
+        assert len(await crawl.urls("title word")) == 4
 
 
 async def test_another_version_begins_anew(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
-    monkeypatch.setattr(index_module, "VERSION", index_module.VERSION + 1)
+    monkeypatch.setattr(place, "VERSION", place.VERSION + 1)
     assert await crawl.index() == Built(1, 1, 0)
-    assert rows(crawl, "SELECT count(*) FROM search_text") == [(1,)]
+    assert await crawl.rows("SELECT count(*) AS n FROM search_text") == [(1,)]
 
 
 class Killed(Exception):
@@ -181,31 +173,31 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
 
 
 async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = "search_text_docsize" if "://" not in crawl.db else "search_text ORDER BY url_id, part"
+    tables = ("search_page ORDER BY url_id", "search_state", sizes)
     await crawl.visit({f"{A}/{n}": Said(f"word {n}", f"T{n}", {f"{A}/{n * 7 % 10}": f"to {n}"}) for n in range(10)})
     await crawl.index()
     whole = await crawl.search("word")
-    tables = [rows(crawl, f"SELECT * FROM {table}") for table in ("search_page", "search_text_docsize", "search_state")]
-    monkeypatch.setattr(index_module, "VERSION", 0)
+    rows = [await crawl.rows(f"SELECT * FROM {table}") for table in tables]
+    monkeypatch.setattr(place, "VERSION", 0)
     await crawl.index()
     monkeypatch.undo()
     await crawl.index()
-    assert tables == [
-        rows(crawl, f"SELECT * FROM {table}") for table in ("search_page", "search_text_docsize", "search_state")
-    ]
+    assert rows == [await crawl.rows(f"SELECT * FROM {table}") for table in tables]
     assert await crawl.search("word") == whole
 
 
 async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 1)
-    monkeypatch.setattr(index_module, "_STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(sqlite_place, "_STEPS_BETWEEN_LOOKS", 1)
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(200)})
-    begun = threading.Event()
+    begun = asyncio.Event()
     work = asyncio.create_task(crawl.index(lambda done, total: begun.set()))
-    await asyncio.to_thread(begun.wait)
+    await begun.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-    ((done,),) = rows(crawl, "SELECT count(*) FROM search_page")
+    ((done,),) = await crawl.rows("SELECT count(*) AS n FROM search_page")
     assert 1 <= done < 200
     assert await crawl.index() == Built(200, 200 - done, 0)
 

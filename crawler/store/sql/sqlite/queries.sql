@@ -30,6 +30,18 @@ UPDATE url SET state = ?, reason = ?, attempts = ?, target = ?, due_at = ?, kind
 -- An excluded URL begins anew; its frontier row is still to be made.
 UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL WHERE id = ?;
 
+-- name: set_seed
+UPDATE url SET seed = 1 WHERE id = ?;
+
+-- name: exclude
+UPDATE url SET state = 'excluded', reason = ? WHERE id = ?;
+
+-- name: insert_rank
+INSERT INTO rank VALUES (?, ?, ?, ?, ?);
+
+-- name: insert_site_rank
+INSERT INTO site_rank VALUES (?, ?, ?, ?, ?);
+
 -- name: set_lastmod
 UPDATE url SET lastmod = ? WHERE id = ?;
 
@@ -101,7 +113,7 @@ UPDATE robots_copy SET valid_until = min(valid_until, ?) WHERE id = (SELECT robo
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
   failures, failing_since, retry_at, note, run_id, answered_by, headers)
-VALUES (?, (SELECT id FROM robots_text WHERE sha256 = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, (SELECT id FROM robots_text WHERE sha256 = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
 
 -- name: set_site_robots
 UPDATE site SET robots_id = coalesce(?, robots_id), wait_until = ?, crawl_delay_s = ?, main_site = ? WHERE id = ?;
@@ -119,8 +131,12 @@ INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (?, ?, ?, ?)
 DELETE FROM mirror WHERE site = ? AND evidence = 'host';
 
 -- name: set_pace
--- (next_at, pause_s, backoff_s, waits_for, name)
-UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for = ?, visited_by = NULL WHERE name = ?;
+-- Of two workers that have asked it, the one that is to wait longer has the say: (next_at, pause_s, backoff_s,
+-- waits_for, name)
+UPDATE politeness_group SET next_at = ?1, pause_s = ?2, backoff_s = ?3, waits_for = ?4 WHERE name = ?5 AND next_at <= ?1;
+
+-- name: end_visit
+UPDATE politeness_group SET visited_by = NULL WHERE name = ?;
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
@@ -154,9 +170,15 @@ UPDATE politeness_group SET ready_at = now.ready_at FROM now
 WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
--- Longest ready first: (until when, how many).
+-- Longest ready first: (until when, worker, how many).
 SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
-WHERE ready_at <= ? AND claimed_by IS NULL ORDER BY ready_at LIMIT ?;
+WHERE ready_at <= ? AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = ?) ORDER BY ready_at LIMIT ?;
+
+-- name: groups_and_workers
+-- How many groups have work or a worker, and how many workers there are: (no more groups than, now).
+SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL LIMIT ?) AS r)
+    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL),
+  (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > ?);
 
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = ? WHERE id IN (SELECT value FROM json_each(?));
@@ -200,10 +222,89 @@ SELECT g.name, g.ready_at,
     WHERE s.group_id = g.id AND s.wait_until > ?1 LIMIT 1), nullif(g.waits_for, ''), 'retry')
 FROM politeness_group g WHERE g.ready_at > ?1 AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT ?2;
 
--- name: crashed_groups
--- Claims that a dead process left behind.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
-WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL;
+-- name: lost_groups
+-- What workers have left behind that are at work no more, and (in a store of before there were workers) dead runs.
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until), g.next_at, g.pause_s, g.backoff_s, g.waits_for
+FROM politeness_group g LEFT JOIN worker w ON w.id = coalesce(g.claimed_by, g.visited_by)
+WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
+  AND (w.id IS NULL OR w.ended_at IS NOT NULL);
+
+-- name: free_group
+UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ?;
+
+-- name: end_lost_workers
+UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE ended_at IS NULL AND lease_until <= ?;
+
+-- name: join
+-- (run, host, process, processes, now, lease, how it ends where that is known)
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_by)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5 + ?6, ?7) RETURNING id;
+
+-- name: relieve
+-- Who had joined a run for others: (run, how that would have ended).
+DELETE FROM worker WHERE run_id = ? AND ended_at IS NULL AND ended_by = ?;
+
+-- name: neighbours
+-- The other workers whose processes can be looked for here: (processes, worker).
+SELECT id, pid FROM worker WHERE processes = ? AND ended_at IS NULL AND id <> ?;
+
+-- name: renew
+-- Only who has not been ended goes on: (now, lease, 1 for a turn, pages, requests, worker).
+UPDATE worker SET seen_at = ?1, lease_until = ?1 + ?2, turns = turns + ?3, pages = pages + ?4, requests = requests + ?5
+WHERE id = ?6 AND ended_at IS NULL RETURNING turns;
+
+-- name: end_all_workers
+UPDATE worker SET ended_at = ?, ended_by = 'killed' WHERE ended_at IS NULL;
+
+-- name: turns
+SELECT turns FROM worker WHERE id = ?;
+
+-- name: count_late
+-- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
+UPDATE worker SET turns = turns + 1, requests = requests + ? WHERE id = ? AND turns = ? RETURNING id;
+
+-- name: end_worker
+-- (now, why, worker)
+UPDATE worker SET ended_at = ?, ended_by = ? WHERE id = ? AND ended_at IS NULL;
+
+-- name: pages_taken
+-- Under a limit on all workers of a run: how many are taken, and how many are set aside for others than (worker).
+SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id),
+  (SELECT coalesce(sum(granted), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL)
+FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = ?;
+
+-- name: run_under_way
+-- (now)
+SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
+WHERE w.ended_at IS NULL AND w.lease_until > ?
+  AND json_extract(r.settings, '$.errand') IS NULL ORDER BY r.id DESC LIMIT 1;
+
+-- name: last_run
+SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+WHERE json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: reopen_run
+-- Who comes back goes on with what the others thought was over: (run)
+UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = ? AND finished_at IS NOT NULL;
+
+-- name: others_at_work
+-- Whether any group is with another worker, or was given back just now; in one look, for they come and go: (worker,
+-- worker).
+SELECT EXISTS (SELECT 1 FROM politeness_group
+  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> ? OR visited_by <> ?))
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL);
+
+-- name: insert_run
+INSERT INTO run (started_at, crawler_version, settings, pages_before)
+SELECT ?, ?, ?, coalesce(sum(fetched), 0) FROM site RETURNING id;
+
+-- name: end_run
+-- By the last of its workers: (now, why, run).
+UPDATE run SET finished_at = ?1, ended_by = ?2 WHERE id = ?3
+  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = ?3 AND ended_at IS NULL AND lease_until > ?1);
+
+-- name: mirrors_since
+SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > ?;
 
 -- name: excluded_from
 -- Excluded and failed URLs after a number, for a look under changed options: (last number, how many).
@@ -270,11 +371,14 @@ SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind <> 'page' FROM url u JO
 WHERE u.id > ? AND u.state = 'queued' ORDER BY u.id LIMIT ?;
 
 -- name: visit_group
-UPDATE politeness_group SET visited_by = ? WHERE name = ?;
+-- One request of this worker goes to a group that no other one has: (worker, group, worker, worker).
+UPDATE politeness_group SET visited_by = ? WHERE name = ?
+  AND (claimed_by IS NULL OR claimed_by = ?) AND (visited_by IS NULL OR visited_by = ?) RETURNING id;
 
 -- name: keep_longer_pauses
 -- A run with a longer least pause than the last one's holds to it from the first request on: (pause).
-UPDATE politeness_group SET next_at = next_at - pause_s + ?1, pause_s = ?1 WHERE pause_s < ?1 AND next_at > 0;
+UPDATE politeness_group SET next_at = next_at - pause_s + ?1, pause_s = ?1 WHERE pause_s < ?1 AND next_at > 0
+RETURNING id;
 
 -- name: counts
 -- In one statement, for a crawl may go on meanwhile. Of states by the index url_out alone: a count of all would sort them.
@@ -356,7 +460,7 @@ ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.change
 UPDATE revisit SET hint = ?1, hinted_at = ?2,
   due_at = CASE WHEN ?3 THEN min(due_at, max(?4, iif(?6, 0, not_before))) ELSE due_at END,
   why = CASE WHEN ?3 AND due_at > max(?4, iif(?6, 0, not_before)) THEN 'told of by ' || ?1 ELSE why END
-WHERE url_id = ?5 AND checked_at < ?2 AND (hinted_at IS NULL OR hinted_at < ?2);
+WHERE url_id = ?5 AND checked_at < ?2 AND (hinted_at IS NULL OR hinted_at < ?2) RETURNING url_id;
 
 -- name: failed_for_good
 -- Of these URLs, those that never were a page: a hint may know better by now.

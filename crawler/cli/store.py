@@ -1,0 +1,67 @@
+"""The commands on stores as a whole: ``store copy``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from crawler.assemble import existing_store, open_store
+from crawler.cli.base import cli, console, json_option, run_async, store_at
+from crawler.clock import SystemClock
+from crawler.display import print_json
+from crawler.store.copy import copy_store
+
+
+@cli.group()
+def store() -> None:
+    """Stores as a whole."""
+
+
+@store.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option
+def copy(source: str, target: str, as_json: bool) -> int:
+    """Copy the store FROM (a file, or postgresql://user@host/name) into TO, which is empty or a part of that copy.
+
+    The same command goes on with a copy that was cut off. In the end the tables of both are compared by checksums. The
+    search index is not copied: `crawler index` builds it.
+    """
+
+    async def work() -> int:
+        async with existing_store(store_at(source)) as ours:
+            theirs = await open_store(store_at(target), to_copy_into=True)
+            try:
+                with _progress() as bar:
+                    task = bar.add_task("beginning", total=None)
+                    copied = await copy_store(
+                        ours,
+                        theirs,
+                        SystemClock().now(),
+                        lambda table, rows, what: bar.update(task, description=f"{table}: {rows:,} rows {what}"),
+                    )
+            finally:
+                await theirs.close()
+        if as_json:
+            print_json([asdict(each) for each in copied])
+            return 0
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+        for name in ("table", "rows", "copied now", "checksum of both"):
+            table.add_column(name, justify="left" if name in ("table", "checksum of both") else "right")
+        for each in copied:
+            table.add_row(each.table, f"{each.rows:,}", f"{each.new:,}", each.checksum)
+        console.print(table)
+        return 0
+
+    return run_async(work())
+
+
+def _progress() -> Progress:
+    """A line on standard error, where that is a terminal."""
+    seen = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=seen, transient=True, disable=not seen.is_terminal)

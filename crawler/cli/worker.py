@@ -1,0 +1,100 @@
+"""One worker process among several, as :mod:`crawler.cli.team` starts it: ``python -m crawler.cli.worker``.
+
+It is told what to do on standard input, tells how far it is on standard output (a JSON object a line), and ends in
+order on a signal, and when standard input ends: whoever was above it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any, NoReturn
+
+from crawler.assemble import run_to_end, worker_session
+from crawler.cli.base import STOPPED, collect_garbage_seldom, raise_file_limit, run_async
+from crawler.cli.signals import Signals
+from crawler.clock import SystemClock
+from crawler.config import Settings
+from crawler.errors import CrawlerError
+from crawler.loops.crawl import Crawl
+from crawler.store.interface import Store
+
+REPORT_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one worker is to do. ``locked`` is a SQLite store whose lock the process above it has."""
+
+    settings: Settings
+    run_id: int
+    clock: SystemClock
+    locked: bool
+
+    def send(self, stdin: IO[bytes]) -> None:
+        """To a worker's standard input; only from one process of ours to another."""
+        pickle.dump(self, stdin)
+        stdin.flush()
+
+
+def main() -> NoReturn:
+    """Read a :class:`Part` and do it; the exit code is that of ``crawler run``."""
+    try:
+        with os.fdopen(os.dup(0), "rb") as source:
+            part = pickle.load(source)
+        code = run_async(_work(part))
+    except CrawlerError as error:
+        _tell({"failed": str(error)})
+        code = error.exit_code
+    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
+        code = STOPPED
+    sys.exit(code)
+
+
+async def _work(part: Part) -> int:
+    raise_file_limit()
+    signals = Signals()
+    async with worker_session(part.settings, part.run_id, part.clock, locked=part.locked) as (crawl, store):
+        signals.stop_from_now_on(crawl)
+        collect_garbage_seldom()
+        tasks = [asyncio.create_task(_until_alone(crawl)), asyncio.create_task(_report(crawl, store))]
+        try:
+            ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        _tell_progress(crawl, store, ended_by)
+    return STOPPED if crawl.stopped else 0
+
+
+async def _until_alone(crawl: Crawl) -> None:
+    """Stop the crawl when standard input ends."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    crawl.stop("stopped; the same command goes on")
+
+
+async def _report(crawl: Crawl, store: Store) -> None:
+    while True:
+        _tell_progress(crawl, store, None)
+        await asyncio.sleep(REPORT_EVERY_S)
+
+
+def _tell_progress(crawl: Crawl, store: Store, ended_by: str | None) -> None:
+    _tell(crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by})
+
+
+def _tell(news: dict[str, Any]) -> None:
+    with suppress(BrokenPipeError):  # nobody listens any more: standard input ends too
+        os.write(1, json.dumps(news).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

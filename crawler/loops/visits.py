@@ -1,0 +1,82 @@
+"""A visit: what is decided of a claimed URL, the request for it, and what follows from the answer."""
+
+from __future__ import annotations
+
+from typing import Protocol, assert_never
+
+from crawler.clock import Clock
+from crawler.frontier.again import after_refusal
+from crawler.frontier.decide import Fetch, Outcome, Queued, before_fetch
+from crawler.frontier.scope import Scope
+from crawler.loops.answers import Answers
+from crawler.loops.budget import Budget
+from crawler.loops.gate import Gate, Warrant
+from crawler.loops.manners import Manners
+from crawler.loops.robots import RobotsKeeper
+from crawler.model import Fetched, Kind
+from crawler.store.interface import ClaimedSite
+from crawler.url import split
+
+
+class _Books(Protocol):
+    def book(self, outcome: Outcome) -> None: ...
+
+    def spared(self) -> None: ...
+
+
+class Visits:
+    """The visits of one crawl; ``books`` gets what each comes to."""
+
+    def __init__(
+        self,
+        manners: Manners,
+        scope: Scope,
+        clock: Clock,
+        gate: Gate,
+        robots: RobotsKeeper,
+        answers: Answers,
+        budget: Budget,
+        books: _Books,
+    ) -> None:
+        self._manners = manners
+        self._scope = scope
+        self._clock = clock
+        self._gate = gate
+        self._robots = robots
+        self._answers = answers
+        self._budget = budget
+        self._books = books
+
+    async def visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
+        """Decide on a URL, fetch it where that is the decision, and book what came of it."""
+        assert site.copy is not None
+        rules = self._robots.rules(site.name, site.copy)
+        main = None if rules is None or rules.main_site is None else self._robots.main_of(site.name)
+        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
+        match decision:
+            case Outcome():
+                self._books.book(after_refusal(decision, self._manners.revisit, self._clock.now()))
+            case Fetch(verdict):
+                line = None if verdict is None else verdict.line
+                delay_s = None if rules is None else rules.crawl_delay_s
+                expires_at = site.copy.expires_at
+                await self._fetch(queued, Warrant(site.id, group, expires_at, site.robots_id, line, delay_s))
+            case _:
+                assert_never(decision)
+
+    async def _fetch(self, queued: Queued, warrant: Warrant) -> None:
+        if counted := queued.seen is None and self._budget.is_limited:
+            await self._gate.pause(warrant.group)  # first: meanwhile another group may have this page
+            if not await self._gate.idle(self._budget.take()):
+                return
+        fetched = False
+        try:
+            result = await self._gate.send(self._answers.request(queued), warrant)
+            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
+        finally:
+            if counted:
+                self._budget.give_back(fetched=fetched)
+                if not fetched:
+                    self._books.spared()
+        if result is not None:  # else it is still queued; the next claim asks robots.txt first
+            self._books.book(await self._answers.outcome(queued, result))

@@ -1,0 +1,164 @@
+"""Copying a store into another one, of the same kind or the other: table by table in the order of the keys.
+
+What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. In the
+end both stores are read whole, and compared by a checksum of every table. The search index is not copied: it is built
+from what was, by ``crawler index``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xxhash import xxh3_64
+
+from crawler.errors import StoreError, UsageError
+from crawler.store.sqlite import SqlStore
+
+#: Every table with its key; a table comes after those that it names. One without a key has a row or two.
+TABLES: dict[str, tuple[str, ...]] = {
+    "run": ("id",),
+    "worker": ("id",),
+    "politeness_group": ("id",),
+    "robots_text": ("id",),
+    "site": ("id",),
+    "robots_copy": ("id",),
+    "body": ("id",),
+    "url": ("id",),
+    "frontier": ("site_id", "due_at", "depth", "url_id"),
+    "page": ("url_id",),
+    "link": ("source", "target"),
+    "request": ("id",),
+    "mirror": ("site",),
+    "agent_server": ("site_id", "line"),
+    "rank": ("url_id",),
+    "site_rank": ("site_id",),
+    "unsettled": (),
+    "page_version": ("url_id", "version"),
+    "body_to_drop": ("body_id",),
+    "revisit": ("url_id",),
+    "revisit_budget": ("site_id",),
+    "hint_record": ("site_id", "source"),
+    "rup_offer": ("site",),
+    "rup_server": ("site",),
+    "rup_mail": ("id",),
+    "control": ("id",),
+    "sample_draw": (),
+    "sample": ("draw",),
+}
+#: What belongs to one store alone: the copy's own record, what is made anew, signs of life of who crawls into it, and
+#: how its tables are kept.
+NOT_COPIED = frozenset(
+    {"store_copy", "search_page", "search_state", "search_text", "heartbeat", "store_version", "request_number"}
+)
+_ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
+
+#: Told the table, how many rows of it are done with, and what is being done.
+OnProgress = Callable[[str, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A table that both stores have alike. ``new`` rows were copied this time; ``checksum`` is of all, in hex."""
+
+    table: str
+    rows: int
+    new: int
+    checksum: str
+
+
+async def copy_store(
+    source: SqlStore, target: SqlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
+) -> list[Copied]:
+    """Copy ``source``, opened for reading and for this alone, into ``target``; returns what was copied.
+
+    Raises :class:`UsageError` where the target holds something else, :class:`StoreError` where the two differ in the
+    end: then the source was changed between two parts of a copy.
+    """
+    async with target.beginning():  # nobody begins a crawl there meanwhile
+        await _require_target(source, target, now)
+    await source.query("BEGIN")  # one moment of it, though a crawl may go on
+    copied = []
+    new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
+    for table in TABLES:
+        ours, theirs = [await _checksum(store, table, on_progress) for store in (source, target)]
+        if ours != theirs:
+            raise StoreError(
+                f"{target.name}: the table {table} differs from that of {source.name} ({theirs[0]:,} rows, not "
+                f"{ours[0]:,}, or others): {source.name} was changed between two parts of the copy; copy it anew, "
+                "into an empty store"
+            )
+        copied.append(Copied(table, ours[0], new[table], ours[1]))
+    await target.finish_copy(now)
+    return copied
+
+
+async def _require_target(source: SqlStore, target: SqlStore, now: float) -> None:
+    copies = await target.query("SELECT source, done_at FROM store_copy")
+    if not copies and await target.query("SELECT 1 FROM run LIMIT 1"):
+        raise UsageError(f"{target.name}: a store with a crawl of its own; copy into an empty one")
+    if copies and copies[0]["done_at"] is not None:
+        raise UsageError(f"{target.name}: a copy that is complete; copy into an empty store")
+    if copies and copies[0]["source"] != source.name:
+        raise UsageError(
+            f"{target.name}: a part of {copies[0]['source']}; go on with that, or copy into an empty store"
+        )
+    if not copies:
+        await target.begin_copy(source.name, now)
+
+
+async def _copy(source: SqlStore, target: SqlStore, table: str, on_progress: OnProgress) -> int:
+    """Copy the rows of a table that come after those that are there; returns how many."""
+    key = ", ".join(TABLES[table])
+    columns = await source.columns_of(table)
+    last: tuple[Any, ...] = ()
+    if key:
+        rows = await target.query(f"SELECT {key} FROM {table} ORDER BY {_downwards(table)} LIMIT 1")
+        last = tuple(rows[0].values()) if rows else ()
+    elif await target.query(f"SELECT 1 FROM {table} LIMIT 1"):
+        return 0
+    after = f" WHERE ({key}) > ({', '.join('?' * len(last))})" if last else ""
+    order = f" ORDER BY {key}" if key else ""
+    count = 0
+    async for batch in _batches(source.rows(f"SELECT {', '.join(columns)} FROM {table}{after}{order}", last)):
+        await target.insert_rows(table, columns, batch)
+        count += len(batch)
+        on_progress(table, count, "copied")
+    return count
+
+
+def _downwards(table: str) -> str:
+    return ", ".join(f"{column} DESC" for column in TABLES[table])
+
+
+async def _batches(rows: AsyncIterator[tuple[Any, ...]]) -> AsyncIterator[list[tuple[Any, ...]]]:
+    batch, size = list[tuple[Any, ...]](), 0
+    async for row in rows:
+        batch.append(row)
+        size += sum(len(value) for value in row if isinstance(value, bytes | str))
+        if len(batch) >= _ROWS or size >= _BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+async def _checksum(store: SqlStore, table: str, on_progress: OnProgress) -> tuple[int, str]:
+    """How many rows a table has, and a hash of them all, the same for both kinds of store."""
+    columns = sorted(await store.columns_of(table))
+    order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""
+    digest, count = xxh3_64(), 0
+    async for row in store.rows(f"SELECT {', '.join(columns)} FROM {table}{order}"):
+        digest.update(repr([_plain(value) for value in row]).encode("utf-8", "surrogatepass"))
+        count += 1
+        if count % _ROWS == 0:
+            on_progress(table, count, "compared")
+    return count, digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers are whole, however a database keeps them; and no text holds a NUL (see ``postgres_dialect``)."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value

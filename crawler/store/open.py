@@ -1,0 +1,98 @@
+"""Opening the store that a user names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crawler.clock import Clock, SystemClock
+from crawler.errors import UsageError
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.connection import require_usable
+from crawler.store.location import is_url, require_postgres
+from crawler.store.sqlite import SqliteStore, SqlStore
+
+_NO_ASYNCPG = "a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'"
+
+
+async def is_there(db: str) -> bool:
+    """Whether there is a store at ``db``, a path or URL. An empty file is as good as none; nothing is made."""
+    if not is_url(db):
+        path = Path(db)
+        return path.exists() and path.stat().st_size > 0
+    require_postgres(db)
+    try:
+        from crawler.store.postgres_connection import holds_store
+    except ImportError:
+        raise UsageError(_NO_ASYNCPG) from None
+    return await holds_store(db)
+
+
+async def open_store_at(
+    db: str,
+    politeness: PolitenessSettings,
+    *,
+    read_only: bool = False,
+    may_make: bool = True,
+    lease_s: float,
+    patience_s: float,
+    locked: bool = False,
+    clock: Clock | None = None,
+    to_copy_into: bool = False,
+) -> SqlStore:
+    """The store at ``db``, a path or URL; what the options mean is said where each kind is opened.
+
+    On a SQLite file there are leases only where it is ``locked`` by the process above several workers. Raises
+    :class:`UsageError` where it cannot be opened, where asyncpg is missing, and for a copy that is not finished,
+    which is opened only ``to_copy_into`` it.
+    """
+    store = await _open(
+        db,
+        politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=lease_s,
+        patience_s=patience_s,
+        locked=locked,
+        clock=clock,
+    )
+    if not to_copy_into:
+        try:
+            await store.require_whole()
+        except BaseException:
+            await store.close()
+            raise
+    return store
+
+
+async def _open(
+    db: str,
+    politeness: PolitenessSettings,
+    *,
+    read_only: bool,
+    may_make: bool,
+    lease_s: float,
+    patience_s: float,
+    locked: bool,
+    clock: Clock | None,
+) -> SqlStore:
+    if not is_url(db):
+        path = Path(db)
+        if not may_make:
+            require_usable(path, read_only=True)  # or opening it to write would make one
+        own_lease_s = lease_s if locked else None
+        return await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=locked)
+    require_postgres(db)
+    try:
+        from crawler.store.postgres import PostgresStore
+    except ImportError:
+        raise UsageError(_NO_ASYNCPG) from None
+    followed = clock if isinstance(clock, SystemClock) else None
+    return await PostgresStore.open(
+        db,
+        politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=lease_s,
+        patience_s=patience_s,
+        clock=followed,
+    )

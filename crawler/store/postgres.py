@@ -1,0 +1,311 @@
+"""The store on a PostgreSQL database, written by any number of workers on any number of machines.
+
+What differs from SQLite is that others write at the same time. A turn takes its locks in one order (new URLs, known
+URLs, groups, each by number), and is done again where it clashed nevertheless. A connection that breaks is made anew;
+the number of turns in the worker's row tells whether one was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Self, TypeVar
+
+from crawler.clock import SystemClock, boot_s, monotonic_s
+from crawler.errors import ConnectionLost, StoreError
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.model import Body
+from crawler.store.connection import compress, every, load_queries
+from crawler.store.interface import Beat, Turn, TurnResult
+from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
+from crawler.store.postgres_dialect import columns
+from crawler.store.sqlite import SqlStore
+from crawler.store.sqlite_control import SqliteControl
+from crawler.store.sqlite_offers import Offers, UrlRow
+from crawler.store.sqlite_revisits import Revisits
+from crawler.store.sqlite_rup import SqliteRup
+from crawler.store.sqlite_turn import LinkRow, TurnTaker
+from crawler.store.workers import Workers
+
+T = TypeVar("T")
+
+_CHANNEL = "polite_crawler"
+_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
+_CLASHES_BORNE = 20
+_ROWS_AT_ONCE = 500
+#: Tables whose rows the database numbers.
+_NUMBERED = dict.fromkeys(
+    ("run", "worker", "politeness_group", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
+) | {"sample": "draw"}
+
+
+class _Offers(Offers):
+    async def _insert(self, rows: list[UrlRow]) -> set[int]:
+        inserted = set()
+        for batch in columns(rows):
+            inserted |= {row[0] for row in await every(self._db, self._sql["insert_url"], batch)}
+        return {row[0] for row in rows} - inserted
+
+    async def _lock(self, numbers: Collection[int]) -> None:
+        if numbers:
+            await self._db.execute(self._sql["lock_urls"], (json.dumps(list(numbers)),))
+
+
+class _Turns(TurnTaker):
+    _told_at = 0.0
+
+    async def take(self, turn: Turn) -> TurnResult:
+        """A turn; workers that wait for work are woken by it. Now and then is enough: they look by themselves too."""
+        result = await super().take(turn)
+        now = monotonic_s()
+        if (turn.outcomes or turn.released) and now - self._told_at > _TELL_EVERY_S:
+            self._told_at = now
+            await self._db.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
+        return result
+
+    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        await self._db.execute(self._sql["lock_groups"], (json.dumps(list(numbers)), json.dumps(list(names))))
+
+    async def _insert_links(self, rows: list[LinkRow]) -> None:
+        await super()._insert_links(list({row[:2]: row for row in rows}.values()))
+
+    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
+        rows = await asyncio.to_thread(
+            lambda: [(body.sha256, body.gzipped or compress(body.plain or b"")) for body in bodies]
+        )
+        await self._db.executemany(self._sql["insert_body"], rows)
+
+
+class _Revisits(Revisits):
+    async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
+        for row in await every(self._db, self._sql["due_revisits"], terms):
+            yield row
+
+
+class _Control(SqliteControl):
+    """Signs of life are of workers here: on two machines, processes may have the same number."""
+
+    def __init__(self, workers: Workers, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._workers = workers
+
+    async def beat(self, beat: Beat) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["forget_beats"], (beat.run_id,))
+            row = (self._workers.id, beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
+            await self._db.execute(self._sql["beat"], row)
+
+
+class _Workers(Workers):
+    async def pages_left(self, max_pages: int) -> tuple[int, int]:
+        await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
+        return await super().pages_left(max_pages)
+
+
+class PostgresStore(SqlStore):
+    """One database. Make one with :meth:`open` and close it."""
+
+    dialect = "postgres"
+    _db: Postgres
+
+    def __init__(
+        self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
+    ) -> None:
+        self._patience_s = patience_s
+        self._db = Postgres(url, crawling=True)
+        self._reader = Postgres(url, looking=read_only)
+        self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
+        self._sql = load_queries("postgres")
+        self._politeness = politeness
+        self._offers = _Offers(self._db, self._sql, politeness.group)
+        self._workers = _Workers(self._db, self._sql, politeness, lease_s)
+        self._revisits = _Revisits(self._db, self._sql, self._offers)
+        self._turns = self._turn_taker()
+        self._mutex = asyncio.Lock()
+        self._clock: SystemClock | None = None
+        self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
+        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing, self._again)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        politeness: PolitenessSettings | None = None,
+        *,
+        read_only: bool = False,
+        may_make: bool = True,
+        lease_s: float = 150.0,
+        patience_s: float = 120.0,
+        clock: SystemClock | None = None,
+    ) -> Self:
+        """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
+        go by the database's, which all workers share. A database that was there is waited for, for ``patience_s``.
+
+        Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
+        :class:`crawler.errors.StoreError` for one that cannot be reached.
+        """
+        store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
+        try:
+            await bring_up_to_date(store._reader, may_make=may_make and not read_only)
+            store._clock = clock
+            await store._tell_time()
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    async def close(self) -> None:
+        await self._db.close()
+        await self._reader.close()
+        await self._reckoner.close()
+
+    @asynccontextmanager
+    async def beginning(self) -> AsyncIterator[None]:
+        """One process at a time begins a run, or joins one."""
+        async with _advisory_lock(self._reader, OPENING):
+            yield
+
+    # --- the crawl ----------------------------------------------------------------------------
+
+    async def renew(self, now: float) -> None:
+        await super().renew(now)
+        await self._tell_time()
+
+    async def join_run(self, run_id: int, now: float) -> None:
+        assert self._workers.lease_s is not None
+        self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
+        await super().join_run(run_id, now)
+
+    async def find_content_mirrors(self, now: float) -> int:
+        self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
+        return await super().find_content_mirrors(now)
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        async def listen(connection: Any) -> None:
+            await connection.add_listener(_CHANNEL, lambda *_: wake())
+
+        self._reader.on_connect = [listen]
+        self._reader.drop()  # the next connection listens
+
+    async def _tell_time(self) -> None:
+        if self._clock is not None:
+            asked_at = boot_s()
+            ((told,),) = await self._every("SELECT clock()")
+            answered_at = boot_s()
+            self._clock.follow(told, told + answered_at - asked_at, answered_at)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        return [dict(row) for row in await self._every(sql, parameters)]
+
+    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+        own = not self._reader.is_in_transaction()
+        if own:
+            await self._reader.execute("BEGIN")
+        try:
+            cursor = await self._reader.open_cursor(sql, parameters)
+            while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
+                for row in batch:
+                    yield tuple(row)
+        finally:
+            if own:
+                with suppress(StoreError):
+                    await self._reader.execute("ROLLBACK")
+
+    def is_held(self) -> bool:
+        return True  # who is at work on other machines cannot be told for sure
+
+    async def columns_of(self, table: str) -> list[str]:
+        rows = await self._every(
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position",
+            (table,),
+        )
+        return [row[0] for row in rows]
+
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        async with self._writing():
+            await self._db.copy_in(table, columns, rows)
+
+    async def finish_copy(self, now: float) -> None:
+        """Besides, numbers go on after those that were copied."""
+        async with self._writing():
+            for table, column in _NUMBERED.items():
+                await self._db.execute(
+                    f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}"
+                )
+            await self._db.execute("UPDATE request_number SET last = (SELECT coalesce(max(id), 0) FROM request)")
+            await self._db.execute("ANALYZE")
+        await super().finish_copy(now)
+
+    # --- what SqlStore stands on --------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        async with self._mutex:
+            try:
+                await self._db.execute("BEGIN")
+                yield
+                await self._db.execute("COMMIT")
+            except BaseException as error:
+                self._offers.forget()  # what it remembers may have been rolled back
+                if isinstance(error, StoreError) and not isinstance(error, ConnectionLost):
+                    with suppress(StoreError):
+                        await self._db.execute("ROLLBACK")
+                else:
+                    self._db.drop()  # whatever it is at now, it ends with the connection
+                raise
+
+    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        if self._reader.is_in_transaction():
+            return await self._reader.execute_fetchall(sql, parameters)
+        return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
+
+    async def _reckoned(self, sql: str) -> list[Any]:
+        if not self._workers.id:
+            return await self._every(sql)
+        return await self._again(lambda: self._reckoner.execute_fetchall(sql))
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""
+        lost_at, clashes, pause_s = 0.0, 0, 0.1
+        while True:
+            try:
+                return await attempt()
+            except Clash:
+                clashes += 1
+                if clashes > _CLASHES_BORNE:
+                    raise
+            except ConnectionLost:
+                lost_at = lost_at or monotonic_s()
+                if not self._workers.id:
+                    raise
+                if monotonic_s() - lost_at >= self._patience_s:
+                    self._patience_s = 0.0
+                    raise
+                await asyncio.sleep(pause_s)
+                pause_s = min(2.0, 2 * pause_s)
+
+    def _turn_taker(self) -> TurnTaker:
+        return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
+
+    async def _end_crashed(self, now: float) -> None:
+        """Who is dead is known by its lease alone, and by its connection: none that may still commit is skipped."""
+        await self._db.execute(self._sql["await_lost_workers"])
+
+    @property
+    def name(self) -> str:
+        return self._db.name
+
+
+@asynccontextmanager
+async def _advisory_lock(database: Postgres, key: int) -> AsyncIterator[None]:
+    await database.execute("SELECT pg_advisory_lock(?)", (key,))
+    try:
+        yield
+    finally:
+        with suppress(StoreError):
+            await database.execute("SELECT pg_advisory_unlock(?)", (key,))

@@ -1,0 +1,368 @@
+"""What only the PostgreSQL store has: a database that may be foreign or newer, others that write, and passwords."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from crawler.clock import SystemClock, monotonic_s
+from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.frontier.operator import Command
+from crawler.frontier.politeness import Pace
+from crawler.model import State
+from crawler.store.interface import Limits, Turn
+from crawler.store.location import require_postgres, shown
+from crawler.store.postgres import PostgresStore
+from crawler.store.postgres_dialect import translate
+from crawler.store.shared import PageGrant
+from tests.contract.visits import NOW, fetched, request
+from tests.postgres import Cluster
+from tests.proxy import Proxy
+
+A, B = "http://a.test/", "http://b.test/"
+
+
+async def open_and_close(url: str, *, may_make: bool = True) -> None:
+    await (await PostgresStore.open(url, may_make=may_make)).close()
+
+
+async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Cluster) -> None:
+    url = postgres.make_database()
+    with pytest.raises(UsageError, match="no crawl store"):
+        await open_and_close(url, may_make=False)
+    postgres.psql("CREATE TABLE accounts (money int)", postgres.name_in(url))
+    with pytest.raises(UsageError, match="other tables"):
+        await open_and_close(url)
+    with pytest.raises(UsageError, match="does not exist"):
+        await open_and_close(postgres.url("nowhere"))
+    postgres.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(UsageError, match=r"LATIN1.*UTF8"):
+        await open_and_close(postgres.url("latin"))
+    newer = postgres.make_database()
+    await open_and_close(newer)
+    postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
+    with pytest.raises(StoreVersionError, match="newer crawler"):
+        await open_and_close(newer)
+
+
+async def test_who_cannot_be_reached_is_a_store_error_and_no_password_is_told() -> None:
+    with pytest.raises(StoreError, match="cannot be reached") as raised:
+        await open_and_close("postgresql://me:hush@127.0.0.1:1/x?password=hush")
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("db", "said"),
+    [
+        ("crawl.db", "crawl.db"),
+        ("postgresql://me:hush@host/x", "postgresql://me@host/x"),
+        ("postgresql://me:h@ush@host:5/x?password=hush&host=/tmp", "postgresql://me@host:5/x?host=/tmp"),
+        ("postgresql:///x", "postgresql:///x"),
+    ],
+)
+def test_passwords_are_not_shown(db: str, said: str) -> None:
+    assert shown(db) == said
+
+
+def test_a_url_of_another_database_is_refused_without_its_password() -> None:
+    with pytest.raises(UsageError, match="postgresql://") as raised:
+        require_postgres("mysql://me:hush@host/x")
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sqlite", "postgres"),
+    [
+        ("SELECT ?, '?', \"?\" -- ?\n, ?", "SELECT $1, '?', \"?\" -- ?\n, $2"),
+        ("x > ?1 AND x < ?1 + ?2", "x > $1 AND x < $1 + $2"),
+        ("CAST(a / ? AS INTEGER)", "trunc(a / $1)::bigint"),
+        ("group_concat(target)", "string_agg((target)::text, ',')"),
+        ("(f.main << 39) + (u.id & (1 << 39) - 1)", "(f.main << 39) + (u.id & (1::bigint << 39) - 1)"),
+        ("(s.id + 1 << 39) - 1", "(s.id + 1::bigint << 39) - 1"),
+    ],
+)
+def test_sql_is_translated(sqlite: str, postgres: str) -> None:
+    assert translate(sqlite) == postgres
+
+
+async def test_what_the_database_does_not_understand_is_told_as_such(postgres: Cluster) -> None:
+    store = await PostgresStore.open(postgres.make_database())
+    try:
+        for sql, parameters in (("SELECT nonsense", ()), ("SELECT 1 WHERE 1 = ?", ()), ("SELECT 1", (1,))):
+            with pytest.raises(StatementError):
+                await store.query(sql, parameters)
+        assert await store.query("SELECT 1 AS one") == [{"one": 1}]
+    finally:
+        await store.close()
+
+
+async def two_workers(url: str, lease_s: float = 60.0) -> tuple[PostgresStore, PostgresStore, float]:
+    """Two workers of a run that knows two sites, and the time."""
+    clock = SystemClock()
+    first = await PostgresStore.open(url, lease_s=lease_s, clock=clock)
+    second = await PostgresStore.open(url, lease_s=lease_s)
+    await first.add_seeds([(A, None), (B, None)])
+    await first.prepare(None)
+    run_id = await first.start_run({}, clock.now())
+    await second.join_run(run_id, clock.now())
+    return first, second, clock.now()
+
+
+async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        turns = [store.turn(Turn(now, Limits(groups=1))) for store in (first, second) for _ in range(3)]
+        claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
+        assert sorted(claims) == ["a.test", "b.test"]
+        assert True in (await first.others_at_work(), await second.others_at_work())
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgres: Cluster) -> None:
+    url = postgres.make_database()
+    first, second, now = await two_workers(url, lease_s=0.3)
+    try:
+        claims = (await first.turn(Turn(now, Limits(groups=10)))).claims
+        ends_at = (await first.query("SELECT lease_until FROM workers WHERE worker = ?", (first.worker_id,)))[0]
+        await asyncio.sleep(0.5)
+        await second.renew(now + 10)
+        assert await second.next_ready() is not None
+        sql = "SELECT next_at, claimed_by FROM politeness_group WHERE name = ?"
+        (row,) = await second.query(sql, (claims[0].group,))
+        assert row["claimed_by"] is None
+        assert row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0, abs=0.001)
+        with pytest.raises(LeaseLost):
+            await first.turn(Turn(now, Limits(0), [fetched(claims[0].urls[0])]))
+        assert await second.fetched_count() == 0
+        await first.join_run(first.run_id, now)
+        assert (await first.turn(Turn(NOW * 2, Limits(groups=10)))).claims, "it is a worker again"
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = [(await store.turn(Turn(now, Limits(groups=1)))).claims[0] for store in (first, second)]
+        for number in range(20):
+            links = [f"http://c.test/{number}/{n}" for n in range(30)]
+            deep = fetched(claims[0].urls[0], links)
+            near = fetched(claims[1].urls[0], reversed(links))
+            object.__setattr__(deep, "offers", tuple(offer._replace(depth=7) for offer in deep.offers))
+            await asyncio.gather(
+                first.turn(Turn(now, Limits(0), [deep])),
+                second.turn(Turn(now, Limits(0), [near])),
+            )
+        rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
+        assert rows == [{"depth": 1, "n": 600}]
+        assert await first.query("SELECT count(*) AS n FROM frontier WHERE depth = 1") == [{"n": 600}]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        # Half of the ten pages is a fair share, and no more than the groups held can use is set aside.
+        limits = Limits(0, max_pages=10, held=1, pages_per_group=8)
+        ours, theirs = [(await store.turn(Turn(now, limits))).grant for store in (first, second)]
+        assert ours == theirs == PageGrant(5, 5, none_left=False, reached=False)
+        kept = Limits(0, max_pages=10, held=1, pages_kept=5, pages_per_group=8)
+        assert (await first.turn(Turn(now, kept))).grant == ours
+        # Who has no group has no pages either, and who can have no page gets no group.
+        await first.turn(Turn(now, Limits(0, max_pages=5, pages_per_group=8)))
+        result = await first.turn(Turn(now, Limits(1, max_pages=5, pages_per_group=8)))
+        assert (result.grant, result.claims) == (PageGrant(0, 3, none_left=True, reached=False), [])
+        result = await first.turn(Turn(now, Limits(1, max_pages=6, pages_per_group=8)))
+        assert (result.grant, len(result.claims)) == (PageGrant(1, 3, none_left=False, reached=False), 1)
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
+        assert (await first.turn(Turn(now, Limits(100)))).share == -(-there["n"] // 2)
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claim = (await first.turn(Turn(now, Limits(groups=1)))).claims[0]
+        await first.turn(Turn(now, Limits(0), [fetched(claim.urls[0], title="a\0b")]))
+        assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = (await first.turn(Turn(now, Limits(groups=10)))).claims
+        claims += (await first.turn(Turn(now, Limits(groups=10)))).claims
+        assert await second.others_at_work()
+        await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
+        assert await second.others_at_work()
+        visits = [fetched(queued) for claim in claims for queued in claim.urls]
+        await first.turn(Turn(now, Limits(0), visits))
+        if len(claims) < 2:
+            (other,) = (await second.turn(Turn(now, Limits(groups=10)))).claims
+            await second.turn(Turn(now, Limits(0), [fetched(other.urls[0])], released=[other.group_id]))
+        await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
+        assert not await second.others_at_work()
+        assert not await first.others_at_work()
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store, number, order: store.exclude([(number, "blocked by the operator")]),
+        lambda store, number, order: store.requeue([number]),
+        lambda store, number, order: store.control.done(order, NOW),
+        lambda store, number, order: store.control.orders(),
+        lambda store, number, order: store.prepare(None),
+        lambda store, number, order: store.query("SELECT 1"),
+        lambda store, number, order: store.renew(NOW),
+        lambda store, number, order: store.visit("http://c.test"),
+    ],
+    ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "visit"],
+)
+async def test_all_that_a_worker_does_outlasts_a_database_that_is_away_for_a_while(
+    postgres: Cluster, write: Callable[..., Awaitable[object]]
+) -> None:
+    url = postgres.make_database()
+    with Proxy(postgres.socket) as proxy:
+        through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
+        store, other, _ = await two_workers(through)
+        try:
+            order = await store.control.give(Command.BLOCK, "a.test", SystemClock())
+            number = await store.find(A)
+            proxy.suffer("drop")
+            asyncio.get_running_loop().call_later(0.5, proxy.recover)
+            await write(store, number, order)
+        finally:
+            proxy.recover()
+            await store.close()
+            await other.close()
+
+
+async def test_a_connection_that_breaks_before_it_is_fit_for_use_is_made_anew(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    prepared = []
+
+    async def prepare(connection: Any) -> None:
+        prepared.append(connection)
+        if len(prepared) == 1:
+            raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+    try:
+        first._reader.on_connect = [prepare]
+        first._reader.drop()
+        assert await first.query("SELECT 1 AS one") == [{"one": 1}]
+        assert [connection.is_closed() for connection in prepared] == [True, False]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_what_a_worker_that_lost_its_lease_hands_in_is_taken_once_and_the_longer_pause_stays(
+    postgres: Cluster,
+) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        claims |= {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        (site_id,) = claims["a.test"].sites
+        await second.bury(first.worker_id, "lease ran out", now)
+        theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
+        await second.turn(Turn(now, Limits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
+        ours = {"a.test": Pace(now + 60, 60.0, 0.0, "Retry-After of a 429"), "b.test": Pace(now + 3, 3.0)}
+        late = Turn(now, Limits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+        with pytest.raises(LeaseLost) as lost:
+            await first.turn(late)
+        assert not lost.value.committed
+        await first.hand_in_late(late)
+        first._workers.turns -= 1  # as where it was committed and the answer lost
+        await first.hand_in_late(late)
+        rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
+        assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
+        await second.turn(Turn(now, Limits(0), paces=theirs))
+        rows = await second.query("SELECT name, pause_s, waits_for FROM politeness_group ORDER BY name")
+        assert [tuple(row.values()) for row in rows] == [
+            ("a.test", 60.0, "Retry-After of a 429"),
+            ("b.test", 100.0, ""),
+        ]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_worker_that_lost_its_lease_knows_whether_its_last_turn_was_committed(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        for by_lease in (False, True):
+            await first.turn(Turn(now, Limits(0)))
+            first._workers.turns -= 1  # its answer was lost
+            if by_lease:
+                await second.bury(first.worker_id, "lease ran out", now)
+            with pytest.raises(LeaseLost) as lost:
+                await first.turn(Turn(now, Limits(0)))
+            assert lost.value.committed
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        tried = []
+
+        async def refused() -> Any:
+            tried.append(monotonic_s())
+            raise ConnectionRefusedError("nobody there")
+
+        for connection in (first._db, first._reader):
+            connection.drop()
+            monkeypatch.setattr(connection, "_made", refused)
+        with pytest.raises(ConnectionLost):
+            await first.turn(Turn(now, Limits(0)))
+        assert len(tried) > 1
+        for _ in range(2):
+            tried.clear()
+            with pytest.raises(ConnectionLost):
+                await first.end_run("a failure", now)
+            assert len(tried) == 1
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_report_may_take_longer_than_what_a_crawl_waits_for(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        first._db.timeout_s = first._reader.timeout_s = 0.2
+        first._sql = {"counts": "SELECT 3, 2, '{}', 0, 0, 0, 0 FROM pg_sleep(1)"}
+        assert (await first.counts()).states[State.QUEUED] == 2
+    finally:
+        await first.close()
+        await second.close()

@@ -1,0 +1,52 @@
+"""``crawler store copy`` as a user sees it: until a copy is finished, no command takes it for a store."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from crawler.errors import StoreError
+from tests.command import HASTY, LOOPBACK, here
+from tests.postgres import Cluster
+from tests.web import LoopbackWeb, random_web
+
+
+@pytest.fixture
+def crawled(tmp_path: Path, loopback: LoopbackWeb) -> Path:
+    """A store of two sites."""
+    web = random_web(5, hosts=2, pages_per_host=3, port=loopback.port)
+    loopback.sites.update(web.sites)
+    (tmp_path / "hasty.toml").write_text(HASTY)
+    done = here("run", *web.seeds, "--db", tmp_path / "c.db", "--config", tmp_path / "hasty.toml", *LOOPBACK)
+    assert done.code == 0, done.err
+    return tmp_path / "c.db"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "copy of c.db")
+    cluster: Cluster = request.getfixturevalue("postgres")
+    return cluster.make_database()
+
+
+def test_a_half_finished_copy_is_refused_by_every_command(crawled: Path, target: str, tmp_path: Path) -> None:
+    with mock.patch("crawler.store.copy._copy", side_effect=StoreError("cut off")):
+        assert here("store", "copy", crawled, target).code == 4
+    for command in (
+        ["run", "--no-progress"], ["status"], ["status", "--json"], ["why", "http://a.test/"], ["audit"], ["rank"],
+        ["export", "csv", "-"], ["report", str(tmp_path / "r.html")], ["control", "block", "a.test"],
+        ["control", "pause"], ["hint", "http://a.test/"], ["sample"], ["rup", "status"],
+    ):  # fmt: skip
+        refused = here(*command, "--db", target)
+        assert (refused.code, refused.out) == (2, ""), command
+        goes_on = f"`crawler store copy {shlex.quote(str(crawled))} {shlex.quote(target)}` goes on with it"
+        assert refused.err == f"crawler: {target}: a copy that is not finished; {goes_on}\n"
+    from_it = here("store", "copy", target, tmp_path / "third.db")
+    assert (from_it.code, "not finished" in from_it.err) == (2, True)
+    assert here("store", "copy", crawled, target).code == 0
+    assert here("audit", "--db", target).code == 0
+    assert here("run", "--db", target, *LOOPBACK).code == 0

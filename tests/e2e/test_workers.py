@@ -1,0 +1,331 @@
+"""Several processes on one crawl, on a SQLite file and on a PostgreSQL database, judged by the server's log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.demo.pages import Page, plain
+from crawler.store.postgres import PostgresStore
+from tests import faults, judge, kill
+from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
+from tests.postgres import Cluster, cluster
+from tests.web import LoopbackWeb
+
+WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\nlease_margin = 1\npatience = 2\n"
+
+
+@pytest.fixture
+def options(loopback: LoopbackWeb, tmp_path: Path) -> list[str]:
+    """Of a crawl of a random web, seeds left out; these are in a file."""
+    seeds = kill.serve(loopback, 5, hosts=4, pages_per_host=12)
+    (tmp_path / "seeds.txt").write_text("\n".join(seeds))
+    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS)
+    return ["run", "--config", str(tmp_path / "c.toml"), *LOOPBACK]
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> list[str]:
+    return ["--seeds", str(tmp_path / "seeds.txt")]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "c.db")
+    cluster: Cluster = request.getfixturevalue("postgres")
+    return cluster.make_database()
+
+
+def look(db: str, sql: str) -> list[tuple[Any, ...]]:
+    """Read a store with SQL."""
+
+    async def read() -> list[tuple[Any, ...]]:
+        store = await PostgresStore.open(db, read_only=True)
+        try:
+            return [tuple(row.values()) for row in await store.query(sql)]
+        finally:
+            await store.close()
+
+    return asyncio.run(read()) if "://" in db else [tuple(row) for row in sqlite3.connect(db).execute(sql)]
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """Workers and who is above them, none of whom can do anything about it."""
+    process.send_signal(signal.SIGSTOP)
+    for pid in children(process):
+        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.communicate()
+
+
+def contents(db: str) -> list[set[tuple[Any, ...]]]:
+    found = [look(db, sql) for sql in kill.CONTENT]
+    assert [len(set(rows)) for rows in found] == [len(rows) for rows in found], "a row twice"
+    return [set(rows) for rows in found]
+
+
+def rude(loopback: LoopbackWeb) -> list[str]:
+    manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
+    return list(map(str, judge.violations(loopback.log, manners)))
+
+
+@pytest.fixture
+def whole(options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path) -> list[set[tuple[Any, ...]]]:
+    """What one process finds."""
+    assert here(*options, *seeds, "--db", tmp_path / "whole.db").code == 0
+    loopback.web.log.clear()
+    return contents(str(tmp_path / "whole.db"))
+
+
+def test_three_processes_find_what_one_does(
+    db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
+) -> None:
+    ended = crawler(*options, *seeds, "--db", db, "--workers", "3", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    told = json.loads(ended.out)
+    assert told["ended_by"] == "nothing is left in the frontier"
+    assert told["pages"] == told["run"]["pages"] == len(whole[1])
+    assert told["run"]["requests"] == len(loopback.log)
+    assert contents(db) == whole
+    assert rude(loopback) == []
+    assert [row[0] for row in look(db, "SELECT sum(pages) FROM workers")] == [len(whole[1])]
+    assert here("audit", "--db", db).code == 0
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert len(status["workers"]) == 3
+    assert all(worker["ended_by"] for worker in status["workers"])
+    told = here("status", "--db", db).out.splitlines()
+    (head,) = [number for number, line in enumerate(told) if line.startswith("Worker")]
+    assert all(line.endswith("ended") for line in told[head + 1 : head + 4])
+    assert re.fullmatch(r"3 workers ended \(\d+, \d+, \d+\): nothing is left in the frontier", told[head + 4])
+
+
+def test_a_worker_that_is_killed_is_reported_and_replaced(
+    db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
+) -> None:
+    process = start(*options, *seeds, "--db", db, "--workers", "2")
+    for requests in (10, 25):
+        until(lambda least=requests: len(loopback.log) >= least, "requests")
+        (pid, *_) = look(db, "SELECT pid FROM workers WHERE ended_at IS NULL ORDER BY worker")[0]
+        os.kill(pid, signal.SIGKILL)
+    ended = finish(process)
+    assert ended.code == 0
+    assert ended.err.count("was killed by SIGKILL; another one takes its place") == 2
+    assert contents(db) == whole
+    assert rude(loopback) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
+    workers: str, db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)  # leases that last much longer than this test
+    process = start(*options, *seeds, "--db", db, "--workers", workers)
+    until(lambda: len(loopback.log) >= 20, "requests")
+    kill_all(process)
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert {worker["alive"] for worker in status["workers"]} == {False}
+    assert "it was killed; the same command goes on" in here("status", "--db", db).out
+    ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit", timeout_s=30)
+    assert (ended.code, ended.err) == (0, "")
+    assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+    assert rude(loopback) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all_in_order_and_the_same_command_goes_on(
+    number: signal.Signals,
+    db: str,
+    options: list[str],
+    seeds: list[str],
+    whole: list[set[tuple[Any, ...]]],
+    loopback: LoopbackWeb,
+) -> None:
+    command = (*options, *seeds, "--db", db, "--workers", "2")
+    process = start(*command)
+    until(lambda: len(loopback.log) >= 20, "requests")
+    process.send_signal(number)
+    ended = finish(process)
+    assert (ended.code, ended.err) == (3, "")
+    assert f"stopped by {number.name}" in ended.out
+    assert look(db, "SELECT count(*) FROM workers WHERE ended_at IS NULL") == [(0,)]
+    assert crawler(*command).code == 0
+    assert contents(db) == whole
+    assert rude(loopback) == []
+
+
+def test_workers_end_when_who_is_above_them_is_killed(
+    db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
+) -> None:
+    command = (*options, *seeds, "--db", db, "--workers", "2")
+    process = start(*command)
+    until(lambda: len(loopback.log) >= 20, "requests")
+    process.kill()
+    process.communicate()
+    until(lambda: look(db, "SELECT count(*) FROM workers WHERE ended_at IS NULL") == [(0,)], "workers that end")
+    until(lambda: crawler(*command).code == 0, "a store that is free again")
+    assert contents(db) == whole
+    assert rude(loopback) == []
+
+
+def test_a_limit_on_pages_is_kept_to_the_page(
+    db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    for limit in (7, 20):
+        ended = crawler(*options, *seeds, "--db", db, "--workers", "3", "--max-pages", str(limit), "--json")
+        told = json.loads(ended.out)
+        assert (ended.code, told["pages"], told["ended_by"]) == (0, limit, f"--max-pages reached ({limit})")
+
+
+def test_others_join_without_seeds_and_under_the_same_settings_only(
+    postgres: Cluster,
+    options: list[str],
+    seeds: list[str],
+    loopback: LoopbackWeb,
+    tmp_path: Path,
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=160)
+    db = postgres.make_database()
+    assert "no seeds" in here(*options, "--db", db).err
+    assert postgres.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", postgres.name_in(db)) == "0\n"
+    first = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 5, "requests")
+    second = start(*options, "--db", db)
+    refused = crawler(*options, "--db", db, "--max-depth", "3", "--delay", "1")
+    assert refused.code == 2
+    assert "under other settings (limits.max_depth, politeness.delay)" in refused.err
+    alone = crawler(*options, "--db", db, "--warc", tmp_path / "w")
+    assert alone.code == 2
+    assert "--warc: this is for one worker alone; others are at work on" in alone.err
+    assert [finish(process).code for process in (first, second)] == [0, 0]
+    assert all(pages > 0 for (pages,) in look(db, "SELECT pages FROM workers"))
+    assert len(look(db, "SELECT DISTINCT pid FROM workers")) == 2
+    assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+    assert rude(loopback) == []
+
+
+def test_teams_that_begin_at_once_are_one_run(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    db = postgres.make_database()
+    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "160")
+    assert [finish(process).code for process in (start(*command), start(*command))] == [0, 0]
+    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "--max-pages reached (160)")]
+    assert look(db, "SELECT count(*) FROM pages") == [(160,)]
+    assert rude(loopback) == []
+
+
+def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    db = postgres.make_database()
+    first = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    first.send_signal(signal.SIGSTOP)
+    newer = (*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
+    until(lambda: crawler(*newer).code == 0, "a lease that ends", 40)
+    first.send_signal(signal.SIGCONT)
+    ended = finish(first)
+    assert (ended.code, ended.err) == (3, "")
+    assert "another crawl was begun meanwhile" in ended.out
+    began = "SELECT started_at FROM run ORDER BY id DESC LIMIT 1"
+    assert look(db, f"SELECT count(*) FROM requests WHERE run_id = 1 AND started_at > ({began})") == [(0,)]
+    assert rude(loopback) == []
+
+
+def test_an_errand_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_the_crawl(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=200)
+    offer = Page("RUP-CGI: /cgi\nAuthentifier: none\n", content_type="text/plain", delay_s=1.0)
+    loopback.sites["rup.web.test"] = {"/robots.txt": plain("User-agent: *\n"), "/rupinfo.txt": offer}
+    (tmp_path / "slow.toml").write_text(WORKERS_SETTINGS.replace("delay = 0.05", "delay = 4"))
+    db, site = postgres.make_database(), loopback.url("rup.web.test")
+    crawl = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    errand = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    until(lambda: len(loopback.hits("rup.web.test")) == 1, "the errand's first request")
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
+    ended = finish(errand)
+    assert (ended.code, ended.err) == (0, "")
+    assert "RUP-CGI" in ended.out
+    assert len(loopback.hits("rup.web.test")) == len(look(db, "SELECT url FROM requests WHERE run_id = 2")) == 2
+    assert here("control", "stop", "--db", db).code == 0
+    assert finish(crawl).code == 3
+    assert "stopped by the operator" in here("status", "--db", db).out
+    other = here("rup", "info", site, *LOOPBACK[:-1], "--agent", "Another", "--db", db)
+    assert (other.code, "this store is crawled with PoliteCrawler" in other.err) == (2, True)
+
+
+def test_every_command_that_reads_does_so_on_postgresql(
+    postgres: Cluster, options: list[str], seeds: list[str], tmp_path: Path
+) -> None:
+    plain = postgres.make_database()
+    db = plain.replace("crawler@", "crawler:hush@")
+    said = [here(*options, *seeds, "--db", db)]
+    url = look(plain, "SELECT url FROM pages ORDER BY url LIMIT 1")[0][0]
+    for command in (
+        ["status"], ["status", "--json"], ["why", url], ["audit"], ["rank"], ["report", str(tmp_path / "r.html")],
+        ["export", "csv", str(tmp_path / "p.csv")], ["export", "graphml", str(tmp_path / "g.graphml")],
+        ["export", "edges", str(tmp_path / "e"), "--table", "links_glued"],
+        ["export", "jsonl", str(tmp_path / "b.jsonl"), "--bodies", "--where", "depth > 0"],
+        ["export", "sitemap", str(tmp_path / "s.xml")], ["export", "warc", str(tmp_path / "w.warc")],
+        ["export", "wacz", str(tmp_path / "w.wacz")], ["index"], ["search", "page"], ["hint", url],
+    ):  # fmt: skip
+        said.append(here(*command, "--db", db))
+        assert said[-1].code == 0, (command, said[-1].err)
+    for table in ("urls", "links", "sites", "robots_versions", "robots_answers", "mirrors", "workers", "ranks"):
+        assert here("export", "jsonl", tmp_path / table, "--table", table, "--db", db).code == 0
+    wrong = here("export", "csv", tmp_path / "x", "--where", "nonsense = 1", "--db", db)
+    assert (wrong.code, "nonsense" in wrong.err) == (2, True)
+    demo = here("demo", "--db", db)
+    assert (demo.code, "give a path" in demo.err) == (2, True)
+    assert not any("hush" in each.out + each.err for each in [*said, wrong, demo])
+    assert "hush" not in (tmp_path / "r.html").read_text()
+    assert "hush" not in str(look(plain, "SELECT settings FROM run"))
+
+
+def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
+    options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    with cluster() as server:
+        db = server.make_database()
+        processes = [start(*options, *seeds, "--db", db, "--workers", workers) for workers in ("1", "2")]
+        until(lambda: len(loopback.log) >= 20, "requests")
+        server.stop("immediate")
+        for process in processes:
+            ended = finish(process)
+            assert ended.code == 4
+            assert ended.err.count("cannot be reached") == 1
+            assert "what was committed is kept" in ended.err
+        server.start()
+        assert crawler(*options, "--db", db).code == 0
+        assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+        assert look(db, "SELECT count(*) FROM url u JOIN frontier f ON f.url_id = u.id") == [(0,)]
+    assert rude(loopback) == []
+
+
+def test_one_fault_of_each_kind(postgres: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert faults.main(["--rounds", "1", "--seed", "3"]) == 0, capsys.readouterr().out
+    assert len(capsys.readouterr().out.splitlines()) >= len(faults.FAULTS)
+
+
+@pytest.mark.long
+def test_fifty_faults_of_each_kind(postgres: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert faults.main(["--rounds", "50", "--seed", "1000"]) == 0, capsys.readouterr().out

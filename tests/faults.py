@@ -1,0 +1,225 @@
+"""What goes wrong where several workers share a PostgreSQL database: ``python -m tests.faults --rounds N --seed S``.
+
+Each kind of fault N times, at random moments, while three ``crawler run`` are on one crawl: a worker killed with -9;
+one stopped beyond its lease and continued; the database crashed or restarted; the connections cut by a proxy that
+drops, delays, half-closes or swallows. In the end, the database must hold what an undisturbed crawl by one process into
+a SQLite file holds, each row once, and the log of the *web's* server must show no two requests to a host at a time and
+no pause cut short; what it served must all be in the crawl's log too, unless a worker was killed over it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from crawler.store.postgres import PostgresStore
+from tests import judge, kill
+from tests.command import HASTY, LOOPBACK
+from tests.postgres import Cluster, cluster
+from tests.proxy import MODES, Proxy
+from tests.web import LoopbackWeb
+
+WORKERS = 3
+LONGEST_S, MARGIN_S = 1.0, 1.0
+#: A lease of two seconds, and a crawl that lasts longer.
+_SETTINGS = HASTY + f"total_timeout = {LONGEST_S}\n[workers]\nlease_margin = {MARGIN_S}\npatience = 40\n"
+_END_S = 60.0
+
+
+@dataclass(slots=True)
+class Scene:
+    """A crawl that goes on: its workers, where they keep it, and chance."""
+
+    server: Cluster
+    proxy: Proxy
+    workers: list[ForkServerProcess]
+    another: Callable[[], ForkServerProcess]
+    chance: random.Random
+
+    def is_over(self) -> bool:
+        return not any(worker.is_alive() for worker in self.workers)
+
+    def one(self) -> ForkServerProcess | None:
+        alive = [worker for worker in self.workers if worker.is_alive()]
+        return self.chance.choice(alive) if alive else None
+
+
+def killed(scene: Scene) -> None:
+    """A worker is killed, and another one started."""
+    worker = scene.one()
+    if worker is not None:
+        worker.kill()
+        worker.join()
+        scene.workers.remove(worker)
+        scene.workers.append(scene.another())
+
+
+def stopped(scene: Scene) -> None:
+    """A worker is stopped until its lease is over, or a little less, and goes on."""
+    worker = scene.one()
+    if worker is not None and worker.pid is not None:
+        os.kill(worker.pid, signal.SIGSTOP)
+        time.sleep((LONGEST_S + MARGIN_S) * scene.chance.uniform(0.8, 1.6))
+        os.kill(worker.pid, signal.SIGCONT)
+
+
+def restarted(scene: Scene) -> None:
+    """The database crashes, or is shut down, and comes back after a while."""
+    scene.server.stop(scene.chance.choice(["immediate", "fast"]))
+    time.sleep(scene.chance.uniform(0, 1))
+    scene.server.start()
+
+
+def cut(scene: Scene) -> None:
+    """The connections of all workers suffer for a while."""
+    scene.proxy.suffer(scene.chance.choice(MODES))
+    time.sleep(scene.chance.uniform(0.05, 1.5))
+    scene.proxy.recover()
+
+
+FAULTS: dict[str, Callable[[Scene], None]] = {
+    "killed": killed,
+    "stopped": stopped,
+    "restarted": restarted,
+    "cut": cut,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbed:
+    """How many faults a crawl met, how many leases ran out by them, and what is wrong in the end."""
+
+    faults: int
+    leases_lost: int
+    wrong: list[str]
+
+
+def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, folder: Path, most: int) -> Disturbed:
+    """A crawl with up to ``most`` faults of a kind."""
+    chance = random.Random(f"{kind} {seed}")
+    seeds = kill.serve(web, seed, hosts=4, pages_per_host=40)
+    folder.mkdir()
+    (folder / "hasty.toml").write_text(_SETTINGS)
+    options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--db"]
+    wrong = kill.finish(kill.start([*options, str(folder / "whole.db")], folder / "said"), folder / "said")
+    web.web.log.clear()
+
+    url = server.make_database()
+    with Proxy(server.socket) as proxy:
+        through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{server.name_in(url)}"
+        said = iter(folder / f"said-{number}" for number in range(1000))
+
+        def another() -> ForkServerProcess:
+            return kill.start([*options, through], next(said))
+
+        scene = Scene(server, proxy, [another() for _ in range(WORKERS)], another, chance)
+        wait_for_workers(server, url)
+        faults = 0
+        while faults < most:
+            wait_for_requests(web, chance.randint(3, 25), scene)
+            if scene.is_over():
+                break
+            FAULTS[kind](scene)
+            faults += 1
+        deadline = time.monotonic() + _END_S
+        for worker in scene.workers:
+            worker.join(max(0.0, deadline - time.monotonic()))
+        last = folder / "said-last"
+        wrong += kill.finish(kill.start([*options, through], last), last)
+        wrong += [f"did not end: {worker.pid}" for worker in scene.workers if worker.is_alive()]
+        wrong += [f"ended with {worker.exitcode}" for worker in scene.workers if worker.exitcode not in (0, -9)]
+        for worker in scene.workers:
+            worker.kill()
+    wrong += asyncio.run(_differences(folder / "whole.db", url))
+    manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
+    wrong += map(str, judge.violations(web.log, manners))
+    logged = int(server.psql("SELECT count(*) FROM request", server.name_in(url)))
+    if kind != "killed" and logged != len(web.log):
+        wrong.append(f"{len(web.log)} requests, of which {logged} are logged")
+    if wrong:
+        wrong += [path.read_text() for path in sorted(folder.glob("said-*")) if path.stat().st_size]
+    lost = server.psql("SELECT count(*) FROM worker WHERE ended_by = 'lease ran out'", server.name_in(url))
+    return Disturbed(faults, int(lost), wrong)
+
+
+def wait_for_workers(server: Cluster, url: str) -> None:
+    """Until all have joined the crawl: who is about to begin has nothing yet that could suffer."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        made = server.psql("SELECT to_regclass('worker') IS NOT NULL", server.name_in(url)).strip() == "t"
+        if made and int(server.psql("SELECT count(*) FROM worker", server.name_in(url))) >= WORKERS:
+            return
+        time.sleep(0.05)
+
+
+def wait_for_requests(web: LoopbackWeb, count: int, scene: Scene) -> None:
+    """Until the web has been asked so often, from now on; or a while."""
+    enough, deadline = len(web.web.log) + count, time.monotonic() + 3
+    while len(web.web.log) < enough and time.monotonic() < deadline and not scene.is_over():
+        time.sleep(0.002)
+    time.sleep(scene.chance.uniform(0, kill.DELAY_S))
+
+
+async def _differences(whole: Path, url: str) -> list[str]:
+    wrong = []
+    store = await PostgresStore.open(url, read_only=True)
+    try:
+        for query in kill.CONTENT:
+            expected = kill.rows(whole, query)
+            found: list[tuple[Any, ...]] = [tuple(row.values()) for row in await store.query(query)]
+            if len(found) != len(set(found)):
+                wrong.append(f"rows twice: {query}")
+            wrong += [f"lost: {row}" for row in set(expected) - set(found)]
+            wrong += [f"new: {row}" for row in set(found) - set(expected)]
+        for check in _CONSISTENT:
+            wrong += [f"inconsistent: {row}" for row in await store.query(check)]
+    finally:
+        await store.close()
+    return wrong
+
+
+#: What must give no row.
+_CONSISTENT = (
+    "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
+    "SELECT s.name FROM site s WHERE s.fetched <> (SELECT count(*) FROM page p WHERE p.url_id >> 39 = s.id)",
+    "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL",
+    "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run rounds of each kind; 1 where anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=50, help="how many faults of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kind", choices=list(FAULTS), action="append", help="only these")
+    asked = parser.parse_args(arguments)
+    failed = False
+    with LoopbackWeb() as web, cluster() as server, tempfile.TemporaryDirectory() as folder:
+        for kind in asked.kind or FAULTS:
+            faults, seed = 0, asked.seed
+            while faults < asked.rounds:
+                place = Path(folder) / f"{kind}-{seed}"
+                met = disturbed_crawl(kind, seed, web, server, place, min(4, asked.rounds - faults))
+                faults += met.faults
+                failed = failed or bool(met.wrong)
+                told = "; ".join(met.wrong[:20]) or "as if undisturbed"
+                counts = f"{met.faults} × {kind}, {met.leases_lost} leases lost, {len(web.log)} requests"
+                print(f"web {seed}: {counts}: {told}", flush=True)
+                seed += 1
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""A PostgreSQL cluster for tests, in a temporary folder, from the binaries that are installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+#: Whom a server that root may not run is run as; Debian's package makes this user.
+_USER = "postgres"
+
+
+@cache
+def binaries() -> Path | None:
+    """Where initdb and pg_ctl are; ``None`` where PostgreSQL is not installed."""
+    known = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: -int(folder.parent.name))
+    for folder in [*known, *(Path(found).parent for found in [shutil.which("initdb")] if found)]:
+        if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
+            return folder
+    return None
+
+
+class Cluster:
+    """A server of its own, on a socket of its own; nobody else can reach it unless it is given a port."""
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        found = binaries()
+        assert found is not None, "PostgreSQL is not installed"
+        self._binaries = found
+        self.folder = folder
+        self._port = port
+        if os.getuid() == 0:
+            shutil.chown(folder, _USER)
+        self._run("initdb", "-D", str(folder / "data"), "-U", "crawler", "-A", "trust", "-E", "UTF8", "-N")
+        with open(folder / "data" / "postgresql.conf", "a") as settings:
+            settings.write(f"""
+listen_addresses = '{"" if port is None else "127.0.0.1"}'
+port = {port or 5432}
+unix_socket_directories = '{folder}'
+shared_buffers = 128MB
+max_connections = 100
+max_wal_size = 2GB
+log_line_prefix = '%m [%p] %q%a '
+""")
+        self.start()
+
+    def start(self) -> None:
+        self._run("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"))
+
+    def stop(self, how: str = "fast") -> None:
+        """``how`` is "smart", "fast" or "immediate", which is a crash."""
+        self._run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", how)
+
+    def make_database(self) -> str:
+        """The URL of a new, empty database."""
+        name = f"crawl_{uuid.uuid4().hex[:12]}"
+        self.psql(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://crawler@/{database}?host={quote(str(self.folder))}"
+
+    @property
+    def socket(self) -> Path:
+        """Where the server listens."""
+        return self.folder / f".s.PGSQL.{self._port or 5432}"
+
+    def name_in(self, url: str) -> str:
+        """The database that a URL of ours names."""
+        return url.partition("@/")[2].partition("?")[0]
+
+    def psql(self, sql: str, database: str = "postgres") -> str:
+        return self._run(
+            "psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self._port or 5432), "-U", "crawler",
+            "-c", sql, database,
+        )  # fmt: skip
+
+    def _run(self, program: str, *arguments: str) -> str:
+        command = [str(self._binaries / program), *arguments]
+        if os.getuid() == 0:
+            command = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--init-groups", *command]
+        done = subprocess.run(
+            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", timeout=120
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+
+@contextmanager
+def cluster(port: int | None = None) -> Iterator[Cluster]:
+    """A server that runs until the context is left."""
+    with tempfile.TemporaryDirectory(prefix="crawler-pg-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        server = Cluster(Path(folder), port)
+        try:
+            yield server
+        finally:
+            server.stop("immediate")

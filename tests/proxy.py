@@ -1,0 +1,92 @@
+"""A proxy between a database and those who use it, that can make their connections suffer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+#: Connections closed at once (and refused meanwhile); every piece held up; closed in one direction only; all that comes
+#: swallowed, and nothing closed.
+MODES = ("drop", "delay", "half-close", "swallow")
+
+_DELAY_S = 0.15
+_PIECE = 1 << 16
+
+
+class Proxy:
+    """Passes on what comes on ``port`` of 127.0.0.1 to a Unix socket, in a thread of its own, until left."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._mode: str | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="proxy")
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def suffer(self, mode: str) -> None:
+        """From now on, until :meth:`recover`."""
+        self._mode = mode
+        self._loop.call_soon_threadsafe(self._begin, mode)
+
+    def recover(self) -> None:
+        """Connections that have lost something stay lost; others, and new ones, work."""
+        self._mode = None
+
+    def _begin(self, mode: str) -> None:
+        for writer in list(self._writers):
+            if mode == "drop":
+                writer.transport.abort()
+            elif mode == "half-close" and writer.can_write_eof() and not writer.is_closing():
+                writer.write_eof()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        async with server:
+            await self._stop.wait()
+            for writer in list(self._writers):
+                writer.transport.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if self._mode == "drop":
+                raise ConnectionRefusedError
+            there_reader, there_writer = await asyncio.open_unix_connection(str(self._target))
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, there_writer}
+        await asyncio.gather(self._pass_on(reader, there_writer), self._pass_on(there_reader, writer))
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        swallowed = False
+        try:
+            while piece := await reader.read(_PIECE):
+                if self._mode == "delay":
+                    await asyncio.sleep(_DELAY_S)
+                swallowed = swallowed or self._mode == "swallow"
+                if not swallowed:  # what follows on a gap would make no sense
+                    writer.write(piece)
+                    await writer.drain()
+        except (OSError, RuntimeError):  # RuntimeError: closed in this direction by half-close
+            pass
+        finally:
+            writer.close()
+            self._writers.discard(writer)
