@@ -141,7 +141,7 @@ class PostgresStore(SqlStore):
         clock: SystemClock | None = None,
     ) -> Self:
         """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
-        go by the database's, which all workers share. A database that was there is waited for, for ``patience_s``.
+        go by the database's, which all workers share. A worker waits ``patience_s`` for a database that goes away.
 
         Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
         :class:`crawler.errors.StoreError` for one that cannot be reached.
