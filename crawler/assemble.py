@@ -116,10 +116,8 @@ async def crawl_session(
             limit = settings.crawl.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
-        fetcher = await opened.enter_async_context(_fetcher(settings, store, clock))
-        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
-        fetcher.may_send = lambda: not crawl.lease.is_over()
-        yield crawl, store
+        async with _fetching(settings, store, scope, clock, on_pages, frame, recorder) as crawl:
+            yield crawl, store
 
 
 @asynccontextmanager
@@ -132,9 +130,7 @@ async def worker_session(
         scope = _scope(settings, await store.seeds(), clock)
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
-        async with _fetcher(settings, store, clock) as fetcher:
-            crawl = Crawl(store, fetcher, clock, manners(settings), scope)
-            fetcher.may_send = lambda: not crawl.lease.is_over()
+        async with _fetching(settings, store, scope, clock) as crawl:
             yield crawl, store
     finally:
         await store.close()
@@ -180,8 +176,21 @@ async def begun(
         await store.close()
 
 
-def _fetcher(settings: Settings, store: Store, clock: Clock) -> HttpFetcher:
-    return HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None)
+@asynccontextmanager
+async def _fetching(
+    settings: Settings,
+    store: Store,
+    scope: Scope,
+    clock: Clock,
+    on_pages: OnPages | None = None,
+    frame: Frame | None = None,
+    recorder: WarcFolder | None = None,
+) -> AsyncIterator[Crawl]:
+    """A crawl with connections of its own, which send nothing once its lease is over."""
+    async with HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher:
+        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
+        fetcher.may_send = lambda: not crawl.lease.is_over()
+        yield crawl
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
