@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from crawler.about import VERSION
 from crawler.clock import Clock, SystemClock
 from crawler.config import KEYS, Settings
-from crawler.errors import StoreError, UsageError
+from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.operator import Command, Order
@@ -23,13 +23,13 @@ from crawler.loops.lag import measured
 from crawler.loops.manners import Manners
 from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
-from crawler.loops.rescope import adopt_known, begin, require_same_crawl
+from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
-from crawler.store.open import open_store_at
+from crawler.store.open import is_there, open_store_at
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
@@ -116,10 +116,8 @@ async def crawl_session(
             limit = settings.crawl.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
-        fetcher = await opened.enter_async_context(_fetcher(settings, store, clock))
-        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
-        fetcher.may_send = lambda: not crawl.lease.is_over()
-        yield crawl, store
+        async with _fetching(settings, store, scope, clock, on_pages, frame, recorder) as crawl:
+            yield crawl, store
 
 
 @asynccontextmanager
@@ -132,9 +130,7 @@ async def worker_session(
         scope = _scope(settings, await store.seeds(), clock)
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
-        async with _fetcher(settings, store, clock) as fetcher:
-            crawl = Crawl(store, fetcher, clock, manners(settings), scope)
-            fetcher.may_send = lambda: not crawl.lease.is_over()
+        async with _fetching(settings, store, scope, clock) as crawl:
             yield crawl, store
     finally:
         await store.close()
@@ -151,12 +147,13 @@ async def begun(
     """
     require_contact(settings, seeds)
     db = settings.output.db
-    if not seeds and not is_url(db) and not _holds_something(Path(db)):
+    if not seeds and not await is_there(db):
         raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
             await store.require_whole()
+            await store.recover(clock.now())  # who is dead, or stopped since longer than its lease, is not at work
             known = await store.seeds()
             require_contact(settings, known)
             if not seeds and not known:
@@ -170,7 +167,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
             else:
                 run_id, theirs = others
-                require_alone(settings, "others crawl into this store: wait until they are done, or stop them first")
+                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
                 require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
@@ -179,8 +176,21 @@ async def begun(
         await store.close()
 
 
-def _fetcher(settings: Settings, store: Store, clock: Clock) -> HttpFetcher:
-    return HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None)
+@asynccontextmanager
+async def _fetching(
+    settings: Settings,
+    store: Store,
+    scope: Scope,
+    clock: Clock,
+    on_pages: OnPages | None = None,
+    frame: Frame | None = None,
+    recorder: WarcFolder | None = None,
+) -> AsyncIterator[Crawl]:
+    """A crawl with connections of its own, which send nothing once its lease is over."""
+    async with HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher:
+        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
+        fetcher.may_send = lambda: not crawl.lease.is_over()
+        yield crawl
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
@@ -197,11 +207,6 @@ def require_alone(settings: Settings, remedy: str) -> None:
     ):
         if asked:
             raise UsageError(f"{option}: this is for one worker alone; {remedy}")
-
-
-def _holds_something(path: Path) -> bool:
-    """An empty file is as good as none, and becomes a store where there are seeds."""
-    return path.exists() and path.stat().st_size > 0
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -285,6 +290,8 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
             ended_by = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_at_contents(crawl.progress, store, clock)
+    except ConnectionLost:
+        raise  # it was waited for: there is nobody to tell
     except StoreError as error:
         with suppress(StoreError):  # a full disk may not take even this
             await store.end_run(f"the store failed: {error}", clock.now())

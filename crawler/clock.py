@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+_GAIN = 0.01
 
 
 class Clock(Protocol):
@@ -20,24 +21,33 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Real time, guarded against steps: it follows the monotonic clock from its first reading.
+    """Real time, guarded against steps: it follows a clock that nobody sets from its first reading.
 
     A pause promised to a site must not shrink because NTP set the wall clock forward.
     """
 
     def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+        self._offset = time.time() - boot_s()
+        self._since = -math.inf  # when it was last looked at what it follows
+        self._behind = 0.0  # by how much it was behind that then
 
     def now(self) -> float:
-        return time.monotonic() + self._offset
+        return self._at(boot_s())
+
+    def _at(self, moment: float) -> float:
+        return moment + self._offset + min(self._behind, _GAIN * (moment - self._since))
 
     def follow(self, earliest: float, latest: float, read_at: float) -> None:
-        """Go by another clock, which at ``read_at`` (:func:`monotonic_s`) showed a time between these two.
+        """Go by another clock, which at ``read_at`` (:func:`boot_s`) showed a time between these two.
 
-        Nothing changes while ours lies between them too: a pause must not shrink by what a network takes.
+        Nothing changes while ours lies between them too: a pause must not shrink by what a network takes. Nor by the
+        other clock's being set forward: after the first time, ours runs a hundredth faster until it has caught up.
         """
-        ours = read_at + self._offset
-        self._offset += min(max(ours, earliest), latest) - ours
+        ours = self._at(read_at)
+        ahead = min(max(ours, earliest), latest) - ours
+        self._behind = max(0.0, ahead) if self._since > -math.inf else 0.0
+        self._offset = ours - read_at + ahead - self._behind
+        self._since = read_at
 
     async def sleep(self, seconds: float) -> None:
         # uvloop rounds to whole milliseconds: what wakes up a little early would only have to sleep again.

@@ -26,6 +26,7 @@ from crawler.loops.manners import CrawlSettings, UpdateSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
 from crawler.sample.design import Method, Per, SampleSettings
+from crawler.store.location import require_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +162,6 @@ def _text(value: object) -> str:
     return value
 
 
-def _name(value: object) -> str:
-    if not _text(value):
-        raise ValueError("must not be empty")
-    return str(value)
-
-
 def _token(value: object) -> str:
     if not re.fullmatch(r"[A-Za-z_-]+", _text(value)):
         raise ValueError("must be a product token: letters, '-' and '_' only (RFC 9309, 2.2.1)")
@@ -227,7 +222,7 @@ def _one_of(
 KEYS: Mapping[str, tuple[Callable[[Any], object], str, str]] = {
     "identity.agent": (_token, "identity", "agent"),
     "identity.contact": (_contact, "identity", "contact"),
-    "store.db": (_name, "output", "db"),
+    "store.db": (lambda value: require_store(_text(value)), "output", "db"),
     "seeds.file": (_text, "output", "seeds"),
     "seeds.skip_bad": (_flag, "output", "skip_bad_seeds"),
     "output.progress": (_flag, "output", "progress"),

@@ -32,12 +32,27 @@ class StoreError(CrawlerError):
     exit_code = 4
 
 
+class ConnectionLost(StoreError):
+    """The connection to the database broke, or none can be had for the time being."""
+
+
 class StatementError(StoreError):
     """The database does not understand what it was asked."""
 
 
 class LeaseLost(StoreError):
-    """This worker's lease ran out and its sites passed to others; what it had not committed is still queued."""
+    """This worker's lease ran out and its sites passed to others; what it had not committed is still queued.
+
+    ``committed``: the turn by which this came out was, and only the answer to it was lost.
+    """
+
+    def __init__(self, message: str, *, committed: bool = False) -> None:
+        super().__init__(message)
+        self.committed = committed
+
+
+class NoStore(UsageError):
+    """No store has been made yet where one is named."""
 
 
 class StoreInUse(UsageError):

@@ -11,14 +11,16 @@ from typing import Any
 from crawler.assemble import existing_store, fetch_settings, manners, may_contact, open_store, require_contact
 from crawler.clock import SystemClock
 from crawler.config import Settings, recorded
-from crawler.errors import UsageError
+from crawler.errors import NoStore, UsageError
 from crawler.fetch.http import HttpFetcher
-from crawler.frontier.decide import may_adopt
+from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.loops.envoy import Envoy
+from crawler.loops.lease import Lease, kept
 from crawler.loops.rup_hints import StoreHints
 from crawler.loops.subscribe import Subscriber
 from crawler.store.interface import Store
+from crawler.store.location import is_url
 
 #: What decides how robots.txt is read and whose pace is shared: the same for all who use one store.
 _FIXED = {
@@ -32,10 +34,13 @@ async def settings_of_crawl(db: str) -> Settings:
     """The settings that the store ``db`` was last crawled with, the default ones where it was not."""
     settings = Settings()
     settings = replace(settings, output=replace(settings.output, db=db))
-    if not Path(db).exists():
+    if not is_url(db) and not Path(db).exists():
         return settings
-    async with existing_store(settings) as store:
-        last = await store.last_settings()
+    try:
+        async with existing_store(settings) as store:
+            last = await store.last_settings()
+    except NoStore:
+        return settings
     return settings if last is None else replace(recorded(last), output=settings.output)
 
 
@@ -57,8 +62,11 @@ async def robot(
         scope = await _scope(store, settings, clock.now())
         await store.start_run({**asdict(settings), "errand": "rup"}, clock.now())
         try:
-            async with HttpFetcher(fetch_settings(settings), clock) as fetcher:
-                envoy = Envoy(store, fetcher, clock, manner.politeness, manner.robots)
+            lease = Lease(store, clock, manner.longest_request_s)
+            is_shared = store.lease_s is not None
+            async with HttpFetcher(fetch_settings(settings), clock, is_shared=is_shared) as fetcher, kept(lease):
+                fetcher.may_send = lambda: not lease.is_over()
+                envoy = Envoy(store, fetcher, clock, manner.politeness, manner.robots, lease)
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
                 yield Subscriber(store.rup, hints, envoy, clock, tell, cgi_elsewhere=elsewhere)
@@ -92,9 +100,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
 async def _scope(store: Store, settings: Settings, now: float) -> Scope:
     seeds = await store.seeds()
     scope = Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now)
-    for site, main_site in await store.main_sites():
-        if may_adopt(site, main_site):
-            scope.adopt(main_site)
+    adopt_mains(scope, await store.main_sites())
     return scope
 
 

@@ -68,10 +68,15 @@ def crawler(
     return ended
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Start ``crawler``, to be ended by whoever asked."""
+def start(*arguments: str | Path, group: int | None = None) -> subprocess.Popen[str]:
+    """Start ``crawler``, to be ended by whoever asked; in a process group of its own if that is 0."""
     return subprocess.Popen(
-        _command(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+        _command(arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+        process_group=group,
     )
 
 
@@ -97,7 +102,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     return Ended(code, out.getvalue(), err.getvalue())
 
 
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 10) -> None:
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
     """Wait for something that another process does."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -4,7 +4,7 @@ Each kind of fault N times, at random moments, while three ``crawler run`` are o
 one stopped beyond its lease and continued; the database crashed or restarted; the connections cut by a proxy that
 drops, delays, half-closes or swallows. In the end, the database must hold what an undisturbed crawl by one process into
 a SQLite file holds, each row once, and the log of the *web's* server must show no two requests to a host at a time and
-no pause cut short.
+no pause cut short; what it served must all be in the crawl's log too, unless a worker was killed over it.
 """
 
 from __future__ import annotations
@@ -144,6 +144,9 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
     wrong += asyncio.run(_differences(folder / "whole.db", url))
     manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
+    logged = int(server.psql("SELECT count(*) FROM request", server.name_in(url)))
+    if kind != "killed" and logged != len(web.log):
+        wrong.append(f"{len(web.log)} requests, of which {logged} are logged")
     if wrong:
         wrong += [path.read_text() for path in sorted(folder.glob("said-*")) if path.stat().st_size]
     lost = server.psql("SELECT count(*) FROM worker WHERE ended_by = 'lease ran out'", server.name_in(url))

@@ -12,7 +12,7 @@ import click
 from crawler.assemble import begun, crawl_session, look_at_contents, require_alone, run_to_end
 from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
-from crawler.cli.team import Team
+from crawler.cli.team import Team, require_shares
 from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
@@ -158,6 +158,7 @@ def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings
 async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
         require_alone(settings, "leave out --workers, and let no other one join")
+        require_shares(settings)
         return await _run_team(settings, seeds.urls)
     raise_file_limit()
     collect_garbage_seldom()
@@ -193,7 +194,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         await store.end_run(ended_by, clock.now())
         result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
     _tell_end(settings, result)
-    return STOPPED if signals.came or team.progress.stopped_by_operator else 0
+    return STOPPED if signals.came or team.cut_short else 0
 
 
 def _shown(

@@ -1,7 +1,7 @@
 """One worker process among several, as :mod:`crawler.cli.team` starts it: ``python -m crawler.cli.worker``.
 
 It is told what to do on standard input, tells how far it is on standard output (a JSON object a line), and ends in
-order when standard input ends: whoever was above it is gone, or wants it to.
+order on a signal, and when standard input ends: whoever was above it is gone.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import asyncio
 import json
 import os
 import pickle
-import signal
-import struct
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from crawler.assemble import run_to_end, worker_session
-from crawler.cli.base import collect_garbage_seldom, raise_file_limit, run_async, tell
+from crawler.cli.base import STOPPED, collect_garbage_seldom, raise_file_limit, run_async
+from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.config import Settings
 from crawler.errors import CrawlerError
@@ -26,7 +25,6 @@ from crawler.loops.crawl import Crawl
 from crawler.store.interface import Store
 
 REPORT_EVERY_S = 0.5
-_SIZE = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +36,44 @@ class Part:
     clock: SystemClock
     locked: bool
 
-    def packed(self) -> bytes:
-        """As standard input has it; only from one process of ours to another."""
-        data = pickle.dumps(self)
-        return _SIZE.pack(len(data)) + data
+    def send(self, stdin: IO[bytes]) -> None:
+        """To a worker's standard input; only from one process of ours to another."""
+        pickle.dump(self, stdin)
+        stdin.flush()
 
 
 def main() -> NoReturn:
     """Read a :class:`Part` and do it; the exit code is that of ``crawler run``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the one above tells us
-    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
-        (size,) = _SIZE.unpack(source.read(_SIZE.size))
-        data = b""
-        while len(data) < size:
-            data += source.read(size - len(data))
     try:
-        sys.exit(run_async(_work(pickle.loads(data))))
+        with os.fdopen(os.dup(0), "rb") as source:
+            part = pickle.load(source)
+        code = run_async(_work(part))
     except CrawlerError as error:
-        tell(str(error))
-        sys.exit(error.exit_code)
+        _tell({"failed": str(error)})
+        code = error.exit_code
+    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
+        code = STOPPED
+    sys.exit(code)
 
 
 async def _work(part: Part) -> int:
     raise_file_limit()
+    signals = Signals()
     async with worker_session(part.settings, part.run_id, part.clock, locked=part.locked) as (crawl, store):
+        signals.stop_from_now_on(crawl)
         collect_garbage_seldom()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, crawl.stop, "stopped by SIGTERM")
-        tasks = [asyncio.create_task(_until_told(crawl)), asyncio.create_task(_report(crawl, store))]
+        tasks = [asyncio.create_task(_until_alone(crawl)), asyncio.create_task(_report(crawl, store))]
         try:
             ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        _tell(crawl, store, ended_by)
-    return 0
+        _tell_progress(crawl, store, ended_by)
+    return STOPPED if crawl.stopped else 0
 
 
-async def _until_told(crawl: Crawl) -> None:
+async def _until_alone(crawl: Crawl) -> None:
     """Stop the crawl when standard input ends."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -86,14 +83,17 @@ async def _until_told(crawl: Crawl) -> None:
 
 async def _report(crawl: Crawl, store: Store) -> None:
     while True:
-        _tell(crawl, store, None)
+        _tell_progress(crawl, store, None)
         await asyncio.sleep(REPORT_EVERY_S)
 
 
-def _tell(crawl: Crawl, store: Store, ended_by: str | None) -> None:
-    report: dict[str, Any] = crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by}
+def _tell_progress(crawl: Crawl, store: Store, ended_by: str | None) -> None:
+    _tell(crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by})
+
+
+def _tell(news: dict[str, Any]) -> None:
     with suppress(BrokenPipeError):  # nobody listens any more: standard input ends too
-        os.write(1, json.dumps(report).encode() + b"\n")
+        os.write(1, json.dumps(news).encode() + b"\n")
 
 
 if __name__ == "__main__":

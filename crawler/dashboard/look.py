@@ -101,10 +101,10 @@ class Looker:
         self, orders: list[Order], stand: Standing, beats: list[Beat], now: float
     ) -> Mapping[str, Any] | None:
         """The last run: who it is, whether it lives, and whether it has done what was asked."""
-        rows = await self._store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
-        if not rows:
+        run = await self._store.last_run()
+        if run is None:
             return None
-        run, settings = rows[0], json.loads(rows[0]["settings"])
+        settings = json.loads(run["settings"])
         seen_at, beats = last_seen(run, beats), [beat for beat in beats if beat.run_id == run["id"]]
         identity = settings.get("identity", {})
         return {

@@ -198,6 +198,7 @@ const workers = (seen) => {
   $("workers-section").hidden = !seen.workers.length;
   const lease = (worker) => {
     if (worker.ended_at != null) return `ended: ${worker.ended_by}`;
+    if (!worker.alive) return "killed: its sites pass to who comes next";
     if (worker.lease_until == null) return "the store is its own";
     const left = worker.lease_until - seen.at;
     return left > 0 ? `for ${span(Math.ceil(left))} more` : "has run out: its sites pass to others";

@@ -13,6 +13,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import assert_never
@@ -191,6 +192,13 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
 def may_adopt(site: str, main_site: str) -> bool:
     """Whether the scope takes a mirror's main host up as its own (``docs/protocols.md``, section 2)."""
     return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
+
+
+def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None:
+    """Have the scope take up what it may of these: (mirror, main site; or none)."""
+    for site, main_site in mirrors:
+        if main_site is not None and may_adopt(site, main_site):
+            scope.adopt(main_site)
 
 
 def after_fetch(

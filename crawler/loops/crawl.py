@@ -14,7 +14,7 @@ from dataclasses import replace
 from crawler.clock import Clock, boot_s
 from crawler.errors import LeaseLost
 from crawler.frontier.again import after_refusal
-from crawler.frontier.decide import Outcome, Queued, before_robots, may_adopt
+from crawler.frontier.decide import Outcome, Queued, adopt_mains, before_robots
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
@@ -26,13 +26,13 @@ from crawler.loops.frame import Frame
 from crawler.loops.gate import Blocked, Fetcher, Gate
 from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
-from crawler.loops.pending import Pending
+from crawler.loops.pending import Pending, Waiters
 from crawler.loops.progress import Progress
-from crawler.loops.recording import Listening, Recorder, of_document
+from crawler.loops.recording import Listening, Recorder, of_document, record_all
 from crawler.loops.robots import Busy, RobotsKeeper
 from crawler.loops.visits import Visits
 from crawler.model import Fetched, PageFacts, RobotsAction
-from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store, TurnResult
+from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
 
 _BATCH = 100  # outcomes in one transaction, when they come fast
 _CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
@@ -83,7 +83,7 @@ class Crawl:
         self._uncrowded.set()
         self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
-        self._robots_waiters: dict[int, asyncio.Future[int]] = {}
+        self._robots_waiters = Waiters()
         self._stopping: str | None = None
         self._hurried = False
         self._crowd = Crowd(clock)
@@ -102,12 +102,11 @@ class Crawl:
         try:
             await self._ending.queue_due()
             while True:
-                try:
+                with suppress(LeaseLost):
                     return await self._lasting_as_the_lease()
-                except LeaseLost:
-                    if self._stopping is not None:
-                        return self._stopping
-                    await self._begin_anew()
+                await self._hand_in_late()
+                if (ended_by := self._stopping or await self._begin_anew()) is not None:
+                    return ended_by
         finally:
             await self._cancel_workers()
             self._answers.close()
@@ -124,16 +123,24 @@ class Crawl:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
 
-    async def _begin_anew(self) -> None:
-        """Another worker may have our sites: let go of all that was not committed, which is still queued, and join."""
+    async def _hand_in_late(self) -> None:
+        """Another worker may have our sites: what was sent is logged, and pauses are kept; the rest is still queued."""
         await self._cancel_workers()
-        self._pending = Pending()
+        pending, self._pending = self._pending, Pending()
+        await record_all(self._recorder, pending.recorded)
+        await self._store.hand_in_late(pending.late(self._clock.now()))
+        self.progress.committed(pending.requests, [])
+
+    async def _begin_anew(self) -> str | None:
         self._robots_waiters.clear()
         self.budget.drop()
         self.gate.forget()
         self.lease.lost = None
         self.progress.lost_leases += 1
-        await self._store.join_run(self._store.run_id, self._clock.now())
+        if not await self._store.rejoin(self._clock.now()):
+            self.progress.stopped_by_operator = True
+            self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")
+        return self._stopping
 
     @property
     def stopped(self) -> bool:
@@ -191,8 +198,7 @@ class Crawl:
         """Until the next turn is worth it: a worker hurries, a batch is full, or old, or groups may be ready."""
         while not self._hurried and self._stopping is None and not self._out_of_time():
             if self._pending.since is not None:
-                left_s = self._pending.since + _BATCH_AGE_S - self._clock.now()
-                if left_s <= 0:
+                if (left_s := self._pending.since + _BATCH_AGE_S - self._clock.now()) <= 0:
                     return
                 await self._woken(left_s)
             elif not await self._woken(self._crowd.horizon_s() if self._room() else None):
@@ -217,8 +223,7 @@ class Crawl:
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
         turned, self._turned = self._turned, asyncio.Event()
-        if self._recorder is not None and pending.recorded:
-            await self._recorder.record(pending.recorded)
+        await record_all(self._recorder, pending.recorded)
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         committed = sum(outcome.queued.seen is None for outcome in pages)
         now = self._clock.now()
@@ -236,17 +241,24 @@ class Crawl:
             pages_per_group=0 if self._stopping else self.budget.per_group,
         )
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
-        turn = pending.turn(now, limits, self.progress.worst_lag_s)
         asked_at = boot_s()
-        result = await self._store.turn(turn)
+        try:
+            result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
+        except LeaseLost as lost:
+            if lost.committed:
+                self.progress.committed(pending.requests, pending.outcomes)
+            else:
+                self._pending.take_back(pending)
+            turned.set()
+            raise
         self.lease.begin(asked_at)
         self.progress.committed(pending.requests, pending.outcomes)
         self.budget.settle(committed, result.grant)
-        self._heed(result)
+        self._crowd.share = result.share
+        adopt_mains(self._scope, result.mirrors)
+        self._robots.learn(result.mirrors)
         self.gate.stored(pending.paces)
-        for site_id, robots_id in result.robots_ids.items():
-            if (waiter := self._robots_waiters.pop(site_id, None)) is not None and not waiter.done():
-                waiter.set_result(robots_id)
+        self._robots_waiters.tell(result.robots_ids)
         for claim in result.claims:
             self._start(claim)
         if len(result.claims) == limits.groups > 0:
@@ -257,14 +269,6 @@ class Crawl:
             await self._on_pages(pages)
         self._uncrowded.set()
         turned.set()
-
-    def _heed(self, result: TurnResult) -> None:
-        """What the store told of the other workers."""
-        self._crowd.share = result.share
-        for site, main_site in result.mirrors:
-            if may_adopt(site, main_site):
-                self._scope.adopt(main_site)
-        self._robots.learn(result.mirrors)
 
     def _room(self) -> int:
         if self._stopping is not None or not (self.budget.is_free or self.budget.hopes or self.budget.only_revisits):
@@ -277,8 +281,7 @@ class Crawl:
 
     async def _drain(self) -> None:
         """Wait for what is in flight, then commit the rest."""
-        tasks = [task for _, task in self._workers.values()]
-        if tasks:
+        if tasks := [task for _, task in self._workers.values()]:
             await asyncio.wait(tasks, timeout=_STOP_GRACE_S)
             await self._cancel_workers()
         await self._turn()
@@ -329,8 +332,7 @@ class Crawl:
 
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
-        if news.main_site is not None and may_adopt(news.site, news.main_site):
-            self._scope.adopt(news.main_site)
+        adopt_mains(self._scope, [(news.site, news.main_site)])
         pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
@@ -340,8 +342,7 @@ class Crawl:
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:
             return None
-        waiter = self._robots_waiters[news.site_id] = asyncio.get_running_loop().create_future()
-        return await self.gate.idle(waiter)
+        return await self.gate.idle(self._robots_waiters.wait(news.site_id))
 
     # --- one group ----------------------------------------------------------------------------
 

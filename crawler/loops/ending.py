@@ -86,7 +86,9 @@ async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str
     if seeds and all(row["state"] == State.EXCLUDED for row in seeds):
         more = f"; and {len(seeds) - 1:,} other reasons" if len(seeds) > 1 else ""
         return f"{ended_by}: every seed was left out: {seeds[0]['reason']}{more}"
-    if not progress.requests and not progress.ends.total():
+    last = await store.query("SELECT run_id FROM request ORDER BY id DESC LIMIT 1")
+    others_asked = bool(last) and last[0]["run_id"] == store.run_id
+    if not progress.requests and not progress.ends.total() and not others_asked:
         return f"{ended_by}: nothing was queued when this run began"
     return ended_by
 

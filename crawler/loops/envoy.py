@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crawler.clock import Clock
+from crawler.errors import LeaseLost
 from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.loops.gate import Fetcher, Gate, Warrant
+from crawler.loops.lease import Lease
 from crawler.loops.pending import Pending
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
@@ -38,21 +40,27 @@ class Envoy:
     """Sends what it is given, one request after the other."""
 
     def __init__(
-        self, store: Store, fetcher: Fetcher, clock: Clock, politeness: PolitenessSettings, robots: RobotsNeeds
+        self,
+        store: Store,
+        fetcher: Fetcher,
+        clock: Clock,
+        politeness: PolitenessSettings,
+        robots: RobotsNeeds,
+        lease: Lease,
     ) -> None:
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
         self._pending = Pending()
         self._visited: set[str] = set()  # groups to give back
-        self._gate = Gate(fetcher, clock, politeness, 1, self._log)
+        self._gate = Gate(fetcher, clock, politeness, 1, self._log, lease=lease)
         visited = self._visited.add
         self._robots = RobotsKeeper(robots, self._gate, store, clock, self._commit_robots, visited)
 
     async def send(self, request: Request) -> FetchResult | Closed:
         """Ask robots.txt where that is due, wait for the site's turn, send. Redirects are not followed.
 
-        Raises :class:`crawler.errors.StoreError`.
+        Raises :class:`crawler.errors.StoreError`; what was sent is logged even where that is a lease that was lost.
         """
         place = split(request.url)
         group = group_name(place.site, self._group_by)
@@ -102,7 +110,13 @@ class Envoy:
         pending, self._pending = self._pending, Pending()
         pending.paces |= paces
         pending.visited, self._visited = self._visited, set()
-        result = await self._store.turn(pending.turn(self._clock.now(), _NOTHING_TO_CLAIM, 0.0))
+        now = self._clock.now()
+        try:
+            result = await self._store.turn(pending.turn(now, _NOTHING_TO_CLAIM, 0.0))
+        except LeaseLost as lost:
+            if not lost.committed:
+                await self._store.hand_in_late(pending.late(now))
+            raise
         self._gate.stored(pending.paces)
         return result.robots_ids
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from crawler.clock import Clock, boot_s
 from crawler.errors import LeaseLost, StoreError
@@ -66,3 +67,30 @@ class Lease:
                 return
             self.begin(asked_at)
             await self._clock.sleep((self._store.lease_s - self._longest_s) / _TRIES_A_LEASE)
+
+
+@asynccontextmanager
+async def kept(lease: Lease) -> AsyncIterator[None]:
+    """Renew a lease while inside; where that fails, whoever is inside is cut off.
+
+    Raises :class:`LeaseLost` where it was taken away, and what else the store raises.
+    """
+    inside, failures = asyncio.current_task(), list[StoreError]()
+    assert inside is not None
+
+    def cut_off(error: StoreError | None) -> None:
+        if error is not None:
+            failures.append(error)
+            inside.cancel()
+
+    keeper = asyncio.create_task(lease.keep(lambda: cut_off(lease.lost), cut_off))
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not failures:
+            raise
+        inside.uncancel()
+        raise failures[0] from None
+    finally:
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from crawler.clock import Clock
+from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.loops.crawl import Crawl
 from crawler.sample.design import Method
@@ -103,22 +104,24 @@ class _Ear:
             self._crawl.gate.hold(now_so.paused_since is not None)
             since = self._clock.now()
             for order in news:
+                if order.command is Command.STOP and order.run_id == self._store.run_id:
+                    self._stop()  # each worker for itself, whoever was the first to do so
                 if order.done_at is None:
                     self._take(order, since)
+
+    def _stop(self) -> None:
+        self._crawl.progress.stopped_by_operator = True
+        self._crawl.stop("stopped by the operator; the same command goes on")
 
     def _take(self, order: Order, since: float) -> None:
         """The rest of what an order asks, or the note that it is still to do."""
         match order.command:
-            case Command.STOP if order.run_id == self._store.run_id:
-                self._crawl.progress.stopped_by_operator = True
-                self._crawl.stop("stopped by the operator; the same command goes on")
-                self._done.put_nowait((order, since))
-            case Command.PAUSE | Command.RESUME:
-                self._done.put_nowait((order, since))
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
-            case _:
+            case Command.STOP if order.run_id != self._store.run_id:
                 pass  # meant for another run
+            case _:
+                self._done.put_nowait((order, since))
 
     async def keep_noting(self) -> None:
         while True:
@@ -127,7 +130,8 @@ class _Ear:
     async def keep_beating(self) -> None:
         while True:
             now, lag_s = self._clock.now(), self._crawl.progress.take_lag()
-            await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+            with suppress(StoreError):  # one that is missed is followed by others
+                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
             await self._clock.sleep(_BEAT_EVERY_S)
 
     async def catch_up(self) -> None:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.model import Recorded
 from crawler.store.interface import Limits, RequestRow, RobotsNews, Turn
+
+
+class Waiters(dict[int, asyncio.Future[int]]):
+    """Who waits, by site, for the number that the store gives a robots copy."""
+
+    def wait(self, site_id: int) -> asyncio.Future[int]:
+        waiter = self[site_id] = asyncio.get_running_loop().create_future()
+        return waiter
+
+    def tell(self, robots_ids: Mapping[int, int]) -> None:
+        for site_id, robots_id in robots_ids.items():
+            waiter = self.pop(site_id, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(robots_id)
 
 
 @dataclass(slots=True)
@@ -28,6 +44,15 @@ class Pending:
         exchange = recorded.answer.exchange
         self.recorded.append(recorded)
         self.bytes += 0 if exchange is None else len(exchange.response)
+
+    def take_back(self, sent: Pending) -> None:
+        """What was sent and not committed, with what was learnt by it; the rest of ``sent`` is void with its claims."""
+        self.requests[:0] = sent.requests
+        self.paces = sent.paces | self.paces
+
+    def late(self, now: float) -> Turn:
+        """As much of it as holds without a lease."""
+        return Turn(now, Limits(0), requests=self.requests, paces=self.paces)
 
     def turn(self, now: float, limits: Limits, worst_lag_s: float) -> Turn:
         """All of it, for the store to take in."""

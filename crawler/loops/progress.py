@@ -41,7 +41,7 @@ class Progress:
     worst_lag_s: float = 0.0  # see crawler.loops.lag
     recent_lag_s: float = 0.0  # the same, since the last take_lag
     paused_since: float | None = None  # by the operator
-    stopped_by_operator: bool = False
+    stopped_by_operator: bool = False  # told to end, or passed over by a newer crawl
 
     def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
         """A turn took these in: what is not in the store is done again, and would count twice."""

@@ -25,6 +25,12 @@ class Recorder(Protocol):
     async def record(self, batch: Sequence[Recorded]) -> None: ...
 
 
+async def record_all(recorder: Recorder | None, batch: Sequence[Recorded]) -> None:
+    """Where there is a recorder, and something to record."""
+    if recorder is not None and batch:
+        await recorder.record(batch)
+
+
 class Listening:
     """A fetcher that hands every answer that nobody need read first to ``heard``."""
 

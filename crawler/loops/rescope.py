@@ -6,13 +6,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from crawler.errors import UsageError
-from crawler.frontier.decide import may_adopt
+from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
 from crawler.loops.operator import blocked_sites
 from crawler.store.interface import Store
 
 _BATCH = 5000
+#: What to do where others are in the way.
+WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
 #: What each worker of a crawl may have of its own.
 _OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
@@ -65,9 +67,7 @@ async def begin(
 
 async def adopt_known(store: Store, scope: Scope) -> None:
     """Take the main sites of the mirrors known into the scope."""
-    for site, main_site in await store.main_sites():
-        if may_adopt(site, main_site):
-            scope.adopt(main_site)
+    adopt_mains(scope, await store.main_sites())
 
 
 def require_same_crawl(
@@ -86,11 +86,10 @@ def require_same_crawl(
         for key in (f"{section}.{name}" for name in values)
         if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
     )
-    wait = "; wait until they are done, or stop them first (`crawler status` shows them)"
     if differing:
-        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}){wait}")
+        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}); {WAIT}")
     if new_seeds:
-        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds{wait}")
+        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {WAIT}")
 
 
 async def rescope(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from crawler.url import split
 _HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
 _RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
 _RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
+_LOOK_EVERY_S = 10.0
 _TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
 
 
@@ -58,6 +60,8 @@ class RobotsKeeper:
         self._commit = commit
         self._visited = visited
         self._visits: Counter[str] = Counter()  # under way, by group
+        self._looked_at = -math.inf
+        self._unsettled: set[str] = set()  # whose copies are being committed
         self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
         self._rules_bytes = 0
         self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with the file's size
@@ -68,6 +72,8 @@ class RobotsKeeper:
 
     async def in_force(self, site: ClaimedSite, group: str) -> RobotsCopy:
         """The copy that applies to ``site`` now; it is committed before any page is asked for under it."""
+        if site.name in self._mains:
+            await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
         copy, answer = await self._ask(site, group)
@@ -86,7 +92,11 @@ class RobotsKeeper:
         news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
         said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
         news = replace(news, answered_by=answer.url, headers=said)
-        site.robots_id = await self._commit(news, group)
+        self._unsettled.add(site.name)
+        try:
+            site.robots_id = await self._commit(news, group)
+        finally:
+            self._unsettled.discard(site.name)
         return copy
 
     async def remember(self) -> None:
@@ -96,6 +106,17 @@ class RobotsKeeper:
     def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
         """Take up what other workers have learnt of: (mirror, main site)."""
         self._mains.update(mirrors)
+
+    async def _catch_up(self) -> None:
+        """Now and then, forget the mirrors that other workers have found to be none any more."""
+        if self._store.lease_s is None or self._clock.now() < self._looked_at + _LOOK_EVERY_S:
+            return
+        self._looked_at = self._clock.now()
+        known = {mirror: main for mirror, main in self._mains.items() if mirror not in self._unsettled}
+        there = {mirror for mirror, _ in await self._store.main_sites()}
+        for mirror in known.keys() - there:
+            if self._mains.get(mirror) == known[mirror]:  # nothing was heard of it meanwhile
+                del self._mains[mirror]
 
     def main_of(self, site: str) -> Main | Cycle:
         """Where the chain of ``Host`` claims from ``site`` leads, as far as is known."""

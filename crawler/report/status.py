@@ -23,7 +23,7 @@ _NUMBERS_SHOWN = 5
 #: Of the last run: those at work, then those that have ended.
 _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
     groups_held
-  FROM workers WHERE run_id = (SELECT max(id) FROM run) ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
+  FROM workers WHERE run_id = ? ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
 #: A crawl that has given no sign of life for so long was killed, or is stuck: it gives one every 5 s.
 SILENT_S = 15.0
 #: How a paused crawl is set going.
@@ -51,8 +51,13 @@ class Status:
 
 
 async def workers(store: Store) -> list[dict[str, Any]]:
-    """The workers of the last run: those at work, then those that have ended."""
-    return await store.query(_WORKERS, (_WORKERS_SHOWN,))
+    """The workers of the last run: those at work, then those that have ended; not ``alive`` who is known to be dead."""
+    run = await store.last_run()
+    if run is None:
+        return []
+    dead = await store.known_dead()
+    rows = await store.query(_WORKERS, (run["id"], _WORKERS_SHOWN))
+    return [row | {"alive": row["ended_at"] is None and row["worker"] not in dead} for row in rows]
 
 
 def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
@@ -62,7 +67,7 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
 
 async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
-    runs = await store.query("SELECT * FROM run ORDER BY id DESC LIMIT 1")
+    run = await store.last_run()
     sites = await store.query(
         "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
         " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
@@ -73,7 +78,7 @@ async def look(store: Store, now: float) -> Status:
     return Status(
         at=now,
         counts=await store.counts(),
-        last_run=runs[0] if runs else None,
+        last_run=run,
         sites=sites,
         more_sites=max(0, worked["n"] - len(sites)),
         excluded_for=await reasons(store, State.EXCLUDED),
@@ -168,7 +173,7 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is not None:
         return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
-    if not status.is_held:
+    if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
         return f"since {started}: it was killed; the same command goes on"
     seen_at = last_seen(run, status.beats)
     if status.at - seen_at < SILENT_S:
@@ -217,6 +222,8 @@ def _listed(workers: list[int]) -> str:
 def _lease(row: Mapping[str, Any], now: float) -> str:
     if row["ended_at"] is not None:
         return "ended"
+    if not row["alive"]:
+        return "killed: its sites pass to who comes next"
     if row["lease_until"] is None:
         return "the store is its own"
     left_s = row["lease_until"] - now

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from crawler.clock import iso, local_hhmm
-from crawler.frontier.decide import may_adopt
+from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
@@ -83,9 +83,7 @@ async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
     traps = TrapSettings(**settings.get("traps", {"enabled": False}))
     scope = Scope(last, await store.seeds(), traps=traps, now=now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
-    for site, main_site in await store.main_sites():
-        if may_adopt(site, main_site):
-            scope.adopt(main_site)
+    adopt_mains(scope, await store.main_sites())
     return scope
 
 

@@ -72,8 +72,5 @@ async def postgres_place(url: str) -> AsyncIterator[PostgresPlace]:
         if not alone:
             raise StoreInUse(f"{db.name}: another `crawler index` is at work on this store; wait for it, or stop it")
         yield PostgresPlace(db)
-    except BaseException:
-        db.drop()  # whatever it is at now, it ends with the connection
-        raise
     finally:
-        await db.close()
+        await db.close()  # and not dropped: the server lets go of the lock before it answers

@@ -365,7 +365,7 @@ class Store(Shared, Protocol):
         ...
 
     async def replace_sample(
-        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+        self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
         """Put a sample in the place of the old, whole or not at all.
 

@@ -7,22 +7,43 @@ from pathlib import Path
 
 from crawler.errors import UsageError
 
+_HOST = r"(?:\[[0-9A-Fa-f:.]*\]|[^\[\]:,]*)(?::[0-9]*)?"
+_HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
+#: What may be shown of the parameters of a URL.
+_HARMLESS = frozenset({"host", "port", "user", "dbname", "database", "sslmode"})
+_REMEDY = "give postgresql://user@host/name, and the password by PGPASSWORD or in ~/.pgpass"
+
 
 def is_url(db: str) -> bool:
     """Whether it is a database's URL, and not a file's path."""
     return "://" in db
 
 
+def require_store(db: str) -> str:
+    """``db``, if it can name a store. Raises :class:`ValueError` for nothing, and :class:`UsageError`, which does not
+    repeat it, for a database's address in a form that we do not take: it may have a password in it."""
+    if not db:
+        raise ValueError("must not be empty")
+    if not is_url(db) and re.search(r"password\s*=|^postgres(ql)?:", db, re.IGNORECASE):
+        raise UsageError(f"--db: neither a file nor a database's URL; {_REMEDY}")
+    return db
+
+
 def shown(db: str) -> str:
-    """``db`` as it may be printed, logged and kept: without a password."""
+    """``db`` as it may be printed, logged and kept: without a password, whatever is wrong with the URL."""
     if not is_url(db):
         return db
     scheme, _, rest = db.partition("://")
-    place, mark, query = rest.partition("?")
+    secret = re.match(r"([^/?#:]*):.*@", rest, re.DOTALL)
+    if secret is not None:
+        rest = secret[1] + rest[secret.end() - 1 :]
+    place, _, query = rest.partition("#")[0].partition("?")
     authority, slash, path = place.partition("/")
-    user, at, host = authority.rpartition("@")
-    kept = "&".join(item for item in query.split("&") if not item.startswith("password="))
-    return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path}{mark if kept else ''}{kept}"
+    user, at, hosts = authority.rpartition("@")
+    if not _HOSTS.fullmatch(hosts):  # what stands for a port may be a password
+        hosts = hosts.partition(":")[0]
+    kept = "&".join(item for item in query.split("&") if item.partition("=")[0] in _HARMLESS)
+    return f"{scheme}://{user}{at}{hosts}{slash}{path}{'?' if kept else ''}{kept}"
 
 
 def store_name(db: str) -> str:
@@ -34,3 +55,13 @@ def require_postgres(url: str) -> None:
     """Raise :class:`UsageError` for a URL that names no PostgreSQL database."""
     if not re.match(r"postgres(ql)?://", url):
         raise UsageError(f"--db {shown(url)}: give the path of a SQLite file, or postgresql://user@host/name")
+    if re.match(r"[^:]*://[^/?#@]*:[^/?#@]*[/?#].*@", url, re.DOTALL) and not re.match(r"[^:]*://[^/?#]*@", url):
+        raise bad_url(url)
+
+
+def bad_url(url: str) -> UsageError:
+    """What to say of a URL that cannot be read."""
+    return UsageError(
+        f"--db {shown(url)}: cannot be read as a URL; percent-encode what is special in a name or password "
+        f"(/ is %2F, ? is %3F, # is %23, @ is %40), or {_REMEDY}"
+    )

@@ -11,6 +11,21 @@ from crawler.store.connection import require_usable
 from crawler.store.location import is_url, require_postgres
 from crawler.store.sqlite import SqliteStore, SqlStore
 
+_NO_ASYNCPG = "a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'"
+
+
+async def is_there(db: str) -> bool:
+    """Whether there is a store at ``db``, a path or URL. An empty file is as good as none; nothing is made."""
+    if not is_url(db):
+        path = Path(db)
+        return path.exists() and path.stat().st_size > 0
+    require_postgres(db)
+    try:
+        from crawler.store.postgres_connection import holds_store
+    except ImportError:
+        raise UsageError(_NO_ASYNCPG) from None
+    return await holds_store(db)
+
 
 async def open_store_at(
     db: str,
@@ -70,7 +85,7 @@ async def _open(
     try:
         from crawler.store.postgres import PostgresStore
     except ImportError:
-        raise UsageError("a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'") from None
+        raise UsageError(_NO_ASYNCPG) from None
     followed = clock if isinstance(clock, SystemClock) else None
     return await PostgresStore.open(
         db,

@@ -17,14 +17,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from crawler.clock import SystemClock, monotonic_s
-from crawler.errors import StoreError
-from crawler.frontier.operator import Order
+from crawler.clock import SystemClock, boot_s, monotonic_s
+from crawler.errors import ConnectionLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.connection import compress, every, load_queries
 from crawler.store.interface import Beat, Limits, Turn, TurnResult
-from crawler.store.postgres_connection import OPENING, PAGES, Clash, ConnectionLost, Postgres, bring_up_to_date
+from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
 from crawler.store.postgres_offers import Carrier, PostgresOffers
 from crawler.store.postgres_parts import parts_of
@@ -49,6 +48,20 @@ class _Revisits(Revisits):
     async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
         for row in await every(self._db, self._sql["due_revisits"], terms):
             yield row
+
+
+class _Control(SqliteControl):
+    """Signs of life are of workers here: on two machines, processes may have the same number."""
+
+    def __init__(self, workers: Workers, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._workers = workers
+
+    async def beat(self, beat: Beat) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["forget_beats"], (beat.run_id,))
+            row = (self._workers.id, beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
+            await self._db.execute(self._sql["beat"], row)
 
 
 class _Workers(Workers):
@@ -84,6 +97,7 @@ class PostgresStore(SqlStore):
         self._patience_s = patience_s
         self._db = GroupedPostgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
+        self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
         self._sql = load_queries("postgres")
         self._politeness = politeness
         self._offers = PostgresOffers(self._db, self._sql, politeness.group)
@@ -93,8 +107,8 @@ class PostgresStore(SqlStore):
         self._carrier = Carrier(self._db, self._sql, self._offers, self._every, self._writing, self._again)
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.rup = SqliteRup(self._every, self._db, self._writing)
-        self.control = _Control(self._db, self._sql, self._every, self._writing, again=self._again)
+        self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
+        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing, self._again)
 
     @classmethod
     async def open(
@@ -109,7 +123,7 @@ class PostgresStore(SqlStore):
         clock: SystemClock | None = None,
     ) -> Self:
         """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
-        go by the database's, which all workers share. A database that was there is waited for, for ``patience_s``.
+        go by the database's, which all workers share. A worker waits ``patience_s`` for a database that goes away.
 
         Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
         :class:`crawler.errors.StoreError` for one that cannot be reached.
@@ -129,6 +143,7 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         await self._db.close()
         await self._reader.close()
+        await self._reckoner.close()
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -177,23 +192,17 @@ class PostgresStore(SqlStore):
             await self._turns.put_bodies(bodies)
 
     async def renew(self, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).renew(now))
+        await super().renew(now)
         await self._tell_time()
-
-    async def visit(self, site: str) -> int | None:
-        return await self._again(lambda: super(PostgresStore, self).visit(site))
 
     async def join_run(self, run_id: int, now: float) -> None:
         assert self._workers.lease_s is not None
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
-        await self._again(lambda: super(PostgresStore, self).join_run(run_id, now))
-
-    async def end_run(self, ended_by: str, now: float) -> None:
-        await self._again(lambda: super(PostgresStore, self).end_run(ended_by, now))
+        await super().join_run(run_id, now)
 
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
-        return await self._again(lambda: super(PostgresStore, self).find_content_mirrors(now))
+        return await super().find_content_mirrors(now)
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
@@ -204,15 +213,15 @@ class PostgresStore(SqlStore):
 
     async def _tell_time(self) -> None:
         if self._clock is not None:
-            asked_at = monotonic_s()
+            asked_at = boot_s()
             ((told,),) = await self._every("SELECT clock()")
-            answered_at = monotonic_s()
+            answered_at = boot_s()
             self._clock.follow(told, told + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        return [dict(row) for row in await self._reader.execute_fetchall(sql, parameters)]
+        return [dict(row) for row in await self._every(sql, parameters)]
 
     async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
         own = not self._reader.is_in_transaction()
@@ -294,8 +303,13 @@ class PostgresStore(SqlStore):
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
 
-    async def _again(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Do something that clashed again at once, and what lost its connection for as long as patience lasts."""
+    async def _reckoned(self, sql: str) -> list[Any]:
+        if not self._workers.id:
+            return await self._every(sql)
+        return await self._again(lambda: self._reckoner.execute_fetchall(sql))
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""
         lost_at, clashes, pause_s = 0.0, 0, 0.1
         while True:
             try:
@@ -306,7 +320,10 @@ class PostgresStore(SqlStore):
                     raise
             except ConnectionLost:
                 lost_at = lost_at or monotonic_s()
-                if not self._workers.id or monotonic_s() - lost_at > self._patience_s:
+                if not self._workers.id:
+                    raise
+                if monotonic_s() - lost_at >= self._patience_s:
+                    self._patience_s = 0.0
                     raise
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)
@@ -315,7 +332,8 @@ class PostgresStore(SqlStore):
         return PostgresTurns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
-        """Who is dead is known by its lease alone: it may be on another machine."""
+        """Who is dead is known by its lease alone, and by its connection: none that may still commit is skipped."""
+        await self._db.execute(self._sql["await_lost_workers"])
 
     @property
     def name(self) -> str:

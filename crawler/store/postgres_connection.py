@@ -11,9 +11,9 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.store.connection import migrations
-from crawler.store.location import shown
+from crawler.store.location import bad_url, shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
@@ -52,10 +52,6 @@ _LOOKING = {"default_transaction_isolation": "repeatable read", "application_nam
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 
 
-class ConnectionLost(StoreError):
-    """The connection broke, or none can be had for the time being."""
-
-
 class Clash(StoreError):
     """Two transactions were in each other's way, and this one gave way."""
 
@@ -82,17 +78,28 @@ class Postgres:
         """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
         if not self._is_open():
             with self._errors():
-                self._connection = await asyncpg.connect(
-                    self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
-                )
-            _notice_silence(self._connection)
-            # Sums of big numbers are numerics there.
-            await self._connection.set_type_codec(
-                "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
-            )
-            for prepare in self.on_connect:
-                await prepare(self._connection)
+                self._connection = await self._made()
         return self._connection
+
+    async def _made(self) -> Any:
+        """A new connection, fit for use."""
+        with self._bad_address():
+            made = await asyncpg.connect(
+                self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
+            )
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                _notice_silence(made)
+                # Sums of big numbers are numerics there.
+                await made.set_type_codec(
+                    "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
+                )
+                for prepare in self.on_connect:
+                    await prepare(made)
+        except BaseException:
+            made.terminate()
+            raise
+        return made
 
     def _is_open(self) -> bool:
         return self._connection is not None and not self._connection.is_closed()
@@ -152,6 +159,21 @@ class Postgres:
         return self._connection is not None and bool(self._connection.is_in_transaction())
 
     @contextmanager
+    def _bad_address(self) -> Iterator[None]:
+        """What is raised when a connection is made, and is wrong with what the user named."""
+        try:
+            yield
+        except asyncpg.exceptions.ClientConfigurationError:
+            raise  # it is a ValueError too, and says what is wrong
+        except ValueError:
+            raise bad_url(self._url) from None  # it may say parts of a password
+        except asyncpg.InvalidAuthorizationSpecificationError as error:
+            remedy = "the password comes from PGPASSWORD, PGPASSFILE or ~/.pgpass"
+            raise UsageError(f"{self.name}: {_text(error)}; {remedy}") from error
+        except asyncpg.SyntaxOrAccessError as error:
+            raise UsageError(f"{self.name}: {_text(error)}") from error
+
+    @contextmanager
     def _errors(self) -> Iterator[None]:
         """What asyncpg and the system raise as what a user is told."""
         try:
@@ -200,16 +222,22 @@ def _notice_silence(connection: Any) -> None:
 async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
     """Make or migrate the schema of a store where that is asked for, one process at a time.
 
-    Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one that a newer
-    crawler wrote.
+    Raises :class:`NoStore` where there is none to read, :class:`UsageError` for a database that cannot hold one, and
+    :class:`StoreVersionError` for one that a newer crawler wrote.
     """
     known = migrations("postgres")
+    ((encoding,),) = await database.execute_fetchall("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise UsageError(
+            f"{database.name}: its encoding is {encoding}, which does not hold the texts of the web; choose a database "
+            "made with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
     version = await _version(database, len(known))
     if version == len(known):
         return
     run = f"`crawler run --db {quote(database.name)}`"
     if not may_make and version == 0:
-        raise UsageError(f"{database.name}: no crawl store; {run} with seeds makes one")
+        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     if not may_make:
         raise UsageError(f"{database.name}: an older store (version {version}); {run} migrates it")
     await database.execute("BEGIN")
@@ -224,6 +252,15 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
         with suppress(StoreError):
             await database.execute("ROLLBACK")
         raise
+
+
+async def holds_store(url: str) -> bool:
+    """Whether there is a store in this database, of whatever version. Changes nothing."""
+    database = Postgres(url)
+    try:
+        return await _version(database, len(migrations("postgres"))) > 0
+    finally:
+        await database.close()
 
 
 async def _version(database: Postgres, newest: int) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from crawler.store.interface import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,16 @@ class Shared(Protocol):
         """Be a worker of a run from now on; with it, what this process had claimed as another worker is released."""
         ...
 
+    async def rejoin(self, now: float) -> bool:
+        """Join our run once more, where we were not heard of for too long; False where another one was begun since."""
+        ...
+
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
-        """Number and settings of the run that others are at work on."""
+        """Number and settings of the run that others are at work on; errands are none."""
+        ...
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The row of ``run`` of the last crawl; errands are passed over."""
         ...
 
     async def renew(self, now: float) -> None:
@@ -60,8 +71,17 @@ class Shared(Protocol):
         """
         ...
 
+    async def hand_in_late(self, late: Turn) -> None:
+        """Log the requests of a worker that has lost its lease, and keep the paces that it knows: of those of a group
+        that another worker has asked since, the longer one. Nothing else is taken in."""
+        ...
+
     async def bury(self, worker: int, ended_by: str, now: float) -> None:
         """Release at once what a worker has left behind that is known to be dead."""
+        ...
+
+    async def known_dead(self) -> set[int]:
+        """The workers that nobody has noted the end of, and whose processes are known to be no more."""
         ...
 
     async def others_at_work(self) -> bool:

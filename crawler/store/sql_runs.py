@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from crawler.about import VERSION
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.again import lasting
 from crawler.store.connection import UNFINISHED, Database, one, require_whole
+from crawler.store.interface import Turn
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_offers import Offers
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker
-from crawler.store.workers import Workers
+from crawler.store.workers import Workers, is_alive, processes
+
+T = TypeVar("T")
 
 
 class SqlRuns(ABC):
@@ -37,6 +41,10 @@ class SqlRuns(ABC):
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
         """A transaction on ``_db``, rolled back whole where anything goes wrong in it."""
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Some reading or writing, done again as long as it may yet succeed: a file fails once."""
+        return await attempt()
 
     @abstractmethod
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
@@ -125,39 +133,68 @@ class SqlRuns(ABC):
                 await self._db.execute("DELETE FROM unsettled")
             await self._revisits.sweep()
             (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
-        self._run_id = int(run_id)
-        if at_work:
-            await self.join_run(self._run_id, now)
+        await self.take_part(int(run_id), now, at_work=at_work)
         return self._run_id
 
+    @lasting
     async def join_run(self, run_id: int, now: float) -> None:
         async with self._writing():
             if self._workers.id:
                 await self._workers.end(None, "joined anew", now)
                 await self._turns.refresh(await self._workers.release_lost(now), None)
             await self._workers.join(run_id, now)
+            await self._db.execute(self._sql["reopen_run"], (run_id,))
         self._run_id = run_id
         self._turns = self._turn_taker()
 
+    @lasting
+    async def rejoin(self, now: float) -> bool:
+        async with self.beginning():
+            last = await self.last_run()
+            if last is None or last["id"] != self._run_id:
+                return False
+            await self.join_run(self._run_id, now)
+        return True
+
+    async def last_run(self) -> dict[str, Any] | None:
+        return next(iter(await self.query(self._sql["last_run"])), None)
+
     async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
-        """Be of a run that others have begun, as a worker or above some."""
+        """Be of a run, as a worker or above some; who is above them shows that they are to come."""
         self._run_id = run_id
         if at_work:
             await self.join_run(run_id, now)
+        elif self.lease_s is not None:
+            async with self._writing():
+                await self._workers.join(run_id, now, for_others=True)
 
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
         row = await self._one(self._sql["run_under_way"], (now,))
         return None if row is None else (row[0], json.loads(row[1]))
 
+    @lasting
     async def renew(self, now: float) -> None:
         async with self._writing():
             await self._workers.renew(None, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    @lasting
+    async def hand_in_late(self, late: Turn) -> None:
+        async with self._writing():
+            if await self._workers.count_late(len(late.requests)):
+                await self._turns.take_late(late)
+
+    @lasting
     async def bury(self, worker: int, ended_by: str, now: float) -> None:
         async with self._writing():
             await self._workers.end(worker, ended_by, now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
+
+    async def known_dead(self) -> set[int]:
+        if not self.is_held():
+            return {row[0] for row in await self._every("SELECT id FROM worker WHERE ended_at IS NULL")}
+        neighbours = await self._every(self._sql["neighbours"], (processes(), 0))
+        return {worker for worker, pid in neighbours if not is_alive(pid)}
 
     async def others_at_work(self) -> bool:
         return bool((await self._one(self._sql["others_at_work"], (self._workers.id, self._workers.id)))[0])
@@ -166,11 +203,13 @@ class SqlRuns(ABC):
         async with self._writing():
             await self._db.execute("INSERT INTO unsettled VALUES (?)", (now,))
 
+    @lasting
     async def recover(self, now: float) -> None:
         async with self._writing():
             await self._end_crashed(now)
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
+    @lasting
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
             await self._revisits.sweep()
@@ -185,6 +224,10 @@ class SqlRuns(ABC):
 
     async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         return next(iter(await self._every(sql, parameters)), None)
+
+    async def _reckoned(self, sql: str) -> list[Any]:
+        """Rows that it may take the store minutes to reckon; a crawl goes on meanwhile."""
+        return await self._every(sql)
 
     async def _scalar(self, sql: str) -> int:
         return int((await self._one(sql))[0])

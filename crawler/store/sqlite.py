@@ -21,6 +21,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
+from crawler.store.again import lasting
 from crawler.store.connection import (
     decompress,
     every,
@@ -77,12 +78,14 @@ class SqlStore(SqlRuns):
         rows = await self._every(self._sql["queued_from"], (after, limit))
         return [(row[0], row[1], row[2], bool(row[3])) for row in rows]
 
+    @lasting
     async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
         async with self._writing():
             await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
             await self._db.executemany(self._sql["exclude"], [(why, number) for number, why in numbers])
             self._offers.forget()
 
+    @lasting
     async def requeue(self, numbers: Sequence[int]) -> None:
         async with self._writing():
             await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
@@ -114,6 +117,7 @@ class SqlStore(SqlRuns):
             )
             self._offers.forget()
 
+    @lasting
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
             await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
@@ -123,6 +127,7 @@ class SqlStore(SqlRuns):
         row = await self._one(self._sql["robots_copy_of"], (site,))
         return None if row is None else robots_copy(list(row))
 
+    @lasting
     async def find_content_mirrors(self, now: float) -> int:
         pairs = await self._every(self._sql["alike_sites"], (MIN_ALIKE,))
         found = [(pair, judge_alike(alike=pair[2], sample=pair[3], pages=pair[4])) for pair in pairs]
@@ -136,6 +141,7 @@ class SqlStore(SqlRuns):
 
     # --- revisits -----------------------------------------------------------------------------
 
+    @lasting
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
@@ -162,6 +168,7 @@ class SqlStore(SqlRuns):
 
     # --- the crawl ----------------------------------------------------------------------------
 
+    @lasting
     async def turn(self, turn: Turn) -> TurnResult:
         async with self._writing():
             await self._workers.renew(turn, turn.now)
@@ -175,6 +182,7 @@ class SqlStore(SqlRuns):
         )
         return Pace() if row is None else Pace(*row)
 
+    @lasting
     async def visit(self, site: str) -> int | None:
         async with self._writing():
             number = (await self._offers.sites([site]))[site][0]
@@ -199,11 +207,10 @@ class SqlStore(SqlRuns):
         return await self._scalar("SELECT coalesce(sum(fetched), 0) FROM site")
 
     async def queued_count(self) -> int:
-        return await self._scalar("SELECT count(*) FROM frontier")
+        return int((await self._reckoned("SELECT count(*) FROM frontier"))[0][0])
 
     async def counts(self) -> Counts:
-        row = await self._one(self._sql["counts"])
-        urls, queued, ended, pages, links, requests, sites = row
+        ((urls, queued, ended, pages, links, requests, sites),) = await self._reckoned(self._sql["counts"])
         states = {State(state): n for state, n in json.loads(ended).items()}
         states[State.QUEUED] = queued
         states[State.FETCHED] = urls - sum(states.values())
@@ -223,8 +230,9 @@ class SqlStore(SqlRuns):
         method, per, size, seed, drawn_at, frame, cut_sites, follows, stands = row
         return SampleDraw(method, per, size, seed, drawn_at, frame, cut_sites, bool(follows), bool(stands))
 
+    @lasting
     async def replace_sample(
-        self, draw: SampleDraw, rows: Iterable[SampleRow], held_from: int | None, pages_per_site: int | None
+        self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
         async with self._writing():
             await self._db.execute("DELETE FROM sample_draw")
@@ -237,6 +245,7 @@ class SqlStore(SqlRuns):
                 self._offers.forget()
             await self._turns.refresh_all(pages_per_site)
 
+    @lasting
     async def reopen_sample(self) -> None:
         async with self._writing():
             await self._db.execute("UPDATE sample_draw SET stands = 0")
@@ -290,8 +299,8 @@ class SqliteStore(SqlStore):
         self._turns = self._turn_taker()
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
-        self.rup = SqliteRup(self._every, db, self._writing)
-        self.control = SqliteControl(db, self._sql, self._every, self._writing)
+        self.rup = SqliteRup(self._every, db, self._writing, self._again)
+        self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again)
 
     @classmethod
     async def open(

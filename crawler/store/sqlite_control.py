@@ -10,6 +10,7 @@ from pathlib import Path
 from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
+from crawler.store.again import Again, lasting
 from crawler.store.connection import (
     UNFINISHED,
     Database,
@@ -34,8 +35,9 @@ class SqliteControl:
         queries: Mapping[str, str],
         read: Read,
         writing: Callable[[], AbstractAsyncContextManager[None]],
+        again: Again,
     ) -> None:
-        self._db, self._sql, self._read, self._writing = db, queries, read, writing
+        self._db, self._sql, self._read, self._writing, self._again = db, queries, read, writing, again
 
     async def orders(self, after: int = 0) -> list[Order]:
         return [
@@ -48,6 +50,7 @@ class SqliteControl:
         async with self._writing():
             return await _give(self._db, self._sql, command, name, clock)
 
+    @lasting
     async def done(self, order: Order, now: float) -> None:
         async with self._writing():
             await self._db.execute("UPDATE control SET done_at = ? WHERE id = ?", (now, order.id))
@@ -84,7 +87,7 @@ async def _give(db: Database, queries: Mapping[str, str], command: Command, name
     """Within a transaction, at the time of which it is asked: a crawl cannot know of it while it writes itself."""
     run_id = None
     if command is Command.STOP:
-        row = await one(db, "SELECT id, finished_at FROM run ORDER BY id DESC LIMIT 1")
+        row = await one(db, queries["last_run"])
         if row is None or row[1] is not None:
             raise UsageError("no crawl is running on this store, there is nothing to stop")
         run_id = row[0]

@@ -12,6 +12,7 @@ from crawler.rup.info import RupInfo
 from crawler.rup.robot import Server
 from crawler.rup.subscription import MailRow, Offered, Subscription
 from crawler.rup.units import Span, read_span
+from crawler.store.again import Again, lasting
 from crawler.store.connection import Database, Read
 
 _MAILS_KEPT = 100_000
@@ -25,10 +26,13 @@ _SERVER = (
 class SqliteRup:
     """On the one connection of a store, whose ``writing`` makes a transaction."""
 
-    def __init__(self, read: Read, db: Database, writing: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+    def __init__(
+        self, read: Read, db: Database, writing: Callable[[], AbstractAsyncContextManager[None]], again: Again
+    ) -> None:
         self._read = read
         self._db = db
         self._writing = writing
+        self._again = again
 
     async def offered(self, site: str) -> Offered | None:
         row = next(iter(await self._read(f"SELECT {_OFFER} FROM rup_offer WHERE site = ?", (site,))), None)
@@ -38,6 +42,7 @@ class SqliteRup:
         info = RupInfo(cgi, authentifier, _tuple(units), _tuple(exclude), _tuple(include_only), _span(span))
         return Offered(url, found_at, info)
 
+    @lasting
     async def put_offered(self, offered: Offered) -> None:
         async with self._writing():
             await write_offer(self._db, offered)
@@ -45,6 +50,7 @@ class SqliteRup:
     async def subscriptions(self) -> list[Subscription]:
         return [_subscription(row) for row in await self._read(f"SELECT {_SERVER} FROM rup_server")]
 
+    @lasting
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
         async with self._writing():
             for row in map(_row, changed):
@@ -60,6 +66,7 @@ class SqliteRup:
                     "DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - ?", (_MAILS_KEPT,)
                 )
 
+    @lasting
     async def remove(self, site: str) -> None:
         async with self._writing():
             await self._db.execute("DELETE FROM rup_server WHERE site = ?", (site,))

@@ -59,10 +59,7 @@ class TurnTaker:
         if moved:  # after the outcomes, which were decided on before
             touched |= await self._ask_mirrors_again(moved, turn.limits.max_depth)
         await self._lock_groups(touched, {*turn.paces, *turn.visited})
-        if turn.paces:
-            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in turn.paces.items()]
-            await self._db.executemany(self._sql["add_groups"], [(name,) for name in turn.paces])
-            await self._db.executemany(self._sql["set_pace"], rows)
+        await self._keep_paces(turn.paces)
         if turn.released:
             await self._db.execute(self._sql["release_groups"], (json.dumps(turn.released),))
         if turn.visited:
@@ -78,6 +75,19 @@ class TurnTaker:
         if turn.requests:
             await self._log(turn)
         return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now), share)
+
+    async def take_late(self, turn: Turn) -> None:
+        """Of a worker that has lost its lease: what it sent, and how long sites are to be left alone."""
+        await self._lock_groups((), turn.paces)
+        await self._keep_paces(turn.paces)
+        if turn.requests:
+            await self._log(turn)
+
+    async def _keep_paces(self, paces: Mapping[str, Pace]) -> None:
+        if paces:
+            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in paces.items()]
+            await self._db.executemany(self._sql["add_groups"], [(name,) for name in paces])
+            await self._db.executemany(self._sql["set_pace"], rows)
 
     async def _news_of_mirrors(self, now: float) -> list[tuple[str, str]]:
         """The mirrors noted since the last turn, by this worker or others; where there are no others, none."""

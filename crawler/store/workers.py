@@ -20,6 +20,8 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Turn
 
+_FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
+
 
 class Workers:
     """This process among the workers of a store. Call within a transaction only.
@@ -37,9 +39,12 @@ class Workers:
         self.id = 0
         self.turns = 0  # committed, as far as is known here
 
-    async def join(self, run_id: int, now: float) -> None:
-        """Be at work on a run from now on."""
-        row = (run_id, socket.gethostname(), os.getpid(), _processes(), now, self.lease_s)
+    async def join(self, run_id: int, now: float, *, for_others: bool = False) -> None:
+        """Be at work on a run from now on; ``for_others``: only until the first worker that claims anything is."""
+        if not for_others:
+            await self._db.execute(self._sql["relieve"], (run_id, _FOR_OTHERS))
+        ended_by = _FOR_OTHERS if for_others else None
+        row = (run_id, socket.gethostname(), os.getpid(), processes(), now, self.lease_s, ended_by)
         (self.id,) = await one(self._db, self._sql["join"], row)
         self.turns = 0
 
@@ -51,14 +56,26 @@ class Workers:
             self._db, self._sql["renew"], (now, self.lease_s, int(turn is not None), pages, requests, self.id)
         )
         if row is None:
-            raise LeaseLost("the lease of this worker ran out, and its sites have passed to others")
+            message = "the lease of this worker ran out, and its sites have passed to others"
+            raise LeaseLost(message, committed=turn is not None and await self._was_committed())
         if turn is not None and row[0] != self.turns + 1:
-            raise LeaseLost("a turn was committed and its answer lost on the way: what it claimed is not known")
+            self.turns += 1
+            message = "a turn was committed and its answer lost on the way: what it claimed is not known"
+            raise LeaseLost(message, committed=True)
+
+    async def _was_committed(self) -> bool:
+        """Whether the turn that is tried again came in before the lease ended."""
+        before, (self.turns,) = self.turns, await one(self._db, self._sql["turns"], (self.id,))
+        return self.turns > before
+
+    async def count_late(self, requests: int) -> bool:
+        """Count what comes after the lease was lost; False where it came before, and only the answer was lost."""
+        return await one(self._db, self._sql["count_late"], (requests, self.id, self.turns)) is not None
 
     async def release_lost(self, now: float) -> set[int]:
         """Release the groups of workers that ended or whose lease did, their pauses kept; which groups these are."""
-        for worker, pid in await every(self._db, self._sql["neighbours"], (_processes(), self.id)):
-            if not _is_alive(pid):
+        for worker, pid in await every(self._db, self._sql["neighbours"], (processes(), self.id)):
+            if not is_alive(pid):
                 await self.end(worker, "killed", now)
         await self._db.execute(self._sql["end_lost_workers"], (now,))
         rows = list(await every(self._db, self._sql["lost_groups"]))
@@ -87,7 +104,7 @@ class Workers:
 
 
 @cache
-def _processes() -> str | None:
+def processes() -> str | None:
     """What processes have numbers beside ours: this start of this machine, and the namespace (a container's has its
     own). ``None`` where the system does not tell."""
     with suppress(OSError):
@@ -96,7 +113,7 @@ def _processes() -> str | None:
     return None
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether there is such a process here; one that was ended and not yet waited for is none any more."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

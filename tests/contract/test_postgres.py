@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+import asyncpg
 import pytest
 
-from crawler.clock import SystemClock
-from crawler.errors import LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.clock import SystemClock, monotonic_s
+from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.frontier.operator import Command
+from crawler.frontier.politeness import Pace
+from crawler.model import State
 from crawler.store.interface import Limits, Turn
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres import PostgresStore
 from crawler.store.postgres_dialect import translate
 from crawler.store.shared import PageGrant
-from tests.contract.visits import NOW, fetched
+from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster
+from tests.proxy import Proxy
 
 A, B = "http://a.test/", "http://b.test/"
 
@@ -32,6 +39,9 @@ async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Clust
         await open_and_close(url)
     with pytest.raises(UsageError, match="does not exist"):
         await open_and_close(postgres.url("nowhere"))
+    postgres.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(UsageError, match=r"LATIN1.*UTF8"):
+        await open_and_close(postgres.url("latin"))
     newer = postgres.make_database()
     await open_and_close(newer)
     postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
@@ -215,6 +225,144 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
         await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
         assert not await second.others_at_work()
         assert not await first.others_at_work()
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store, number, order: store.exclude([(number, "blocked by the operator")]),
+        lambda store, number, order: store.requeue([number]),
+        lambda store, number, order: store.control.done(order, NOW),
+        lambda store, number, order: store.control.orders(),
+        lambda store, number, order: store.prepare(None),
+        lambda store, number, order: store.query("SELECT 1"),
+        lambda store, number, order: store.renew(NOW),
+        lambda store, number, order: store.visit("http://c.test"),
+    ],
+    ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "visit"],
+)
+async def test_all_that_a_worker_does_outlasts_a_database_that_is_away_for_a_while(
+    postgres: Cluster, write: Callable[..., Awaitable[object]]
+) -> None:
+    url = postgres.make_database()
+    with Proxy(postgres.socket) as proxy:
+        through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
+        store, other, _ = await two_workers(through)
+        try:
+            order = await store.control.give(Command.BLOCK, "a.test", SystemClock())
+            number = await store.find(A)
+            proxy.suffer("drop")
+            asyncio.get_running_loop().call_later(0.5, proxy.recover)
+            await write(store, number, order)
+        finally:
+            proxy.recover()
+            await store.close()
+            await other.close()
+
+
+async def test_a_connection_that_breaks_before_it_is_fit_for_use_is_made_anew(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    prepared = []
+
+    async def prepare(connection: Any) -> None:
+        prepared.append(connection)
+        if len(prepared) == 1:
+            raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+    try:
+        first._reader.on_connect = [prepare]
+        first._reader.drop()
+        assert await first.query("SELECT 1 AS one") == [{"one": 1}]
+        assert [connection.is_closed() for connection in prepared] == [True, False]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_what_a_worker_that_lost_its_lease_hands_in_is_taken_once_and_the_longer_pause_stays(
+    postgres: Cluster,
+) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        claims = {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        claims |= {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        (site_id,) = claims["a.test"].sites
+        await second.bury(first.worker_id, "lease ran out", now)
+        theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
+        await second.turn(Turn(now, Limits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
+        ours = {"a.test": Pace(now + 60, 60.0, 0.0, "Retry-After of a 429"), "b.test": Pace(now + 3, 3.0)}
+        late = Turn(now, Limits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+        with pytest.raises(LeaseLost) as lost:
+            await first.turn(late)
+        assert not lost.value.committed
+        await first.hand_in_late(late)
+        first._workers.turns -= 1  # as where it was committed and the answer lost
+        await first.hand_in_late(late)
+        rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
+        assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
+        await second.turn(Turn(now, Limits(0), paces=theirs))
+        rows = await second.query("SELECT name, pause_s, waits_for FROM politeness_group ORDER BY name")
+        assert [tuple(row.values()) for row in rows] == [
+            ("a.test", 60.0, "Retry-After of a 429"),
+            ("b.test", 100.0, ""),
+        ]
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_worker_that_lost_its_lease_knows_whether_its_last_turn_was_committed(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        for by_lease in (False, True):
+            await first.turn(Turn(now, Limits(0)))
+            first._workers.turns -= 1  # its answer was lost
+            if by_lease:
+                await second.bury(first.worker_id, "lease ran out", now)
+            with pytest.raises(LeaseLost) as lost:
+                await first.turn(Turn(now, Limits(0)))
+            assert lost.value.committed
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        tried = []
+
+        async def refused() -> Any:
+            tried.append(monotonic_s())
+            raise ConnectionRefusedError("nobody there")
+
+        for connection in (first._db, first._reader):
+            connection.drop()
+            monkeypatch.setattr(connection, "_made", refused)
+        with pytest.raises(ConnectionLost):
+            await first.turn(Turn(now, Limits(0)))
+        assert len(tried) > 1
+        for _ in range(2):
+            tried.clear()
+            with pytest.raises(ConnectionLost):
+                await first.end_run("a failure", now)
+            assert len(tried) == 1
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_report_may_take_longer_than_what_a_crawl_waits_for(postgres: Cluster) -> None:
+    first, second, _ = await two_workers(postgres.make_database())
+    try:
+        first._patience_s = 0.3
+        first._db.timeout_s = first._reader.timeout_s = 0.2
+        first._sql = {"counts": "SELECT 3, 2, '{}', 0, 0, 0, 0 FROM pg_sleep(1)"}
+        assert (await first.counts()).states[State.QUEUED] == 2
     finally:
         await first.close()
         await second.close()

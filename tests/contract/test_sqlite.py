@@ -11,7 +11,7 @@ import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store import connection, sqlite, sqlite_offers
-from crawler.store.interface import Limits, Turn
+from crawler.store.interface import Beat, Limits, Turn
 from crawler.store.sqlite import SqliteStore
 from tests.contract.visits import Harness, fetched, queued_urls
 
@@ -228,3 +228,11 @@ async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: Sqlit
     sql = "EXPLAIN QUERY PLAN " + connection.load_queries()["blocked_within"].rstrip(";")
     plan = await store.query(sql, (1, 2, "a reason", 3))
     assert [row["detail"] for row in plan] == ["SEARCH url USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]
+
+
+async def test_each_process_of_a_run_gives_signs_of_life_of_its_own(store: SqliteStore) -> None:
+    run_id = await store.start_run({}, 1.0)
+    beats = [Beat(run_id, pid, float(n), None, 0.0) for n, pid in enumerate((7, 8, 7))]
+    for beat in beats:
+        await store.control.beat(beat)
+    assert sorted(await store.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]

@@ -1,7 +1,8 @@
 """The worked examples in ``docs/examples`` are true: every block runs, in order, and shows what the page shows.
 
 In a page, ``sh`` and ``python`` blocks are run; a ``text`` block behind one is all that it prints, where ``…`` stands
-for what differs from day to day (and a line of it alone for any lines). Sites called ``NAME.example`` are served here.
+for what differs from day to day (and a line of it alone for any lines, or none). Sites called ``NAME.example`` are
+served here.
 """
 
 from __future__ import annotations
@@ -110,10 +111,10 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
 def _plain(text: str) -> str:
     """Without ports, and without the blanks that make columns."""
     lines = (" ".join(_PORT.sub("", line).split()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 def _pattern(shown: str) -> str:
     """What a shown output stands for, as a regular expression."""
-    lines = [re.escape(line).replace("…", ".*") for line in _plain(shown).splitlines()]
-    return "\n".join(r"[\s\S]*" if line == ".*" else line for line in lines)
+    lines = (re.escape(line).replace("…", ".*") + "\n" for line in _plain(shown).splitlines())
+    return "".join(r"(?:.*\n)*" if line == ".*\n" else line for line in lines)

@@ -8,11 +8,13 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawler.demo.pages import Page, plain
 from crawler.store.postgres import PostgresStore
 from tests import faults, judge, kill
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
@@ -55,6 +57,19 @@ def look(db: str, sql: str) -> list[tuple[Any, ...]]:
             await store.close()
 
     return asyncio.run(read()) if "://" in db else [tuple(row) for row in sqlite3.connect(db).execute(sql)]
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """Workers and who is above them, none of whom can do anything about it."""
+    process.send_signal(signal.SIGSTOP)
+    for pid in children(process):
+        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.communicate()
 
 
 def contents(db: str) -> list[set[tuple[Any, ...]]]:
@@ -113,6 +128,23 @@ def test_a_worker_that_is_killed_is_reported_and_replaced(
     assert rude(loopback) == []
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
+    workers: str, db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)  # leases that last much longer than this test
+    process = start(*options, *seeds, "--db", db, "--workers", workers)
+    until(lambda: len(loopback.log) >= 20, "requests")
+    kill_all(process)
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert {worker["alive"] for worker in status["workers"]} == {False}
+    assert "it was killed; the same command goes on" in here("status", "--db", db).out
+    ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit", timeout_s=30)
+    assert (ended.code, ended.err) == (0, "")
+    assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+    assert rude(loopback) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_in_order_and_the_same_command_goes_on(
     number: signal.Signals,
@@ -167,7 +199,8 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=160)
     db = postgres.make_database()
-    assert "holds no seeds" in here(*options, "--db", db).err
+    assert "no seeds" in here(*options, "--db", db).err
+    assert postgres.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", postgres.name_in(db)) == "0\n"
     first = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 5, "requests")
     second = start(*options, "--db", db)
@@ -176,12 +209,68 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
     assert "under other settings (limits.max_depth, politeness.delay)" in refused.err
     alone = crawler(*options, "--db", db, "--warc", tmp_path / "w")
     assert alone.code == 2
-    assert "--warc: this is for one worker alone; others crawl into this store" in alone.err
+    assert "--warc: this is for one worker alone; others are at work on" in alone.err
     assert [finish(process).code for process in (first, second)] == [0, 0]
     assert all(pages > 0 for (pages,) in look(db, "SELECT pages FROM workers"))
     assert len(look(db, "SELECT DISTINCT pid FROM workers")) == 2
     assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []
+
+
+def test_teams_that_begin_at_once_are_one_run(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    db = postgres.make_database()
+    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "160")
+    assert [finish(process).code for process in (start(*command), start(*command))] == [0, 0]
+    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "--max-pages reached (160)")]
+    assert look(db, "SELECT count(*) FROM pages") == [(160,)]
+    assert rude(loopback) == []
+
+
+def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    db = postgres.make_database()
+    first = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    first.send_signal(signal.SIGSTOP)
+    newer = (*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
+    until(lambda: crawler(*newer).code == 0, "a lease that ends", 40)
+    first.send_signal(signal.SIGCONT)
+    ended = finish(first)
+    assert (ended.code, ended.err) == (3, "")
+    assert "another crawl was begun meanwhile" in ended.out
+    began = "SELECT started_at FROM run ORDER BY id DESC LIMIT 1"
+    assert look(db, f"SELECT count(*) FROM requests WHERE run_id = 1 AND started_at > ({began})") == [(0,)]
+    assert rude(loopback) == []
+
+
+def test_an_errand_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_the_crawl(
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=200)
+    offer = Page("RUP-CGI: /cgi\nAuthentifier: none\n", content_type="text/plain", delay_s=1.0)
+    loopback.sites["rup.web.test"] = {"/robots.txt": plain("User-agent: *\n"), "/rupinfo.txt": offer}
+    (tmp_path / "slow.toml").write_text(WORKERS_SETTINGS.replace("delay = 0.05", "delay = 4"))
+    db, site = postgres.make_database(), loopback.url("rup.web.test")
+    crawl = start(*options, *seeds, "--db", db)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    errand = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    until(lambda: len(loopback.hits("rup.web.test")) == 1, "the errand's first request")
+    status = json.loads(here("status", "--db", db, "--json").out)
+    assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
+    ended = finish(errand)
+    assert (ended.code, ended.err) == (0, "")
+    assert "RUP-CGI" in ended.out
+    assert len(loopback.hits("rup.web.test")) == len(look(db, "SELECT url FROM requests WHERE run_id = 2")) == 2
+    assert here("control", "stop", "--db", db).code == 0
+    assert finish(crawl).code == 3
+    assert "stopped by the operator" in here("status", "--db", db).out
+    other = here("rup", "info", site, *LOOPBACK[:-1], "--agent", "Another", "--db", db)
+    assert (other.code, "this store is crawled with PoliteCrawler" in other.err) == (2, True)
 
 
 def test_every_command_that_reads_does_so_on_postgresql(
@@ -223,7 +312,7 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
         for process in processes:
             ended = finish(process)
             assert ended.code == 4
-            assert "cannot be reached" in ended.err
+            assert ended.err.count("cannot be reached") == 1
             assert "what was committed is kept" in ended.err
         server.start()
         assert crawler(*options, "--db", db).code == 0

@@ -8,7 +8,10 @@ import pytest
 
 from crawler.demo.pages import Page, Site, first, plain, unavailable
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from tests.simulation.crawls import Options, crawl, rows, states
+from crawler.robots.mirrors import Main
+from crawler.store.interface import ClaimedSite
+from tests.contract.visits import robots
+from tests.simulation.crawls import Options, crawl, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -180,3 +183,28 @@ def test_mirrors_are_remembered_by_the_next_run(db_path: Path) -> None:
     web = crawled(db_path, sites, "http://a.site.test/y")
     assert [asked(web, host) for host in sites] == [[], [], ["/y"]], "the copies of robots.txt still hold"
     assert ends(db_path)["http://a.site.test/y"] == ("excluded", "mirror of http://c.site.test (Host, line 2)")
+
+
+def test_a_mirror_that_another_worker_found_to_be_none_is_none_here_too(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, c = (f"http://{name}.test" for name in "abc")
+    told = [(a, b)]
+
+    async def main_sites() -> list[tuple[str, str]]:
+        return told
+
+    async def main(clock: VirtualClock) -> None:
+        async with session(clock, db_path, SimulatedWeb(clock, {}), [f"{a}/"], Options()) as (run, store):
+            store._workers.lease_s = 60.0
+            monkeypatch.setattr(store, "main_sites", main_sites)
+            keeper, here = run._robots, ClaimedSite(1, a, robots(b"Host: b.test\n"), 1)
+            keeper.learn([(a, b), (b, c)])
+            assert keeper.main_of(a) == Main(c, (a, b, c))
+            await keeper.in_force(here, "a.test")
+            assert keeper.main_of(a) == Main(b, (a, b))
+            keeper.learn([(b, c)])
+            await keeper.in_force(here, "a.test")
+            assert keeper.main_of(a) == Main(c, (a, b, c)), "it was looked at just now"
+
+    run_virtual(main)

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
-from crawler.errors import UsageError
+from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.loops.crawl import Crawl
 from crawler.loops.frame import Frame
 from crawler.loops.operator import heeded
 from crawler.sample.design import Per, SampleSettings
 from crawler.store.connection import load_queries
+from crawler.store.interface import Beat
 from crawler.store.sqlite import SqliteStore
-from crawler.store.sqlite_control import give_order
+from crawler.store.sqlite_control import SqliteControl, give_order
 from crawler.survey import draw as survey_draw
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
@@ -437,3 +438,20 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
     assert drawn[0] < drawn[1]
     assert set(asked) == drawn[1] | {f"http://{name}.test/" for name in "abc"}
     assert len(asked) == len(set(asked))
+
+
+def test_a_sign_of_life_that_is_missed_is_no_reason_to_end(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missed = []
+
+    async def beat(self: SqliteControl, beat: Beat) -> None:
+        missed.append(beat)
+        raise StoreError("the database cannot be reached")
+
+    async def main(clock: VirtualClock) -> str:
+        web = SimulatedWeb(clock, {"a.test": site(20)})
+        async with Operator(db_path, clock).crawl(web, ["http://a.test/"]) as (_, task):
+            return await task
+
+    monkeypatch.setattr(SqliteControl, "beat", beat)
+    assert run_virtual(main) == "nothing is left in the frontier"
+    assert len(missed) > 1

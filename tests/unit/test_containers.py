@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 import yaml
 
 from crawler.config import Settings, settings_from
+from crawler.store.postgres import PostgresStore
+from tests.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "config/docker/Dockerfile").read_text()
@@ -40,6 +44,12 @@ def test_workers_can_be_scaled_and_wait_for_a_healthy_database(compose: dict[str
     assert "ports" not in worker
     assert worker["depends_on"]["database"]["condition"] == "service_healthy"
     assert compose["services"]["database"]["healthcheck"]["test"][1].startswith("pg_isready")
+    assert worker["healthcheck"]["test"] == ["CMD", "crawl", "healthy"]
+
+
+def test_looking_and_ending_need_no_contact(compose: dict[str, Any]) -> None:
+    assert ":?" not in (ROOT / "docker-compose.yml").read_text()
+    assert compose["services"]["worker"]["environment"]["CRAWLER_CONTACT"] == "${CRAWLER_CONTACT:-}"
 
 
 def test_no_password_stands_in_a_file_or_on_a_command_line(compose: dict[str, Any]) -> None:
@@ -54,8 +64,8 @@ def test_no_password_stands_in_a_file_or_on_a_command_line(compose: dict[str, An
 def test_what_is_mounted_and_named_is_there(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         for volume in service.get("volumes", ()):
-            source = volume.split(":")[0]
-            assert source == "./seeds.txt" or source in compose["volumes"], source
+            source = volume["source"] if isinstance(volume, dict) else volume.split(":")[0]
+            assert source == "./seeds.txt" or source in compose["volumes"] or (ROOT / source).is_file(), source
     build = compose["services"]["worker"]["build"]
     assert (ROOT / build["context"] / build["dockerfile"]).is_file()
     copied = re.findall(r"^COPY (?:--chmod=\d+ )?(?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
@@ -75,6 +85,80 @@ def test_the_image_is_made_in_stages_and_does_not_run_as_root() -> None:
 
 def test_the_entry_point_is_a_shell_script_that_parses() -> None:
     assert subprocess.run(["sh", "-n", str(ROOT / "config/docker/crawl")], check=False).returncode == 0
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> dict[str, str]:
+    """What stands in for an image: a crawler that says how it was called, and ends as it is told to."""
+    (tmp_path / "crawler").write_text('#!/bin/sh\necho "$@" "${PGPASSWORD-}"\neval "$DO"\n')
+    (tmp_path / "crawler").chmod(0o755)
+    (tmp_path / "secret").write_text("hush")
+    return {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "CRAWLER_DB": "postgresql://crawler@database/crawl",
+        "CRAWLER_CONTACT": "a@example.org",
+        "POSTGRES_PASSWORD_FILE": str(tmp_path / "secret"),
+    }
+
+
+def in_image(image: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    entry = [str(ROOT / "config/docker/crawl"), *command]
+    return subprocess.run(entry, env=image, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 4)])
+def test_only_what_another_start_may_mend_fails_the_container(image: dict[str, str], code: int, seen: int) -> None:
+    ended = in_image(image | {"DO": f"exit {code}"}, "run", "--x")
+    assert ended.returncode == seen
+    assert ended.stdout == f"run --db {image['CRAWLER_DB']} --contact a@example.org --no-progress --x hush\n"
+
+
+def test_stopping_the_container_stops_the_crawl(image: dict[str, str]) -> None:
+    wait = "trap 'echo stopping; sleep 0.2; exit 4' TERM; echo up; while :; do sleep 0.05; done"
+    entry = [str(ROOT / "config/docker/crawl"), "run"]
+    with subprocess.Popen(entry, env=image | {"DO": wait}, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "up\n":
+            pass
+        process.terminate()
+        assert process.stdout.read() == "stopping\n"
+        assert process.wait() == 4
+
+
+@pytest.mark.parametrize("command", ["status", "control", "sample"])
+def test_commands_that_look_are_given_the_database(image: dict[str, str], command: str) -> None:
+    ended = in_image(image | {"DO": "exit 2", "CRAWLER_CONTACT": ""}, command)
+    assert (ended.returncode, ended.stdout) == (2, f"{command} --db {image['CRAWLER_DB']} hush\n")
+
+
+def test_what_the_container_lacks_is_said(image: dict[str, str]) -> None:
+    ended = in_image(image | {"CRAWLER_CONTACT": ""}, "run")
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "CRAWLER_CONTACT" in ended.stderr
+    nothing = image | {"POSTGRES_PASSWORD_FILE": "/nowhere"}
+    for command, code in (("run", 0), ("status", 2)):
+        ended = in_image(nothing, command)
+        assert (ended.returncode, ended.stdout) == (code, "")
+        assert "the password in /nowhere cannot be read" in ended.stderr
+
+
+async def test_a_container_is_healthy_while_a_worker_in_it_holds_a_lease(postgres: Cluster) -> None:
+    def checked(db: str) -> tuple[int, str]:
+        healthy = [sys.executable, str(ROOT / "config/docker/healthy")]
+        ended = subprocess.run(
+            healthy, env=os.environ | {"CRAWLER_DB": db}, capture_output=True, text=True, timeout=30, check=False
+        )
+        return ended.returncode, ended.stderr
+
+    db = postgres.make_database()
+    assert "does not answer" in checked(db)[1]  # as yet, it has no tables
+    store = await PostgresStore.open(db, lease_s=60)
+    assert checked(db) == (1, "no worker here holds a lease\n")
+    await store.start_run({}, 1000.0)
+    assert checked(db) == (0, "")
+    await store.end_run("done", 1001.0)
+    assert checked(db) == (1, "no worker here holds a lease\n")
+    await store.close()
 
 
 def test_the_profile_for_clusters_is_a_configuration() -> None:

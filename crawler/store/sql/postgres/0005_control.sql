@@ -10,12 +10,12 @@ CREATE TABLE control (
 );
 
 CREATE TABLE heartbeat (
+  worker bigint PRIMARY KEY,             -- not its process, whose number another machine's may have too
   run_id bigint NOT NULL REFERENCES run(id),
   pid bigint NOT NULL,
   seen_at double precision NOT NULL,
   memory_bytes bigint,
-  lag_s double precision NOT NULL,
-  PRIMARY KEY (run_id, pid)
+  lag_s double precision NOT NULL
 );
 
 -- The first and last of each range in a JSON list of pairs.

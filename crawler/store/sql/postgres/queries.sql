@@ -237,9 +237,10 @@ SELECT * FROM unnest(:groups($1), $1::bigint[], $2::bigint[], $3::text[], $4::te
 DELETE FROM mirror WHERE site = $1 AND evidence = 'host';
 
 -- name: set_pace
+-- Of two workers that have asked it, the one that is to wait longer has the say.
 UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s, waits_for = t.waits_for
 FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::text[], :named($5))
-  AS t (next_at, pause_s, backoff_s, waits_for, id) WHERE g.id = t.id;
+  AS t (next_at, pause_s, backoff_s, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
 
 -- name: end_visit
 UPDATE politeness_group SET visited_by = NULL WHERE id = ANY(:named($1));
@@ -332,14 +333,22 @@ ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 -- name: free_group
 UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ANY($1::bigint[]);
 
+-- name: await_lost_workers
+-- One whose lease has run out may have its row locked, stopped in the middle of a turn: until it goes on, or its
+-- connection is ended for it (idle_in_transaction_session_timeout).
+SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY id FOR UPDATE;
+
 -- name: end_lost_workers
 -- Before what they held is released; one that is just now renewing is not lost.
 UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE id IN (
   SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least($1, clock()) FOR UPDATE SKIP LOCKED);
 
 -- name: join
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until)
-VALUES ($1, $2, $3, $4, $5, $5, clock() + $6) RETURNING id;
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_by)
+VALUES ($1, $2, $3, $4, $5, $5, clock() + $6, $7) RETURNING id;
+
+-- name: relieve
+DELETE FROM worker WHERE run_id = $1 AND ended_at IS NULL AND ended_by = $2;
 
 -- name: neighbours
 SELECT id, pid FROM worker WHERE processes = $1 AND ended_at IS NULL AND id <> $2;
@@ -348,6 +357,13 @@ SELECT id, pid FROM worker WHERE processes = $1 AND ended_at IS NULL AND id <> $
 UPDATE worker SET seen_at = $1, lease_until = clock() + $2, turns = turns + $3, pages = pages + $4,
   requests = requests + $5
 WHERE id = $6 AND ended_at IS NULL RETURNING turns;
+
+-- name: turns
+SELECT turns FROM worker WHERE id = $1;
+
+-- name: count_late
+-- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
+UPDATE worker SET turns = turns + 1, requests = requests + $1 WHERE id = $2 AND turns = $3 RETURNING id;
 
 -- name: end_worker
 UPDATE worker SET ended_at = $1, ended_by = $2 WHERE id = $3 AND ended_at IS NULL;
@@ -360,7 +376,15 @@ FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = $1;
 
 -- name: run_under_way
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
-WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock()) ORDER BY r.id DESC LIMIT 1;
+WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock())
+  AND r.settings::json ->> 'errand' IS NULL ORDER BY r.id DESC LIMIT 1;
+
+-- name: last_run
+SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+WHERE settings::json ->> 'errand' IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: reopen_run
+UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = $1 AND finished_at IS NOT NULL;
 
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
@@ -615,9 +639,12 @@ WHERE s.id >= $2::bigint >> 39 ORDER BY s.id;
 -- name: blocked_within
 SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason = $3 ORDER BY id LIMIT $4;
 
+-- name: forget_beats
+DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < $1 OR w.ended_at IS NOT NULL);
+
 -- name: beat
-INSERT INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (run_id, pid) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
+INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s;
 
 -- name: excluded_of

@@ -131,8 +131,9 @@ INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (?, ?, ?, ?)
 DELETE FROM mirror WHERE site = ? AND evidence = 'host';
 
 -- name: set_pace
--- (next_at, pause_s, backoff_s, waits_for, name)
-UPDATE politeness_group SET next_at = ?, pause_s = ?, backoff_s = ?, waits_for = ? WHERE name = ?;
+-- Of two workers that have asked it, the one that is to wait longer has the say: (next_at, pause_s, backoff_s,
+-- waits_for, name)
+UPDATE politeness_group SET next_at = ?1, pause_s = ?2, backoff_s = ?3, waits_for = ?4 WHERE name = ?5 AND next_at <= ?1;
 
 -- name: end_visit
 UPDATE politeness_group SET visited_by = NULL WHERE name = ?;
@@ -235,9 +236,13 @@ UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ?;
 UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE ended_at IS NULL AND lease_until <= ?;
 
 -- name: join
--- (run, host, process, processes, now, lease)
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until)
-VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5 + ?6) RETURNING id;
+-- (run, host, process, processes, now, lease, how it ends where that is known)
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_by)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5 + ?6, ?7) RETURNING id;
+
+-- name: relieve
+-- Who had joined a run for others: (run, how that would have ended).
+DELETE FROM worker WHERE run_id = ? AND ended_at IS NULL AND ended_by = ?;
 
 -- name: neighbours
 -- The other workers whose processes can be looked for here: (processes, worker).
@@ -250,6 +255,13 @@ WHERE id = ?6 AND ended_at IS NULL RETURNING turns;
 
 -- name: end_all_workers
 UPDATE worker SET ended_at = ?, ended_by = 'killed' WHERE ended_at IS NULL;
+
+-- name: turns
+SELECT turns FROM worker WHERE id = ?;
+
+-- name: count_late
+-- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
+UPDATE worker SET turns = turns + 1, requests = requests + ? WHERE id = ? AND turns = ? RETURNING id;
 
 -- name: end_worker
 -- (now, why, worker)
@@ -264,7 +276,16 @@ FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = ?;
 -- name: run_under_way
 -- (now)
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
-WHERE w.ended_at IS NULL AND w.lease_until > ? ORDER BY r.id DESC LIMIT 1;
+WHERE w.ended_at IS NULL AND w.lease_until > ?
+  AND json_extract(r.settings, '$.errand') IS NULL ORDER BY r.id DESC LIMIT 1;
+
+-- name: last_run
+SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+WHERE json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: reopen_run
+-- Who comes back goes on with what the others thought was over: (run)
+UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = ? AND finished_at IS NOT NULL;
 
 -- name: others_at_work
 -- Whether any group is with another worker, or was given back just now; in one look, for they come and go: (worker,

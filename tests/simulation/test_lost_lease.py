@@ -1,0 +1,130 @@
+"""A worker whose lease was taken away while it was alive: what it sent is in the log, and what it was told is kept.
+And one that lost its store for good."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from crawler.assemble import run_to_end
+from crawler.demo.pages import Page, Site, plain
+from crawler.errors import ConnectionLost, StoreError
+from crawler.loops.crawl import Crawl
+from crawler.loops.operator import heeded
+from crawler.model import FetchResult, Request
+from crawler.store.interface import Store
+from tests.simulation.crawls import Options, rows, session
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
+
+BUSY = Page("slow down", 429, (("Retry-After", "60"),))
+SITES: dict[str, Site] = {
+    "a.test": {
+        "/robots.txt": plain(""),
+        "/": Page("".join(f"<a href='/{n}'>{n}</a>" for n in range(20))),
+        "/7": lambda asked: Page("x") if asked.before else BUSY,
+        "*": Page("x"),
+    },
+    "b.test": {"/robots.txt": plain(""), "/": Page("<a href='/1'>1</a>"), "*": Page("x", delay_s=30.0)},
+}
+SEEDS = ["http://a.test/", "http://b.test/"]
+
+
+class Robbed:
+    """A fetcher whose worker loses its lease just as the answer to ``/7`` comes, and something else is in flight."""
+
+    def __init__(self, web: SimulatedWeb, clock: VirtualClock) -> None:
+        self._web, self._clock = web, clock
+        self.store: Store | None = None
+        self.crawl: Crawl | None = None
+        self.stops = False
+
+    async def fetch(self, request: Request) -> FetchResult:
+        answer = await self._web.fetch(request)
+        if answer.status == 429 and self.store is not None:
+            assert self.crawl is not None
+            await self.store.bury(self.store.worker_id, "lease ran out", self._clock.now())
+            if self.stops:
+                self.crawl.stop("enough")
+        return answer
+
+
+def robbed_crawl(db_path: Path, *, stops: bool) -> tuple[SimulatedWeb, str]:
+    async def main(clock: VirtualClock) -> tuple[SimulatedWeb, str]:
+        web = SimulatedWeb(clock, SITES)
+        robbed = Robbed(web, clock)
+        robbed.stops = stops
+        async with session(clock, db_path, robbed, SEEDS, Options()) as (run, store):
+            robbed.store, robbed.crawl = store, run
+            ended_by = await run.run()
+            await store.end_run(ended_by, clock.now())
+        return web, ended_by
+
+    return run_virtual(main)
+
+
+def logged(db_path: Path) -> list[tuple[str, float, float]]:
+    found = asyncio.run(rows(db_path, "SELECT url, started_at, finished_at FROM requests"))
+    return sorted((url, round(start - EPOCH_S, 3), round(end - EPOCH_S, 3)) for url, start, end in found)
+
+
+def served(web: SimulatedWeb) -> list[tuple[str, float, float]]:
+    return sorted(
+        (f"http://{hit.host}{hit.path}", round(hit.started_at, 3), round(hit.finished_at, 3)) for hit in web.log
+    )
+
+
+def test_what_was_sent_is_logged_and_the_longest_pause_stays(db_path: Path) -> None:
+    web, ended_by = robbed_crawl(db_path, stops=False)
+    assert ended_by == "nothing is left in the frontier"
+    assert logged(db_path) == served(web)
+    (cut,) = [hit for hit in web.log if hit.status == 0]
+    assert cut.host == "b.test", "what was in flight was cut short, and asked again"
+    answered = next(hit.finished_at for hit in web.log if hit.status == 429)
+    (after,) = [after for before, after in pairwise(web.web.hits("a.test")) if before.status == 429]
+    assert after.started_at == pytest.approx(answered + 60, abs=0.01)
+
+
+def test_the_same_holds_where_it_was_to_stop(db_path: Path) -> None:
+    web, ended_by = robbed_crawl(db_path, stops=True)
+    assert ended_by == "enough"
+    assert logged(db_path) == served(web)
+    (kept,) = asyncio.run(rows(db_path, "SELECT next_at, waits_for FROM politeness_group WHERE name = 'a.test'"))
+    answered = next(hit.finished_at for hit in web.log if hit.status == 429)
+    assert kept == (pytest.approx(EPOCH_S + answered + 60), "Retry-After of a 429")
+
+
+def test_an_order_that_waits_for_the_turn_that_was_lost_is_carried_out(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> str:
+        web = SimulatedWeb(clock, SITES)
+        async with session(clock, db_path, web, SEEDS, Options()) as (run, store), heeded(run, store, clock):
+            task = asyncio.create_task(run.run())
+            await clock.sleep(5)
+            await store.bury(store.worker_id, "lease ran out", clock.now())
+            waiting = asyncio.create_task(run.settle())
+            await asyncio.wait_for(waiting, 100)
+            return await task
+
+    assert run_virtual(main) == "nothing is left in the frontier"
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"), [(ConnectionLost("gone"), None), (StoreError("full"), "the store failed: full")]
+)
+def test_a_store_that_cannot_be_reached_is_not_told_of_the_end(
+    error: StoreError, noted: str | None, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        async def run() -> str:
+            raise error
+
+        async with session(clock, db_path, SimulatedWeb(clock, SITES), SEEDS, Options()) as (crawl, store):
+            monkeypatch.setattr(crawl, "run", run)
+            with pytest.raises(type(error)):
+                await run_to_end(crawl, store, clock)
+
+    run_virtual(main)
+    assert asyncio.run(rows(db_path, "SELECT ended_by FROM run")) == [(noted,)]

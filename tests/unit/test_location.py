@@ -1,0 +1,71 @@
+"""What ``--db`` names, and that no password in it is ever shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import UsageError
+from crawler.store.location import require_postgres, require_store, shown
+from tests.command import here
+
+
+@pytest.mark.parametrize(
+    ("db", "seen"),
+    [
+        ("a.db", "a.db"),
+        ("postgresql://u@h/db", "postgresql://u@h/db"),
+        ("postgresql://h:5432,[::1]:5433/db", "postgresql://h:5432,[::1]:5433/db"),
+        ("postgresql://u@/db?host=/run/pg&port=5433", "postgresql://u@/db?host=/run/pg&port=5433"),
+        ("postgresql://u:hush@h:5432/db?sslmode=require", "postgresql://u@h:5432/db?sslmode=require"),
+        ("postgresql://u:h@u/s?h#@h/db", "postgresql://u@h/db"),
+        ("postgresql://u:hush/db", "postgresql://u/db"),
+        ("postgresql://u:hush@[::1/db", "postgresql://u@[/db"),
+        ("postgresql://u@h:hush/db", "postgresql://u@h/db"),
+        ("postgresql://u@h/db?PASSWORD=hush&sslpassword=hush&user=v", "postgresql://u@h/db?user=v"),
+        ("postgresql://u@h/db?pass%77ord=hush", "postgresql://u@h/db"),
+        ("postgresql://u@h/db#password=hush", "postgresql://u@h/db"),
+        ("mysql://u:hush@h/db", "mysql://u@h/db"),
+    ],
+)
+def test_what_is_shown_of_a_store(db: str, seen: str) -> None:
+    assert shown(db) == seen
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=8), st.sampled_from("/?#@:&=%[,"))
+def test_no_password_is_shown(some: str, special: str) -> None:
+    assert "hush" not in shown(f"postgresql://u:{some}hush{special}hush{some}@h:1/db?sslmode=disable&password=hush")
+
+
+@pytest.mark.parametrize(
+    "db", ["host=h password=hush dbname=x", "host=h PASSWORD = 'hush'", "postgresql:/u:hush@h/db", "postgres:u:hush@h"]
+)
+def test_an_address_in_another_form_is_no_file(db: str) -> None:
+    for command in ("status", "run"):
+        ended = here(command, "--db", db)
+        assert (ended.code, ended.out, "hush" in ended.err) == (2, "", False)
+        assert "give postgresql://user@host/name" in ended.err
+
+
+@pytest.mark.parametrize("password", ["hu/sh", "hu?sh", "hu#sh", "12/sh"])
+def test_a_password_that_needs_encoding_is_told_so(password: str) -> None:
+    with pytest.raises(UsageError, match="percent-encode") as refused:
+        require_postgres(f"postgresql://u:{password}@h/db")
+    assert "sh" not in str(refused.value).replace("~/.pgpass", "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://u:p@w@h/db", "postgresql://u:p%2Fw@h/db", "postgresql://[::1]:1/db", "postgres://u@/d?host=/run/pg"],
+)
+def test_a_url_that_can_be_read_is_taken(url: str) -> None:
+    assert require_store(url) == url
+    require_postgres(url)
+
+
+@pytest.mark.parametrize("place", ["h:hush", "[::1"])
+def test_a_place_that_is_none_is_a_wrong_option(place: str) -> None:
+    pytest.importorskip("asyncpg")
+    ended = here("status", "--db", f"postgresql://u:hush@{place}/db")
+    assert (ended.code, ended.out, "hush" in ended.err) == (2, "", False)
