@@ -14,13 +14,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, boot_s, monotonic_s
 from crawler.errors import ConnectionLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
+from crawler.store.again import lasting
 from crawler.store.connection import compress, every, load_queries
 from crawler.store.interface import Beat, Limits, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
@@ -68,20 +68,6 @@ class _Workers(Workers):
     async def pages_left(self, max_pages: int) -> tuple[int, int]:
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
         return await super().pages_left(max_pages)
-
-
-class _Control(SqliteControl):
-    """``again`` does once more what lost its connection."""
-
-    def __init__(self, *store: Any, again: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
-        super().__init__(*store)
-        self._again = again
-
-    async def done(self, order: Order, now: float) -> None:
-        await self._again(lambda: super(_Control, self).done(order, now))
-
-    async def beat(self, beat: Beat) -> None:
-        await self._again(lambda: super(_Control, self).beat(beat))
 
 
 class PostgresStore(SqlStore):
@@ -157,20 +143,17 @@ class PostgresStore(SqlStore):
         bodies = {o.page.body.sha256: o.page.body for o in turn.outcomes if o.page and o.page.body}
         if bodies:
             stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
-            await self._again(lambda: self._put(stored))
-        parts = await self._again(partial(self._parts, turn))
-        results = [await self._again(partial(self._one_turn, part)) for part in parts]
+            await self._put(stored)
+        results = [await super(PostgresStore, self).turn(part) for part in await self._parts(turn)]
         await self._carry(self._workers.id, turn.limits)
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
         mirrors = [pair for result in results for pair in result.mirrors]
         return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
 
+    @lasting
     async def _parts(self, turn: Turn) -> list[Turn]:
         async with self._mutex:
             return await parts_of(turn, self._db)
-
-    async def _one_turn(self, turn: Turn) -> TurnResult:
-        return await super().turn(turn)
 
     async def recover(self, now: float) -> None:
         await super().recover(now)
@@ -185,8 +168,16 @@ class PostgresStore(SqlStore):
             await self.query("ROLLBACK")
 
     async def _carry(self, worker: int | None, limits: Limits | None) -> None:
-        await self._carrier.carry(worker, lambda groups: self._turns.lock_and_refresh(groups, limits))
+        per_site, below = (None, None) if limits is None else (limits.pages_per_site, limits.below_depth)
 
+        async def refresh(groups: set[int]) -> None:
+            await self._turns.refresh(groups, per_site, below)
+            if groups:
+                await self._turns.tell()
+
+        await self._carrier.carry(worker, refresh)
+
+    @lasting
     async def _put(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
         async with self._writing():
             await self._turns.put_bodies(bodies)

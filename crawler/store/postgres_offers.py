@@ -16,11 +16,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from crawler.errors import LeaseLost
 from crawler.frontier.decide import Outcome
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind
-from crawler.store.connection import Read, every
+from crawler.store.connection import Read, every, one
 from crawler.store.interface import RobotsNews
 from crawler.store.postgres_dialect import columns
 from crawler.store.postgres_groups import GroupedPostgres
@@ -186,9 +187,14 @@ class Carrier:
             left = [_Left(*row) for row in rows]
             numbers: dict[str, int] = {}
             for part in await self._again(partial(self._by_node, left, self._groups_offered_to)):
-                numbers |= await self._again(partial(self._take_in, part, refresh))
+                numbers |= await self._again(partial(self._take_in, part, worker, refresh))
             for part in await self._again(partial(self._by_node, left, _groups_of_pages)):
-                await self._again(partial(self._settle, part, numbers, refresh))
+                await self._again(partial(self._settle, part, numbers, worker, refresh))
+
+    async def _require_lease(self, worker: int | None) -> None:
+        """As a turn does: who was found lost writes no more, and who finds it lost waits until it has written."""
+        if worker is not None and await one(self._db, self._sql["still_at_work"], (worker,)) is None:
+            raise LeaseLost("the lease of this worker ran out, and what it left is carried over by others")
 
     async def _by_node(
         self, left: list[_Left], groups_of: Callable[[Sequence[_Left]], Awaitable[list[int]]]
@@ -212,10 +218,11 @@ class Carrier:
             named[names[row.url]] if row.url is not None else group or 0 for row, group in zip(left, known, strict=True)
         ]
 
-    async def _take_in(self, left: Sequence[_Left], refresh: Refresh) -> dict[str, int]:
+    async def _take_in(self, left: Sequence[_Left], worker: int | None, refresh: Refresh) -> dict[str, int]:
         """The first step; the numbers of the URLs."""
         numbers: dict[str, int] = {}
         async with self._writing():
+            await self._require_lease(worker)
             touched = set[int]()
             for max_depth in dict.fromkeys(row.max_depth for row in left):
                 rows = [row for row in left if row.max_depth == max_depth]
@@ -230,9 +237,12 @@ class Carrier:
             await refresh(touched)
         return numbers
 
-    async def _settle(self, left: Sequence[_Left], numbers: Mapping[str, int], refresh: Refresh) -> None:
+    async def _settle(
+        self, left: Sequence[_Left], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
+    ) -> None:
         """The second step. A page that has come nearer to the seeds since brings these links nearer, too."""
         async with self._writing():
+            await self._require_lease(worker)
             sources = {row.source: row for row in left if row.source is not None}
             await self._offers.lock(sources)
             await self._db.executemany(

@@ -11,9 +11,9 @@ from crawler.clock import monotonic_s
 from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.connection import every
-from crawler.store.interface import Limits, Turn, TurnResult
+from crawler.store.interface import Turn, TurnResult
 from crawler.store.postgres_offers import PostgresOffers
-from crawler.store.sqlite_turn import LinkRow, TurnTaker
+from crawler.store.sqlite_turn import LinkRow, TurnTaker, allowed
 
 #: On which workers tell each other that there may be news.
 CHANNEL = "polite_crawler"
@@ -49,13 +49,15 @@ class PostgresTurns(TurnTaker):
         hashes = [sha256 for sha256, _ in bodies]
         self._bodies = dict(await every(self._db, self._sql["bodies_named"], (hashes,)))
 
-    async def lock_and_refresh(self, groups: set[int], limits: Limits | None) -> None:
-        """Recompute when these groups are ready, which others may have in hand."""
+    async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
+        """As there, under their locks: who computed it from what was there before would undo what another wrote."""
         if groups:
             await self._lock_groups(groups, ())
-            per_site, below = (None, None) if limits is None else (limits.pages_per_site, limits.below_depth)
-            await self.refresh(groups, per_site, below)
-            await self.tell()
+            await super().refresh(groups, pages_per_site, below_depth)
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        rows = await every(self._db, self._sql["stale_groups"], (allowed(pages_per_site),))
+        await self.refresh({row[0] for row in rows}, pages_per_site)
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         kept = [self._offers.kept(outcome) for outcome in outcomes]

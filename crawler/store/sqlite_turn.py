@@ -122,12 +122,12 @@ class TurnTaker:
         if groups:
             below = _UNLIMITED if below_depth is None else below_depth
             await self._db.execute(
-                self._sql["refresh_ready"], (_allowed(pages_per_site), json.dumps(list(groups)), below)
+                self._sql["refresh_ready"], (allowed(pages_per_site), json.dumps(list(groups)), below)
             )
 
     async def refresh_all(self, pages_per_site: int | None) -> None:
         """The same for every group there is, with nothing held back."""
-        await self._db.execute(self._sql["refresh_all"], (_allowed(pages_per_site),))
+        await self._db.execute(self._sql["refresh_all"], (allowed(pages_per_site),))
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, tuple[Offer, int | None]] = {}
@@ -339,7 +339,7 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
     return [queued for queued in batch if queued.seen is not None or queued in new]
 
 
-def _allowed(pages_per_site: int | None) -> int:
+def allowed(pages_per_site: int | None) -> int:
     return _UNLIMITED if pages_per_site is None else pages_per_site
 
 

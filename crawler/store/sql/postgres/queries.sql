@@ -260,16 +260,16 @@ UPDATE politeness_group g SET ready_at = (
   WHERE s.group_id = g.id)
 WHERE id = ANY(numbers($2));
 
--- name: refresh_all
-UPDATE politeness_group g SET ready_at = n.ready_at
-FROM politeness_group o LEFT JOIN (
+-- name: stale_groups
+-- Which groups are not ready when they are said to be.
+SELECT g.id FROM politeness_group g LEFT JOIN (
   SELECT s.group_id, min(greatest(h.next_at, s.wait_until, f.due_at)) AS ready_at
   FROM site s JOIN politeness_group h ON h.id = s.group_id CROSS JOIN LATERAL (
     (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < $1 ORDER BY due_at LIMIT 1)
     UNION ALL
     (SELECT due_at FROM frontier WHERE site_id = s.id AND again = 1 AND s.fetched >= $1 ORDER BY due_at LIMIT 1)) f
-  GROUP BY s.group_id) n ON n.group_id = o.id
-WHERE o.id = g.id AND n.ready_at IS DISTINCT FROM g.ready_at;
+  GROUP BY s.group_id) n ON n.group_id = g.id
+WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Those that another worker is just about to claim are passed over.
@@ -364,6 +364,10 @@ SELECT turns FROM worker WHERE id = $1;
 -- name: count_late
 -- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
 UPDATE worker SET turns = turns + 1, requests = requests + $1 WHERE id = $2 AND turns = $3 RETURNING id;
+
+-- name: still_at_work
+-- Who ends this worker waits for the transaction to end.
+SELECT id FROM worker WHERE id = $1 AND ended_at IS NULL FOR SHARE;
 
 -- name: end_worker
 UPDATE worker SET ended_at = $1, ended_by = $2 WHERE id = $3 AND ended_at IS NULL;
