@@ -69,3 +69,14 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     if closer:
         return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
     return None
+
+
+def passed_on(known: Known, depth: int, max_depth: int | None) -> Offer:
+    """What a page that has come nearer to the seeds offers to what it links to, or redirects to: ``depth``.
+
+    These links may be followed, which is all that was missing to a URL known from a nofollow link. Whatever else could
+    be lifted was refused for what the URL is, and still is.
+    """
+    is_admitted = (max_depth is None or depth <= max_depth) and known.reason.startswith(("depth:", "nofollow:"))
+    stays_out = known.state is State.EXCLUDED and known.reason.startswith(_LIFTED_BY_BETTER_OFFER) and not is_admitted
+    return Offer("", depth, known.reason if stays_out else None, known.hops)

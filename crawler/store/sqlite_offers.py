@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from xxhash import xxh3_64_intdigest
 
-from crawler.frontier.offers import Change, Known, Offer, weigh
+from crawler.frontier.offers import Change, Known, Offer, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.store.connection import Database, every
@@ -244,12 +244,7 @@ class Offers:
         better: dict[int, Found] = {}
         for row in await self._known(best):
             number, known = row[0], _known(row)
-            too_deep = max_depth is not None and best[number] > max_depth
-            # These links may be followed: that is all that was missing to a URL known from a nofollow link.
-            stays_out = known.state is State.EXCLUDED and (
-                too_deep or not known.reason.startswith(("depth:", "nofollow:"))
-            )
-            offer = Offer("", best[number], known.reason if stays_out else None, known.hops)
+            offer = passed_on(known, best[number], max_depth)
             if weigh(known, offer) is not None:
                 better[number] = (offer, None)
         return better

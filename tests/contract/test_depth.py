@@ -125,6 +125,19 @@ async def test_nofollow_and_depth_are_lifted_together_in_any_order(harness: Harn
     assert (await harness.urls("state, depth"))[url("x")] == ("queued", 1)
 
 
+async def test_what_robots_txt_excludes_comes_nearer_with_the_page_that_links_to_it(harness: Harness) -> None:
+    await harness.seed(url("s"))
+    await visit(harness, "s", url("1"))
+    await visit(harness, "1", url("2"))
+    await visit(harness, "2", url("closed"))
+    (claim,) = await harness.claim()
+    closed = next(queued for queued in claim.urls if queued.url == url("closed"))
+    await harness.commit(claim, excluded(closed, "robots: line 2"))
+    assert (await harness.urls("state, depth"))[url("closed")] == ("excluded", 3)
+    await harness.seed(url("2"))
+    assert (await harness.urls("state, depth"))[url("closed")] == ("excluded", 1)
+
+
 async def test_robots_exclusions_are_not_lifted_by_links(harness: Harness) -> None:
     await harness.seed(url("s"), url("x"))
     (claim,) = await harness.claim()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.frontier.offers import Change, Known, Offer, weigh
+from crawler.frontier.offers import Change, Known, Offer, passed_on, weigh
 from crawler.model import State
 
 X = "http://a.test/x"
@@ -48,3 +48,22 @@ def test_a_refused_offer_changes_nothing(state: State) -> None:
 def test_where_a_seed_leads_is_a_seed() -> None:
     change = weigh(Known(State.EXCLUDED, "scope: matches no --include", 1, 0), Offer(X, 0, seed=True))
     assert change == Change(0, 0, True, "", True)
+
+
+@pytest.mark.parametrize("reason", ["robots: line 1", "mirror of http://b.test", "type: image/png"])
+def test_a_page_that_comes_nearer_brings_what_stays_out_nearer_too(reason: str) -> None:
+    known = Known(State.EXCLUDED, reason, 4, 0)
+    assert weigh(known, passed_on(known, 3, None)) == Change(3, 0, False, reason)
+
+
+@pytest.mark.parametrize("reason", ["depth: 4", "nofollow: x"])
+def test_a_page_that_comes_nearer_admits_what_its_links_admit(reason: str) -> None:
+    known = Known(State.EXCLUDED, reason, 4, 0)
+    assert weigh(known, passed_on(known, 3, 3)) == Change(3, 0, True, "")
+    assert weigh(known, passed_on(known, 3, 2)) is None
+
+
+@pytest.mark.parametrize("reason", ["scope: x", "redirects: x", "trap: x", "sample: x", "contact: x"])
+def test_a_page_that_comes_nearer_lifts_nothing_that_its_links_do_not_answer(reason: str) -> None:
+    known = Known(State.EXCLUDED, reason, 4, 0)
+    assert weigh(known, passed_on(known, 3, None)) is None
