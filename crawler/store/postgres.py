@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, boot_s, monotonic_s
-from crawler.errors import ConnectionLost, StoreError
+from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
 from crawler.store.again import lasting
-from crawler.store.connection import compress, every, load_queries
+from crawler.store.connection import compress, every, load_queries, one
 from crawler.store.interface import Beat, Limits, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
@@ -48,6 +48,11 @@ class _Revisits(Revisits):
     async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
         for row in await every(self._db, self._sql["due_revisits"], terms):
             yield row
+
+    async def sweep(self) -> None:
+        """Unless somebody else is at work: a turn may be about to name a content that was there already."""
+        if await one(self._db, "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1") is None:
+            await super().sweep()
 
 
 class _Control(SqliteControl):
@@ -144,7 +149,16 @@ class PostgresStore(SqlStore):
         if bodies:
             stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
             await self._put(stored)
-        results = [await super(PostgresStore, self).turn(part) for part in await self._parts(turn)]
+        parts, results = await self._parts(turn), []
+        for number, part in enumerate(parts):
+            try:
+                results.append(await super().turn(part))
+            except LeaseLost as lost:
+                if number or lost.committed:  # then what is left of it is of no use to the loop
+                    for late in parts[number + lost.committed :]:
+                        await self.hand_in_late(late)
+                    lost.committed = True
+                raise
         await self._carry(self._workers.id, turn.limits)
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
         mirrors = [pair for result in results for pair in result.mirrors]

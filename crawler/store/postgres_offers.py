@@ -194,7 +194,8 @@ class Carrier:
     async def _require_lease(self, worker: int | None) -> None:
         """As a turn does: who was found lost writes no more, and who finds it lost waits until it has written."""
         if worker is not None and await one(self._db, self._sql["still_at_work"], (worker,)) is None:
-            raise LeaseLost("the lease of this worker ran out, and what it left is carried over by others")
+            message = "the lease of this worker ran out, and what it left is carried over by others"
+            raise LeaseLost(message, committed=True)
 
     async def _by_node(
         self, left: list[_Left], groups_of: Callable[[Sequence[_Left]], Awaitable[list[int]]]

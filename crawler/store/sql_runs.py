@@ -212,8 +212,8 @@ class SqlRuns(ABC):
     @lasting
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
-            await self._revisits.sweep()
             await self._workers.end(None, ended_by, now)
+            await self._revisits.sweep()
             await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
 
     async def last_settings(self) -> dict[str, Any] | None:
