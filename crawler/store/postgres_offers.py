@@ -71,7 +71,7 @@ class PostgresOffers(Offers):
             inserted |= {row[0] for row in await every(self._db, self._sql["insert_url"], batch)}
         return {row[0] for row in rows} - inserted
 
-    async def _lock(self, numbers: Collection[int]) -> None:
+    async def lock(self, numbers: Collection[int]) -> None:
         if numbers:
             await self._db.execute(self._sql["lock_urls"], (json.dumps(list(numbers)),))
 
