@@ -142,6 +142,7 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
         for worker in scene.workers:
             worker.kill()
     wrong += asyncio.run(_differences(folder / "whole.db", url))
+    wrong += kill.finish(kill.start(["audit", "--db", url], folder / "said-audit"), folder / "said-audit")
     manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
     logged = int(server.psql("SELECT count(*) FROM request", server.name_in(url)))
@@ -192,7 +193,8 @@ async def _differences(whole: Path, url: str) -> list[str]:
 #: What must give no row.
 _CONSISTENT = (
     "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
-    "SELECT s.name FROM site s WHERE s.fetched <> (SELECT count(*) FROM page p WHERE p.url_id >> 39 = s.id)",
+    "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE url_id >> 39 = s.id) AS p"
+    " WHERE s.fetched <> n",
     "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL",
     "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",
 )

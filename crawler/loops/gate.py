@@ -227,7 +227,10 @@ class Gate:
         crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)
         live.pace = after_answer(live.pace, answer, crawl_delay_s, self._settings)
         live.unsaved = True
-        self._log(_row(request, warrant, answer), warrant.group, live.pace)
+        over_at = answer.finished_at
+        if self._lease is not None:
+            over_at = self._lease.over_by(answer.started_at, over_at)
+        self._log(_row(request, warrant, answer, over_at), warrant.group, live.pace)
 
 
 def shown_location(request: Request, answer: Redirected) -> str:
@@ -235,13 +238,13 @@ def shown_location(request: Request, answer: Redirected) -> str:
     return answer.location if request.shown_url is None else "-"
 
 
-def _row(request: Request, warrant: Warrant, answer: FetchResult) -> RequestRow:
+def _row(request: Request, warrant: Warrant, answer: FetchResult, over_at: float) -> RequestRow:
     return RequestRow(
         site_id=warrant.site_id,
         path=split(request.shown_url or request.url).path,
         purpose=request.purpose,
         started_at=answer.started_at,
-        finished_at=answer.finished_at,
+        finished_at=over_at,
         status=answer.status,
         error=answer.detail if isinstance(answer, Failed) else None,
         bytes=answer.wire_bytes,

@@ -40,6 +40,11 @@ class Lease:
     def is_over(self) -> bool:
         return self._elapsed() >= self._until
 
+    def over_by(self, started_at: float, heard_at: float) -> float:
+        """When a request was over whose end we hear of at ``heard_at``. A process that was stopped until its lease was
+        over hears late: its answer came, or the site gave up, within the time that requests are given."""
+        return min(heard_at, started_at + self._longest_s + _LATE_S) if self.is_over() else heard_at
+
     async def renewed(self) -> None:
         """Until the lease has been renewed."""
         self._renewed.clear()

@@ -25,13 +25,13 @@ _EXCLUDED = """SELECT CASE WHEN reason LIKE 'mirror of %' THEN 'mirror'
 _CRAWL_DELAYS = "SELECT name, crawl_delay_s FROM site WHERE crawl_delay_s > 0 ORDER BY crawl_delay_s DESC, name LIMIT ?"
 _RETRY_AFTERS = """SELECT s.name, max(q.retry_after_s) AS longest, count(*) AS n
   FROM request q JOIN site s ON s.id = q.site_id
-  WHERE q.retry_after_s > 0 GROUP BY s.id ORDER BY longest DESC, s.name LIMIT ?"""
+  WHERE q.retry_after_s > 0 GROUP BY s.id, s.name ORDER BY longest DESC, s.name LIMIT ?"""
 _DEFERRED = """SELECT s.name, count(*) AS n FROM request q JOIN site s ON s.id = q.site_id
   WHERE q.purpose = 'robots' AND q.path = '/robots.txt' AND (q.status IS NULL OR q.status IN (408, 425, 429)
     OR q.status >= 500 OR (q.status < 400 AND q.error IS NOT NULL))
-  GROUP BY s.id ORDER BY n DESC, s.name LIMIT ?"""
+  GROUP BY s.id, s.name ORDER BY n DESC, s.name LIMIT ?"""
 _RESTRICTED = """SELECT s.name, count(*) AS n FROM robots_copy r JOIN site s ON s.id = r.site_id
-  WHERE r.action = 'restricted' GROUP BY s.id ORDER BY n DESC, s.name LIMIT ?"""
+  WHERE r.action = 'restricted' GROUP BY s.id, s.name ORDER BY n DESC, s.name LIMIT ?"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,9 @@ async def _page(store: Store, number: int) -> dict[str, Any] | None:
     if not rows:
         return None
     page = {
-        key: value for key, value in rows[0].items() if key not in ("url_id", "body_id") and value not in (None, "")
+        key: value
+        for key, value in rows[0].items()
+        if key not in ("url_id", "body_id", "group_id") and value not in (None, "")
     }
     for key in ("directives", "other_schemes"):
         if key in page:

@@ -50,7 +50,16 @@ TABLES: dict[str, tuple[str, ...]] = {
 #: What belongs to one store alone: the copy's own record, what is made anew, signs of life of who crawls into it, and
 #: how its tables are kept.
 NOT_COPIED = frozenset(
-    {"store_copy", "search_page", "search_state", "search_text", "heartbeat", "store_version", "request_number"}
+    {
+        "store_copy",
+        "search_page",
+        "search_state",
+        "search_text",
+        "heartbeat",
+        "store_version",
+        "request_number",
+        "offer",
+    }
 )
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
 
@@ -78,7 +87,7 @@ async def copy_store(
     """
     async with target.beginning():  # nobody begins a crawl there meanwhile
         await _require_target(source, target, now)
-    await source.query("BEGIN")  # one moment of it, though a crawl may go on
+    await source.begin_moment()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
     for table in TABLES:

@@ -3,85 +3,56 @@
 What differs from SQLite is that others write at the same time. A turn takes its locks in one order (new URLs, known
 URLs, groups, each by number), and is done again where it clashed nevertheless. A connection that breaks is made anew;
 the number of turns in the worker's row tells whether one was committed.
+
+And the tables can be distributed by the politeness group: every row that a turn writes carries its group, contents are
+there before the turn that names them, and what is for other groups is carried over after it (``postgres_offers``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, boot_s, monotonic_s
-from crawler.errors import ConnectionLost, StoreError
+from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Body
-from crawler.store.connection import compress, every, load_queries
-from crawler.store.interface import Beat, Turn, TurnResult
+from crawler.store.again import lasting
+from crawler.store.connection import compress, every, load_queries, one
+from crawler.store.interface import Beat, Limits, Turn, TurnResult
 from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
-from crawler.store.postgres_dialect import columns
+from crawler.store.postgres_groups import GROUPED, GroupedPostgres
+from crawler.store.postgres_offers import Carrier, PostgresOffers
+from crawler.store.postgres_parts import parts_of
+from crawler.store.postgres_turn import CHANNEL, PostgresTurns
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
-from crawler.store.sqlite_offers import Offers, UrlRow
 from crawler.store.sqlite_revisits import Revisits
 from crawler.store.sqlite_rup import SqliteRup
-from crawler.store.sqlite_turn import LinkRow, TurnTaker
 from crawler.store.workers import Workers
 
 T = TypeVar("T")
 
-_CHANNEL = "polite_crawler"
-_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
 _CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
 #: Tables whose rows the database numbers.
 _NUMBERED = dict.fromkeys(
-    ("run", "worker", "politeness_group", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
+    ("run", "worker", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
 ) | {"sample": "draw"}
-
-
-class _Offers(Offers):
-    async def _insert(self, rows: list[UrlRow]) -> set[int]:
-        inserted = set()
-        for batch in columns(rows):
-            inserted |= {row[0] for row in await every(self._db, self._sql["insert_url"], batch)}
-        return {row[0] for row in rows} - inserted
-
-    async def _lock(self, numbers: Collection[int]) -> None:
-        if numbers:
-            await self._db.execute(self._sql["lock_urls"], (json.dumps(list(numbers)),))
-
-
-class _Turns(TurnTaker):
-    _told_at = 0.0
-
-    async def take(self, turn: Turn) -> TurnResult:
-        """A turn; workers that wait for work are woken by it. Now and then is enough: they look by themselves too."""
-        result = await super().take(turn)
-        now = monotonic_s()
-        if (turn.outcomes or turn.released) and now - self._told_at > _TELL_EVERY_S:
-            self._told_at = now
-            await self._db.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
-        return result
-
-    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
-        await self._db.execute(self._sql["lock_groups"], (json.dumps(list(numbers)), json.dumps(list(names))))
-
-    async def _insert_links(self, rows: list[LinkRow]) -> None:
-        await super()._insert_links(list({row[:2]: row for row in rows}.values()))
-
-    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
-        rows = await asyncio.to_thread(
-            lambda: [(body.sha256, body.gzipped or compress(body.plain or b"")) for body in bodies]
-        )
-        await self._db.executemany(self._sql["insert_body"], rows)
 
 
 class _Revisits(Revisits):
     async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
         for row in await every(self._db, self._sql["due_revisits"], terms):
             yield row
+
+    async def sweep(self) -> None:
+        """Unless somebody else is at work: a turn may be about to name a content that was there already."""
+        if await one(self._db, "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1") is None:
+            await super().sweep()
 
 
 class _Control(SqliteControl):
@@ -108,21 +79,23 @@ class PostgresStore(SqlStore):
     """One database. Make one with :meth:`open` and close it."""
 
     dialect = "postgres"
-    _db: Postgres
+    _db: GroupedPostgres
+    _turns: PostgresTurns
 
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
     ) -> None:
         self._patience_s = patience_s
-        self._db = Postgres(url, crawling=True)
+        self._db = GroupedPostgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
         self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
         self._sql = load_queries("postgres")
         self._politeness = politeness
-        self._offers = _Offers(self._db, self._sql, politeness.group)
+        self._offers = PostgresOffers(self._db, self._sql, politeness.group)
         self._workers = _Workers(self._db, self._sql, politeness, lease_s)
         self._revisits = _Revisits(self._db, self._sql, self._offers)
         self._turns = self._turn_taker()
+        self._carrier = Carrier(self._db, self._sql, self._offers, self._every, self._writing, self._again)
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
@@ -149,6 +122,8 @@ class PostgresStore(SqlStore):
         store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
         try:
             await bring_up_to_date(store._reader, may_make=may_make and not read_only)
+            ((nodes,),) = await store._every("SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) AS n")
+            store._db.is_spread = nodes > 1
             store._clock = clock
             await store._tell_time()
         except BaseException:
@@ -169,6 +144,58 @@ class PostgresStore(SqlStore):
 
     # --- the crawl ----------------------------------------------------------------------------
 
+    async def turn(self, turn: Turn) -> TurnResult:
+        bodies = {o.page.body.sha256: o.page.body for o in turn.outcomes if o.page and o.page.body}
+        if bodies:
+            stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
+            await self._put(stored)
+        parts, results = await self._parts(turn), []
+        for number, part in enumerate(parts):
+            try:
+                results.append(await super().turn(part))
+            except LeaseLost as lost:
+                if number or lost.committed:  # then what is left of it is of no use to the loop
+                    for late in parts[number + lost.committed :]:
+                        await self.hand_in_late(late)
+                    lost.committed = True
+                raise
+        await self._carry(self._workers.id, turn.limits)
+        robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
+        mirrors = [pair for result in results for pair in result.mirrors]
+        return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
+
+    @lasting
+    async def _parts(self, turn: Turn) -> list[Turn]:
+        async with self._mutex:
+            return await parts_of(turn, self._db)
+
+    async def recover(self, now: float) -> None:
+        await super().recover(now)
+        await self._carry(None, None)
+
+    async def begin_moment(self) -> None:
+        while True:
+            await self._carry(None, None)
+            await super().begin_moment()
+            if not await self._every("SELECT 1 FROM offer LIMIT 1"):
+                return
+            await self.query("ROLLBACK")
+
+    async def _carry(self, worker: int | None, limits: Limits | None) -> None:
+        per_site, below = (None, None) if limits is None else (limits.pages_per_site, limits.below_depth)
+
+        async def refresh(groups: set[int]) -> None:
+            await self._turns.refresh(groups, per_site, below)
+            if groups:
+                await self._turns.tell()
+
+        await self._carrier.carry(worker, refresh)
+
+    @lasting
+    async def _put(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
+        async with self._writing():
+            await self._turns.put_bodies(bodies)
+
     async def renew(self, now: float) -> None:
         await super().renew(now)
         await self._tell_time()
@@ -184,7 +211,7 @@ class PostgresStore(SqlStore):
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
-            await connection.add_listener(_CHANNEL, lambda *_: wake())
+            await connection.add_listener(CHANNEL, lambda *_: wake())
 
         self._reader.on_connect = [listen]
         self._reader.drop()  # the next connection listens
@@ -218,16 +245,33 @@ class PostgresStore(SqlStore):
     def is_held(self) -> bool:
         return True  # who is at work on other machines cannot be told for sure
 
+    async def regroup(self) -> None:
+        """Besides, all rows of a site go with it into another group."""
+        await super().regroup()
+        async with self._writing():
+            for table, column in GROUPED.items():
+                site = column if column == "site_id" else f"{column} >> 39"
+                await self._db.execute(
+                    f"UPDATE {table} t SET group_id = s.group_id FROM site s WHERE s.id = t.{site}"
+                    " AND t.group_id <> s.group_id"
+                )
+
     async def columns_of(self, table: str) -> list[str]:
+        """Without the group that rows carry here, which their site tells."""
         rows = await self._every(
             "SELECT column_name FROM information_schema.columns"
             " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position",
             (table,),
         )
-        return [row[0] for row in rows]
+        return [row[0] for row in rows if table not in GROUPED or row[0] != "group_id"]
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
+            if table in GROUPED:
+                at = columns.index(GROUPED[table])
+                groups = await self._db.groups_of([row[at] for row in rows])
+                columns = (*columns, "group_id")
+                rows = [(*row, group) for row, group in zip(rows, groups, strict=True)]
             await self._db.copy_in(table, columns, rows)
 
     async def finish_copy(self, now: float) -> None:
@@ -289,8 +333,8 @@ class PostgresStore(SqlStore):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, 2 * pause_s)
 
-    def _turn_taker(self) -> TurnTaker:
-        return _Turns(self._db, self._sql, self._offers, self._workers, self._run_id)
+    def _turn_taker(self) -> PostgresTurns:
+        return PostgresTurns(self._db, self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
         """Who is dead is known by its lease alone, and by its connection: none that may still commit is skipped."""
@@ -299,6 +343,10 @@ class PostgresStore(SqlStore):
     @property
     def name(self) -> str:
         return self._db.name
+
+
+def _stored(body: Body) -> bytes:
+    return body.gzipped or compress(body.plain or b"")
 
 
 @asynccontextmanager

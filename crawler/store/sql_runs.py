@@ -85,6 +85,10 @@ class SqlRuns(ABC):
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         """Put rows of another store into a table, in one transaction."""
 
+    async def begin_moment(self) -> None:
+        """Begin to read one moment of the store, whatever is written meanwhile; nothing is on its way then."""
+        await self.query("BEGIN")
+
     async def begin_copy(self, source: str, now: float) -> None:
         """Note that this store becomes a copy of another one."""
         async with self._writing():
@@ -208,8 +212,8 @@ class SqlRuns(ABC):
     @lasting
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
-            await self._revisits.sweep()
             await self._workers.end(None, ended_by, now)
+            await self._revisits.sweep()
             await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
 
     async def last_settings(self) -> dict[str, Any] | None:

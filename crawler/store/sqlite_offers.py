@@ -60,6 +60,23 @@ def _known(row: _Row) -> Known:
     return Known(State(state), reason, depth, hops)
 
 
+def is_better(offer: Offer, best: Offer) -> bool:
+    """An offer that is not refused, or else one that is nearer to the seeds."""
+    if (offer.refusal is None) is (best.refusal is None):
+        return offer.depth < best.depth
+    return offer.refusal is None
+
+
+def heed_sitemap(found: Iterable[Found], best: dict[str, Found]) -> None:
+    """Among the ``best`` offers, what only a sitemap knows: which URLs are sitemaps themselves, and pages' dates."""
+    for offer, found_on in found:
+        known, known_on = best[offer.url]
+        if offer.kind is Kind.SITEMAP and offer.refusal is None:
+            best[offer.url] = (offer, found_on)
+        elif offer.lastmod is not None and known.lastmod is None:
+            best[offer.url] = (known._replace(lastmod=offer.lastmod), known_on)
+
+
 class Offers:
     """The known URLs of one store, as seen by one of its writers. Call within a transaction only."""
 
@@ -183,14 +200,14 @@ class Offers:
     async def _known(self, numbers: Iterable[int]) -> Iterable[_Row]:
         return await every(self._db, self._sql["known_urls"], (json.dumps(list(numbers)),))
 
-    async def _lock(self, numbers: Collection[int]) -> None:
+    async def lock(self, numbers: Collection[int]) -> None:
         """Where others write at the same time: nobody else changes these URLs until the transaction ends."""
 
     async def _apply(self, better: Mapping[int, Found], max_depth: int | None, ending: Sequence[int] = ()) -> list[int]:
         """Take in better offers of known URLs, and what they entail: a page that is nearer to the seeds brings its
         outlinks nearer. Returns the numbers of those queued anew."""
         requeued: list[int] = []
-        await self._lock({*better, *ending})
+        await self.lock({*better, *ending})
         while better:
             stored = {row[0]: row for row in await self._known(better)}
             changes: dict[int, tuple[Change, int | None]] = {}
@@ -200,7 +217,7 @@ class Offers:
             await self._write(changes, {number: row[2] for number, row in stored.items()})
             requeued += [number for number, (change, _) in changes.items() if change.requeue]
             better = await self.entailed(list(changes), max_depth)
-            await self._lock(better)
+            await self.lock(better)
         return requeued
 
     async def _write(self, changes: dict[int, tuple[Change, int | None]], states: Mapping[int, str]) -> None:
@@ -220,6 +237,10 @@ class Offers:
         best: dict[int, int] = {}
         for depth, number in await every(self._db, self._sql["links_of"], (json.dumps(numbers),)):
             best[number] = min(depth, best.get(number, depth))
+        return await self.nearer(best, max_depth)
+
+    async def nearer(self, best: Mapping[int, int], max_depth: int | None) -> dict[int, Found]:
+        """What links that may be followed offer to these URLs, each at its depth, where it is better."""
         better: dict[int, Found] = {}
         for row in await self._known(best):
             number, known = row[0], _known(row)

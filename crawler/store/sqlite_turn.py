@@ -17,7 +17,7 @@ from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.shared import PageGrant
-from crawler.store.sqlite_offers import HASH_BITS, Offers
+from crawler.store.sqlite_offers import HASH_BITS, Offers, heed_sitemap, is_better
 from crawler.store.sqlite_revisits import Revisits, seen_from
 from crawler.store.sqlite_rup import write_offer
 from crawler.store.workers import Workers
@@ -122,23 +122,23 @@ class TurnTaker:
         if groups:
             below = _UNLIMITED if below_depth is None else below_depth
             await self._db.execute(
-                self._sql["refresh_ready"], (_allowed(pages_per_site), json.dumps(list(groups)), below)
+                self._sql["refresh_ready"], (allowed(pages_per_site), json.dumps(list(groups)), below)
             )
 
     async def refresh_all(self, pages_per_site: int | None) -> None:
         """The same for every group there is, with nothing held back."""
-        await self._db.execute(self._sql["refresh_all"], (_allowed(pages_per_site),))
+        await self._db.execute(self._sql["refresh_all"], (allowed(pages_per_site),))
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, tuple[Offer, int | None]] = {}
         for outcome in outcomes:
             for offer in outcome.offers:
                 known = offers.get(offer.url)
-                if known is None or _is_better(offer, known[0]):
+                if known is None or is_better(offer, known[0]):
                     offers[offer.url] = (offer, outcome.queued.id)
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
-                _heed_sitemap(outcome, offers)
+                heed_sitemap([(offer, outcome.queued.id) for offer in outcome.offers], offers)
         numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
@@ -215,7 +215,7 @@ class TurnTaker:
             )  # fmt: skip
             links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
         await self._insert_bodies(list(bodies.values()))
-        await self._db.executemany(self._sql["insert_page"], pages)
+        await self._insert_pages(pages)
         await self._insert_links(links)
         new = [o.queued for o in outcomes if o.queued.seen is None or not o.queued.seen.version]
         fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
@@ -224,6 +224,9 @@ class TurnTaker:
     async def _insert_links(self, rows: list[LinkRow]) -> None:
         """Of rows with the same source and target, the last stays."""
         await self._db.executemany(self._sql["insert_link"], rows)
+
+    async def _insert_pages(self, rows: list[tuple[Any, ...]]) -> None:
+        await self._db.executemany(self._sql["insert_page"], rows)
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
         await self._db.executemany(
@@ -336,7 +339,7 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
     return [queued for queued in batch if queued.seen is not None or queued in new]
 
 
-def _allowed(pages_per_site: int | None) -> int:
+def allowed(pages_per_site: int | None) -> int:
     return _UNLIMITED if pages_per_site is None else pages_per_site
 
 
@@ -350,23 +353,6 @@ def _in_turn(batches: list[list[Queued]], now: float, pause_s: float) -> list[Qu
     first = int(now // max(1.0, pause_s)) % len(batches)
     rounds = zip_longest(*batches[first:], *batches[:first])
     return [queued for urls in rounds for queued in urls if queued is not None]
-
-
-def _is_better(offer: Offer, best: Offer) -> bool:
-    """An offer that is not refused, or else one that is nearer to the seeds."""
-    if (offer.refusal is None) is (best.refusal is None):
-        return offer.depth < best.depth
-    return offer.refusal is None
-
-
-def _heed_sitemap(outcome: Outcome, offers: dict[str, tuple[Offer, int | None]]) -> None:
-    """Among the best ``offers``, what only a sitemap knows: which URLs are sitemaps themselves, and pages' dates."""
-    for offer in outcome.offers:
-        best, found_on = offers[offer.url]
-        if offer.kind is Kind.SITEMAP and offer.refusal is None:
-            offers[offer.url] = (offer, outcome.queued.id)
-        elif offer.lastmod is not None and best.lastmod is None:
-            offers[offer.url] = (best._replace(lastmod=offer.lastmod), found_on)
 
 
 def robots_copy(row: list[Any]) -> RobotsCopy | None:

@@ -168,6 +168,33 @@ async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(p
         await second.close()
 
 
+async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued_again(postgres: Cluster) -> None:
+    url = postgres.make_database()
+    store = await PostgresStore.open(url)
+    await store.start_run({}, NOW)
+    await store.add_seeds([(A, None)])
+    (claim,) = (await store.turn(Turn(NOW, Limits(1)))).claims
+    other = await asyncpg.connect(url)
+    begun = other.transaction()
+    await begun.start()
+    await other.execute("DELETE FROM frontier")
+    await other.execute("UPDATE url SET depth = -1")
+    await other.execute(
+        "INSERT INTO frontier (group_id, site_id, due_at, depth, url_id)"
+        " SELECT group_id, id >> 39, due_at, depth, id FROM url"
+    )
+    turn = asyncio.create_task(
+        store.turn(Turn(NOW, Limits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))
+    )
+    await asyncio.sleep(0.3)
+    await begun.commit()
+    assert (await turn).claims == []
+    assert await store.query("SELECT state FROM urls") == [{"state": State.FETCHED}]
+    assert await store.query("SELECT * FROM frontier") == []
+    await other.close()
+    await store.close()
+
+
 async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:

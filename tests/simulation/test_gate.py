@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.loops.gate import Gate, Warrant
-from crawler.model import Purpose, Request
+from crawler.loops.lease import Lease
+from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.store.interface import Limits, RequestRow, Turn
+from crawler.store.sqlite import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -45,6 +49,33 @@ def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
         assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 10)) is None
         assert web.log == []
         assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 1)) is not None
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(("stopped_s", "over_s"), [(0.0, 0.1), (20.0, 20.0), (60.0, 5.5)])
+def test_a_request_heard_of_after_the_lease_was_over_in_its_time(
+    db_path: Path, stopped_s: float, over_s: float
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        class Stopped:
+            """Sends, and goes on when the process does."""
+
+            async def fetch(self, request: Request) -> FetchResult:
+                started_at = clock.now()
+                await clock.sleep(max(0.1, stopped_s))
+                return Failed(request.url, started_at, clock.now(), detail="no answer")
+
+        rows: list[RequestRow] = []
+        store = await SqliteStore.open(db_path, lease_s=30.0)
+        lease = Lease(store, clock, 5.0, clock.now)
+        lease.begin(clock.now())
+        gate = Gate(Stopped(), clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row), lease=lease)
+        gate.enter("a.test", Pace())
+        await gate.send(PAGE, Warrant(1, "a.test"))
+        assert [row.finished_at - row.started_at for row in rows] == [pytest.approx(over_s)]
+        assert gate.pace("a.test").next_at >= clock.now()
+        await store.close()
 
     run_virtual(main)
 

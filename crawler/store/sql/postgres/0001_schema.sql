@@ -1,5 +1,9 @@
 -- The store on PostgreSQL: the tables of the SQLite store (whose files describe them) and the very same views.
 -- Texts are compared by their bytes, as SQLite does. 0 and 1 stand for no and yes, so that the same SQL asks both.
+--
+-- What a turn writes carries the politeness group it belongs to, as a part of every unique key, and references only
+-- what the same group has: so the tables can be distributed by it (docs/scale.md). It stands last in a key, for a number
+-- alone finds its row.
 
 CREATE TABLE store_version (version integer NOT NULL);
 
@@ -34,8 +38,8 @@ CREATE INDEX worker_run ON worker(run_id);
 CREATE INDEX worker_live ON worker(id) WHERE ended_at IS NULL;
 
 CREATE TABLE politeness_group (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name text COLLATE "C" NOT NULL UNIQUE,
+  id bigint PRIMARY KEY,                 -- from its name (see group_number), so that all nodes give a name one number
+  name text COLLATE "C" NOT NULL,
   ready_at double precision,
   next_at double precision NOT NULL DEFAULT 0,
   pause_s double precision NOT NULL DEFAULT 0,
@@ -44,31 +48,36 @@ CREATE TABLE politeness_group (
   claimed_by bigint,
   visited_by bigint
 ) WITH (fillfactor = 70);                -- updated with every claim: room for the next version on the same page
+CREATE INDEX group_name ON politeness_group(name);
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
 CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL;
 
 CREATE TABLE site (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name text COLLATE "C" NOT NULL UNIQUE,
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  name text COLLATE "C" NOT NULL,
   group_id bigint NOT NULL REFERENCES politeness_group(id),
   robots_id bigint,
   wait_until double precision NOT NULL DEFAULT 0,
   crawl_delay_s double precision,
   main_site text COLLATE "C",
-  fetched bigint NOT NULL DEFAULT 0
+  fetched bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (id, group_id),
+  UNIQUE (name, group_id)
 ) WITH (fillfactor = 80);
 CREATE INDEX site_group ON site(group_id);
 
-CREATE TABLE robots_text (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+CREATE TABLE robots_text (               -- distributed by its content, as body is: many groups have the same
+  id bigint GENERATED ALWAYS AS IDENTITY,
   sha256 bytea NOT NULL UNIQUE,
-  body bytea NOT NULL
+  body bytea NOT NULL,
+  PRIMARY KEY (id, sha256)
 );
 
 CREATE TABLE robots_copy (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  site_id bigint NOT NULL REFERENCES site(id),
-  text_id bigint REFERENCES robots_text(id),
+  group_id bigint NOT NULL,
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  site_id bigint NOT NULL,
+  text_id bigint,
   action text NOT NULL,
   status text NOT NULL,
   fetched_at double precision NOT NULL,
@@ -80,12 +89,14 @@ CREATE TABLE robots_copy (
   note text NOT NULL DEFAULT '',
   run_id bigint,
   answered_by text,
-  headers text
+  headers text,
+  PRIMARY KEY (id, group_id)
 );
 CREATE INDEX robots_copy_site ON robots_copy(site_id);
 
 CREATE TABLE url (
-  id bigint PRIMARY KEY,
+  group_id bigint NOT NULL,
+  id bigint NOT NULL,
   path text COLLATE "C" NOT NULL,
   state text COLLATE "C" NOT NULL,
   reason text COLLATE "C" NOT NULL DEFAULT '',
@@ -97,28 +108,32 @@ CREATE TABLE url (
   due_at double precision NOT NULL DEFAULT 0,
   seed integer NOT NULL DEFAULT 0,
   kind text NOT NULL DEFAULT 'page',
-  lastmod double precision
+  lastmod double precision,
+  PRIMARY KEY (id, group_id)
 ) WITH (fillfactor = 85);
 CREATE INDEX url_seed ON url(id) WHERE seed = 1;
 CREATE INDEX url_out ON url(state) WHERE state IN ('redirected', 'excluded', 'failed');
 
 CREATE TABLE frontier (
+  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   due_at double precision NOT NULL,
   depth bigint NOT NULL,
   url_id bigint NOT NULL,
-  PRIMARY KEY (site_id, due_at, depth, url_id)
+  PRIMARY KEY (site_id, due_at, depth, url_id, group_id)
 );
 
 CREATE TABLE body (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id bigint GENERATED ALWAYS AS IDENTITY,
   sha256 bytea NOT NULL UNIQUE,
-  data bytea NOT NULL
+  data bytea NOT NULL,
+  PRIMARY KEY (id, sha256)
 );
 ALTER TABLE body ALTER COLUMN data SET STORAGE EXTERNAL;  -- compressed already
 
 CREATE TABLE page (
-  url_id bigint PRIMARY KEY,
+  group_id bigint NOT NULL,
+  url_id bigint NOT NULL,
   status integer NOT NULL,
   content_type text COLLATE "C" NOT NULL,
   charset text,
@@ -126,25 +141,28 @@ CREATE TABLE page (
   title text COLLATE "C", description text COLLATE "C", keywords text COLLATE "C",
   canonical_url text COLLATE "C", meta_url text, document_state text,
   noindex integer NOT NULL, nofollow integer NOT NULL,
-  body_id bigint REFERENCES body(id),
+  body_id bigint,
   body_bytes bigint NOT NULL,
   etag text, last_modified text,
   other_schemes text,
   directives text,
-  note text NOT NULL DEFAULT ''
+  note text NOT NULL DEFAULT '',
+  PRIMARY KEY (url_id, group_id)
 );
 
 CREATE TABLE link (
+  group_id bigint NOT NULL,              -- of the source
   source bigint NOT NULL,
   target bigint NOT NULL,
   anchor text COLLATE "C" NOT NULL,
   rel text COLLATE "C" NOT NULL,
   follow integer NOT NULL,
-  PRIMARY KEY (source, target)
+  PRIMARY KEY (source, target, group_id)
 );
 
 CREATE TABLE request (
-  id bigint PRIMARY KEY,                 -- given without a gap: see request_number
+  group_id bigint NOT NULL,
+  id bigint NOT NULL,                    -- given without a gap: see request_number
   run_id bigint NOT NULL,
   site_id bigint NOT NULL,
   path text COLLATE "C" NOT NULL,
@@ -158,7 +176,30 @@ CREATE TABLE request (
   robots_id bigint,
   verdict_line integer,
   for_site_id bigint,
-  location text
+  location text,
+  PRIMARY KEY (id, group_id)
+);
+
+-- What pages say of URLs of other groups: a turn leaves it here, with the group of the page, and it is carried over in
+-- transactions of their own. One with a url is an offer of it, and the link to it (follow is NULL where there is none);
+-- one with a target brings a known URL nearer to the seeds.
+CREATE TABLE offer (
+  group_id bigint NOT NULL,
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  worker_id bigint NOT NULL,
+  max_depth bigint,                      -- of the crawl, then
+  depth bigint NOT NULL,
+  target bigint,
+  url text COLLATE "C",
+  source bigint,
+  source_depth bigint,
+  refusal text COLLATE "C",
+  hops integer NOT NULL DEFAULT 0,
+  kind text NOT NULL DEFAULT 'page',
+  lastmod double precision,
+  anchor text COLLATE "C", rel text COLLATE "C", follow integer,
+  leads integer NOT NULL DEFAULT 0,      -- the source is redirected there, or the like
+  PRIMARY KEY (id, group_id)
 );
 
 -- A sequence leaves gaps where a transaction is rolled back, and a gap in the log is what an audit looks for. One row,
@@ -177,11 +218,12 @@ CREATE TABLE mirror (
 CREATE INDEX mirror_seen ON mirror(seen_at);
 
 CREATE TABLE agent_server (
+  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   line bigint NOT NULL,
   path text COLLATE "C" NOT NULL,
   agent_server text,
-  PRIMARY KEY (site_id, line)
+  PRIMARY KEY (site_id, line, group_id)
 );
 
 CREATE TABLE unsettled (since double precision NOT NULL);
@@ -211,6 +253,12 @@ CREATE TABLE site_rank (
 -- What SQLite calls by other names, so that one SQL reads both.
 CREATE FUNCTION hex(bytea) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT upper(encode($1, 'hex')) $$;
 CREATE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT strpos($1, $2) $$;
+-- The number of a politeness group: 62 bits of a hash of its name.
+CREATE FUNCTION group_number(text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS
+  $$ SELECT ('x' || left(md5($1), 16))::bit(64)::bigint & 4611686018427387903 $$;
+-- Which node of a cluster has the rows of a group. One database has all; elsewhere this is to be replaced (docs/scale.md),
+-- and no transaction of a turn goes beyond one node.
+CREATE FUNCTION node_of(group_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 0::bigint $$;
 -- Lists of numbers and texts come as JSON, as they do to SQLite's json_each.
 CREATE FUNCTION numbers(text) RETURNS bigint[] LANGUAGE sql IMMUTABLE STRICT AS
   $$ SELECT coalesce(array_agg(value::bigint), '{}') FROM json_array_elements_text($1::json) $$;

@@ -6,6 +6,7 @@ ALTER TABLE page ADD COLUMN gone_at double precision;
 ALTER TABLE page ADD COLUMN text_sha256 bytea;
 
 CREATE TABLE page_version (
+  group_id bigint NOT NULL,
   url_id bigint NOT NULL,
   version bigint NOT NULL,
   status integer NOT NULL,
@@ -15,19 +16,20 @@ CREATE TABLE page_version (
   last_seen_at double precision NOT NULL,
   title text COLLATE "C", description text COLLATE "C", keywords text COLLATE "C",
   noindex integer NOT NULL,
-  body_id bigint REFERENCES body(id),
+  body_id bigint,
   body_bytes bigint NOT NULL,
   text_sha256 bytea,
   etag text, last_modified text,
-  PRIMARY KEY (url_id, version)
+  PRIMARY KEY (url_id, version, group_id)
 );
 
 CREATE TABLE body_to_drop (body_id bigint PRIMARY KEY);
-CREATE INDEX page_body ON page(body_id);                  -- the references to body are looked for when one is dropped
+CREATE INDEX page_body ON page(body_id);                  -- looked into when a body is dropped
 CREATE INDEX page_version_body ON page_version(body_id);
 
 CREATE TABLE revisit (
-  url_id bigint PRIMARY KEY,
+  group_id bigint NOT NULL,
+  url_id bigint NOT NULL,
   due_at double precision NOT NULL,
   not_before double precision NOT NULL,
   checked_at double precision NOT NULL,
@@ -39,7 +41,8 @@ CREATE TABLE revisit (
   why text NOT NULL DEFAULT '',
   state text, reason text,
   etag text, last_modified text,
-  content bytea
+  content bytea,
+  PRIMARY KEY (url_id, group_id)
 );
 CREATE INDEX revisit_due ON revisit(due_at);
 
@@ -49,11 +52,12 @@ CREATE TABLE revisit_budget (
 );
 
 CREATE TABLE hint_record (
+  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   source text COLLATE "C" NOT NULL,
   tried bigint NOT NULL,
   changed bigint NOT NULL,
-  PRIMARY KEY (site_id, source)
+  PRIMARY KEY (site_id, source, group_id)
 );
 
 ALTER TABLE frontier ADD COLUMN again integer NOT NULL DEFAULT 0;

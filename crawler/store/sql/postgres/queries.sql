@@ -1,46 +1,87 @@
 -- Named queries of the PostgreSQL store; those of the SQLite store with the same names say what each is for. What is
 -- executed for many rows takes its columns as arrays: one statement, whatever their number.
+--
+-- What a turn executes names the group of every row: `:groups($7)` are those of the URLs or sites whose numbers are the
+-- seventh parameter, `:group($7)` is that of one, and `:named($7)` are the groups with these names (postgres_groups.py).
 
 -- name: known_urls
-SELECT id, path, state, reason, depth, hops FROM url WHERE id = ANY(numbers($1));
+SELECT u.id, u.path, u.state, u.reason, u.depth, u.hops
+FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id;
 
 -- name: lock_urls
 -- In the order of their numbers, so that no two transactions wait for each other.
-SELECT id FROM url WHERE id = ANY(numbers($1)) ORDER BY id FOR NO KEY UPDATE;
+SELECT u.id FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id
+ORDER BY u.id FOR NO KEY UPDATE OF u;
 
 -- name: lock_groups
 -- (JSON list of numbers, JSON list of names)
-SELECT id FROM politeness_group WHERE id IN (
-  SELECT unnest(numbers($1)) UNION SELECT id FROM politeness_group WHERE name = ANY(texts($2)))
-ORDER BY id FOR NO KEY UPDATE;
+SELECT id FROM politeness_group WHERE id = ANY(numbers($1) || :named($2)) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: insert_url
 -- Those that another worker has inserted meanwhile are left out: what was inserted is returned.
-INSERT INTO url (id, path, state, reason, depth, found_on, hops, seed, kind, lastmod)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::int[],
-  $9::text[], $10::float8[]) AS t (id) ORDER BY t.id
+INSERT INTO url (group_id, id, path, state, reason, depth, found_on, hops, seed, kind, lastmod)
+SELECT * FROM unnest(:groups($1), $1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
+  $7::int[], $8::int[], $9::text[], $10::float8[]) AS t (group_id, id) ORDER BY t.id
 ON CONFLICT DO NOTHING RETURNING id;
 
+-- name: leave_offer
+-- What a page of one group says of URLs of others; $1 are the pages' sites.
+INSERT INTO offer (group_id, worker_id, max_depth, depth, target, url, source, source_depth, refusal, hops, kind, lastmod,
+  anchor, rel, follow, leads)
+SELECT * FROM unnest(:groups($1), $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[],
+  $8::bigint[], $9::text[], $10::int[], $11::text[], $12::float8[], $13::text[], $14::text[], $15::int[], $16::int[]);
+
+-- name: leave_nearer
+-- What a page that has come nearer to the seeds means for a known URL of another group.
+INSERT INTO offer (group_id, worker_id, max_depth, depth, target)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]);
+
+-- name: offers_left
+-- By this worker (NULL: by any), or by one that is gone.
+SELECT o.group_id, o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal, o.hops, o.kind,
+  o.lastmod
+FROM offer o WHERE coalesce(o.worker_id = $1, true)
+  OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
+ORDER BY o.id LIMIT $2;
+
+-- name: take_offers
+-- Offers that were carried over make place for the links that they were found by: (group, offer, number of the URL).
+WITH done AS (
+  DELETE FROM offer o USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (group_id, id, number)
+  WHERE o.group_id = t.group_id AND o.id = t.id
+  RETURNING o.group_id, o.id, o.source, t.number, o.anchor, o.rel, o.follow, o.leads),
+led AS (
+  UPDATE url u SET target = d.number FROM done d
+  WHERE d.leads = 1 AND u.group_id = d.group_id AND u.id = d.source AND u.target IS NULL AND u.state <> 'queued')
+INSERT INTO link (group_id, source, target, anchor, rel, follow)
+SELECT DISTINCT ON (source, number) group_id, source, number, anchor, rel, follow FROM done
+WHERE follow IS NOT NULL ORDER BY source, number, id DESC
+ON CONFLICT (source, target, group_id)
+DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
+
 -- name: enqueue
-INSERT INTO frontier (site_id, due_at, depth, url_id, again)
-SELECT id >> 39, due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)::int
-FROM url WHERE id = ANY($1::bigint[]) AND state = 'queued' ON CONFLICT DO NOTHING;
+INSERT INTO frontier (group_id, site_id, due_at, depth, url_id, again)
+SELECT u.group_id, u.id >> 39, u.due_at, u.depth, u.id,
+  EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id)::int
+FROM unnest(:groups($1), $1::bigint[]) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id
+WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
 
 -- name: dequeue
-DELETE FROM frontier f USING url u WHERE u.id = ANY($1::bigint[])
+DELETE FROM frontier f USING unnest(:groups($1), $1::bigint[]) AS t (group_id, id), url u
+WHERE u.group_id = t.group_id AND u.id = t.id AND f.group_id = t.group_id
   AND f.site_id = u.id >> 39 AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
 
 -- name: change_url
 UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason = t.reason,
   found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed)
-FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::bigint[])
-  AS t (depth, hops, state, reason, found_on, seed, id) WHERE u.id = t.id;
+FROM unnest(:groups($7), $1::bigint[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::bigint[])
+  AS t (group_id, depth, hops, state, reason, found_on, seed, id) WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: end_url
 UPDATE url u SET state = t.state, reason = t.reason, attempts = t.attempts, target = t.target, due_at = t.due_at,
   kind = t.kind
-FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::float8[], $6::text[], $7::bigint[])
-  AS t (state, reason, attempts, target, due_at, kind, id) WHERE u.id = t.id;
+FROM unnest(:groups($7), $1::text[], $2::text[], $3::int[], $4::bigint[], $5::float8[], $6::text[], $7::bigint[])
+  AS t (group_id, state, reason, attempts, target, due_at, kind, id) WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: requeue
 UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL
@@ -60,16 +101,17 @@ INSERT INTO rank SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], 
 INSERT INTO site_rank SELECT * FROM unnest($1::bigint[], $2::float8[], $3::bigint[], $4::bigint[], $5::bigint[]);
 
 -- name: set_lastmod
-UPDATE url u SET lastmod = t.lastmod FROM unnest($1::float8[], $2::bigint[]) AS t (lastmod, id) WHERE u.id = t.id;
+UPDATE url u SET lastmod = t.lastmod FROM unnest(:groups($2), $1::float8[], $2::bigint[]) AS t (group_id, lastmod, id)
+WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: make_sitemap
 UPDATE url u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
-FROM unnest($1::bigint[], $2::bigint[]) AS t (found_on, id)
-WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
-  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = u.id);
+FROM unnest(:groups($2), $1::bigint[], $2::bigint[]) AS t (group_id, found_on, id)
+WHERE u.group_id = t.group_id AND u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
+  AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id);
 
 -- name: main_site
-SELECT main_site FROM site WHERE id = $1;
+SELECT main_site FROM site WHERE id = $1 AND group_id = :group($1);
 
 -- name: urls_behind_mirrors
 WITH RECURSIVE behind (site) AS (
@@ -80,45 +122,58 @@ JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
 WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
 
 -- name: links_of
-SELECT u.depth + 1, l.target FROM url u JOIN link l ON l.source = u.id WHERE u.id = ANY(numbers($1)) AND l.follow = 1
+-- Each with the group of the page.
+SELECT u.depth + 1, l.target, u.group_id
+FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id
+JOIN link l ON l.group_id = u.group_id AND l.source = u.id AND l.follow = 1
 UNION ALL
-SELECT u.depth, u.target FROM url u WHERE u.id = ANY(numbers($1)) AND u.target IS NOT NULL;
+SELECT u.depth, u.target, u.group_id
+FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id
+WHERE u.target IS NOT NULL;
 
 -- name: add_groups
-INSERT INTO politeness_group (name) SELECT unnest($1::text[]) AS name
-EXCEPT SELECT name FROM politeness_group WHERE name = ANY($1::text[]) ORDER BY name ON CONFLICT DO NOTHING;
+-- Two names with the same hash are two groups all the same.
+INSERT INTO politeness_group (id, name)
+SELECT n.id + EXISTS (SELECT 1 FROM politeness_group g WHERE g.id = n.id)::int, n.name
+FROM (SELECT name, group_number(name) AS id FROM unnest($1::text[]) AS name
+  EXCEPT SELECT name, group_number(name) FROM politeness_group WHERE name = ANY($1::text[])) AS n
+ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
 INSERT INTO site (name, group_id)
-SELECT t.name, g.id FROM unnest($1::text[], $2::text[]) AS t (name, group_name) JOIN politeness_group g ON g.name = t.group_name
+SELECT t.name, t.group_id FROM unnest($1::text[], :named($2)) AS t (name, group_id)
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: sites_named
 SELECT id, name, group_id FROM site WHERE name = ANY(texts($1));
 
 -- name: groups_of_sites
-SELECT DISTINCT group_id FROM site WHERE id = ANY(numbers($1));
+SELECT DISTINCT unnest(:groups($1));
 
 -- name: depths
-SELECT id, depth, kind FROM url WHERE id = ANY(numbers($1));
+SELECT u.id, u.depth, u.kind
+FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id;
 
 -- name: insert_body
 INSERT INTO body (sha256, data) SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS t (sha256, data)
 WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha256 ON CONFLICT DO NOTHING;
 
+-- name: bodies_named
+SELECT sha256, id FROM body WHERE sha256 = ANY($1::bytea[]);
+
 -- name: insert_page
-INSERT INTO page AS p (url_id, status, content_type, charset, fetched_at, title, description, keywords,
+INSERT INTO page AS p (group_id, url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version)
-SELECT t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
-  t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, b.id, t.body_bytes, t.etag, t.last_modified,
+SELECT t.group_id, t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
+  t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, t.body_id, t.body_bytes, t.etag, t.last_modified,
   t.other_schemes, t.directives, t.note, t.text_sha256, t.version
-FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::text[], $8::text[],
-  $9::text[], $10::text[], $11::text[], $12::int[], $13::int[], $14::bytea[], $15::bigint[], $16::text[], $17::text[],
-  $18::text[], $19::text[], $20::text[], $21::bytea[], $22::bigint[]) AS t (url_id, status, content_type, charset, fetched_at, title, description,
-  keywords, canonical_url, meta_url, document_state, noindex, nofollow, sha256, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version) LEFT JOIN body b ON b.sha256 = t.sha256
-ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+FROM unnest(:groups($1), $1::bigint[], $2::int[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::text[], $8::text[],
+  $9::text[], $10::text[], $11::text[], $12::int[], $13::int[], $14::bigint[], $15::bigint[], $16::text[], $17::text[],
+  $18::text[], $19::text[], $20::text[], $21::bytea[], $22::bigint[]) AS t (group_id, url_id, status, content_type, charset, fetched_at, title, description,
+  keywords, canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
+  other_schemes, directives, note, text_sha256, version)
+ON CONFLICT (url_id, group_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
   description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
   meta_url = excluded.meta_url, document_state = excluded.document_state, noindex = excluded.noindex,
@@ -128,38 +183,43 @@ ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excl
   gone_at = NULL;
 
 -- name: insert_link
-INSERT INTO link (source, target, anchor, rel, follow)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[])
-ON CONFLICT (source, target) DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
+INSERT INTO link (group_id, source, target, anchor, rel, follow)
+SELECT * FROM unnest(:groups($1), $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[])
+ON CONFLICT (source, target, group_id)
+DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
 
 -- name: insert_request
 WITH n AS (UPDATE request_number SET last = last + cardinality($1::bigint[]) RETURNING last - cardinality($1::bigint[]) AS before)
-INSERT INTO request (id, run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
-  robots_id, verdict_line, for_site_id, location)
-SELECT n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at, t.status, t.error,
-  t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location
-FROM n, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::int[], $8::text[],
-  $9::bigint[], $10::float8[], $11::bigint[], $12::int[], $13::bigint[], $14::text[]) WITH ORDINALITY AS t (run_id,
-  site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s, robots_id, verdict_line,
-  for_site_id, location, ordinality);
+INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes,
+  retry_after_s, robots_id, verdict_line, for_site_id, location)
+SELECT t.group_id, n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at, t.status,
+  t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location
+FROM n, unnest(:groups($2), $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::int[],
+  $8::text[], $9::bigint[], $10::float8[], $11::bigint[], $12::int[], $13::bigint[], $14::text[]) WITH ORDINALITY
+  AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
+  robots_id, verdict_line, for_site_id, location, ordinality);
 
 -- name: count_fetched
-UPDATE site s SET fetched = s.fetched + t.n FROM unnest($1::bigint[], $2::bigint[]) AS t (n, id) WHERE s.id = t.id;
+UPDATE site s SET fetched = s.fetched + t.n FROM unnest(:groups($2), $1::bigint[], $2::bigint[]) AS t (group_id, n, id)
+WHERE s.group_id = t.group_id AND s.id = t.id;
 
 -- name: insert_robots_text
 INSERT INTO robots_text (sha256, body) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 
 -- name: close_robots_copy
-UPDATE robots_copy SET valid_until = least(valid_until, $1) WHERE id = (SELECT robots_id FROM site WHERE id = $2);
+UPDATE robots_copy SET valid_until = least(valid_until, $1) WHERE group_id = :group($2)
+  AND id = (SELECT robots_id FROM site WHERE id = $2 AND group_id = :group($2));
 
 -- name: insert_robots_copy
-INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
-  failures, failing_since, retry_at, note, run_id, answered_by, headers)
-VALUES ($1, (SELECT id FROM robots_text WHERE sha256 = $2), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+INSERT INTO robots_copy (group_id, site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag,
+  last_modified, failures, failing_since, retry_at, note, run_id, answered_by, headers)
+VALUES (:group($1), $1, (SELECT id FROM robots_text WHERE sha256 = $2), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+  $14, $15, $16)
 RETURNING id;
 
 -- name: set_site_robots
-UPDATE site SET robots_id = coalesce($1, robots_id), wait_until = $2, crawl_delay_s = $3, main_site = $4 WHERE id = $5;
+UPDATE site SET robots_id = coalesce($1, robots_id), wait_until = $2, crawl_delay_s = $3, main_site = $4
+WHERE id = $5 AND group_id = :group($5);
 
 -- name: set_mirror
 INSERT INTO mirror (site, main_site, evidence, seen_at) VALUES ($1, $2, 'host', $3)
@@ -167,11 +227,11 @@ ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = 'hos
   sample = NULL, confidence = NULL;
 
 -- name: drop_agent_servers
-DELETE FROM agent_server WHERE site_id = $1;
+DELETE FROM agent_server WHERE site_id = $1 AND group_id = :group($1);
 
 -- name: insert_agent_server
-INSERT INTO agent_server (site_id, line, path, agent_server)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]);
+INSERT INTO agent_server (group_id, site_id, line, path, agent_server)
+SELECT * FROM unnest(:groups($1), $1::bigint[], $2::bigint[], $3::text[], $4::text[]);
 
 -- name: drop_mirror
 DELETE FROM mirror WHERE site = $1 AND evidence = 'host';
@@ -179,11 +239,11 @@ DELETE FROM mirror WHERE site = $1 AND evidence = 'host';
 -- name: set_pace
 -- Of two workers that have asked it, the one that is to wait longer has the say.
 UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s, waits_for = t.waits_for
-FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::text[], $5::text[])
-  AS t (next_at, pause_s, backoff_s, waits_for, name) WHERE g.name = t.name AND g.next_at <= t.next_at;
+FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::text[], :named($5))
+  AS t (next_at, pause_s, backoff_s, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
 
 -- name: end_visit
-UPDATE politeness_group SET visited_by = NULL WHERE name = ANY($1::text[]);
+UPDATE politeness_group SET visited_by = NULL WHERE id = ANY(:named($1));
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers($1));
@@ -192,22 +252,24 @@ UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers($1));
 UPDATE politeness_group g SET ready_at = (
   SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
   FROM site s CROSS JOIN LATERAL (
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND depth < $3 AND s.fetched < $1 ORDER BY due_at LIMIT 1)
+    (SELECT due_at FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND depth < $3 AND s.fetched < $1
+     ORDER BY due_at LIMIT 1)
     UNION ALL
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND again = 1 AND s.fetched >= $1 ORDER BY due_at LIMIT 1)) f
+    (SELECT due_at FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND again = 1 AND s.fetched >= $1
+     ORDER BY due_at LIMIT 1)) f
   WHERE s.group_id = g.id)
 WHERE id = ANY(numbers($2));
 
--- name: refresh_all
-UPDATE politeness_group g SET ready_at = n.ready_at
-FROM politeness_group o LEFT JOIN (
+-- name: stale_groups
+-- Which groups are not ready when they are said to be.
+SELECT g.id FROM politeness_group g LEFT JOIN (
   SELECT s.group_id, min(greatest(h.next_at, s.wait_until, f.due_at)) AS ready_at
   FROM site s JOIN politeness_group h ON h.id = s.group_id CROSS JOIN LATERAL (
     (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < $1 ORDER BY due_at LIMIT 1)
     UNION ALL
     (SELECT due_at FROM frontier WHERE site_id = s.id AND again = 1 AND s.fetched >= $1 ORDER BY due_at LIMIT 1)) f
-  GROUP BY s.group_id) n ON n.group_id = o.id
-WHERE o.id = g.id AND n.ready_at IS DISTINCT FROM g.ready_at;
+  GROUP BY s.group_id) n ON n.group_id = g.id
+WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Those that another worker is just about to claim are passed over.
@@ -236,15 +298,18 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         encode(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content), 'hex'),
         encode(p.text_sha256, 'hex'), p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)
      ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM (
-    (SELECT due_at, depth, url_id FROM frontier
-     WHERE site_id = s.id AND due_at <= $1 AND s.fetched < $4 AND depth < $5 ORDER BY due_at, depth, url_id LIMIT $2)
+    (SELECT due_at, depth, url_id FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at <= $1
+     AND s.fetched < $4 AND depth < $5 ORDER BY due_at, depth, url_id LIMIT $2)
     UNION ALL
-    (SELECT due_at, depth, url_id FROM frontier
-     WHERE site_id = s.id AND due_at <= $1 AND again = 1 AND s.fetched >= $4 ORDER BY due_at LIMIT $2)) q
-    JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
+    (SELECT due_at, depth, url_id FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at <= $1
+     AND again = 1 AND s.fetched >= $4 ORDER BY due_at LIMIT $2)) q
+    JOIN url u ON u.group_id = s.group_id AND u.id = q.url_id
+    LEFT JOIN revisit v ON v.group_id = s.group_id AND v.url_id = u.id
+    LEFT JOIN page p ON p.group_id = s.group_id AND p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
-FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+FROM site s LEFT JOIN robots_copy r ON r.group_id = s.group_id AND r.id = s.robots_id
+LEFT JOIN robots_text t ON t.id = r.text_id
 WHERE s.group_id = ANY(numbers($3)) AND s.wait_until <= $1;
 
 -- name: next_ready
@@ -300,6 +365,10 @@ SELECT turns FROM worker WHERE id = $1;
 -- As a turn, but of a worker that may have ended: (requests, worker, turns so far).
 UPDATE worker SET turns = turns + 1, requests = requests + $1 WHERE id = $2 AND turns = $3 RETURNING id;
 
+-- name: still_at_work
+-- Who ends this worker waits for the transaction to end.
+SELECT id FROM worker WHERE id = $1 AND ended_at IS NULL FOR SHARE;
+
 -- name: end_worker
 UPDATE worker SET ended_at = $1, ended_by = $2 WHERE id = $3 AND ended_at IS NULL;
 
@@ -324,7 +393,8 @@ UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = $1 AND finished_at
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
   WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> $1 OR visited_by <> $2))
-  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL);
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
+  OR EXISTS (SELECT 1 FROM offer);
 
 -- name: insert_run
 INSERT INTO run (started_at, crawler_version, settings, pages_before)
@@ -428,19 +498,19 @@ WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier 
 DELETE FROM frontier WHERE depth >= $1 AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
 
 -- name: take_up_pages
-INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT url_id, fetched_at + $1 * tempo, fetched_at + $5, fetched_at, $2 * tempo, 'its first revisit' FROM (
-  SELECT p.url_id, p.fetched_at,
+INSERT INTO revisit (group_id, url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT group_id, url_id, fetched_at + $1 * tempo, fetched_at + $5, fetched_at, $2 * tempo, 'its first revisit' FROM (
+  SELECT p.group_id, p.url_id, p.fetched_at,
     CASE p.document_state WHEN 'STATIC' THEN $3 WHEN 'DYNAMIC' THEN $4 ELSE 1.0::float8 END AS tempo
   FROM page p WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = p.url_id)) AS n
 ON CONFLICT DO NOTHING;
 
 -- name: take_up_others
-INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT id, $6 + $1 * tempo, $6 + $5, $6, $2 * tempo, 'its first revisit' FROM (
-  SELECT id, $3::float8 AS tempo FROM url
+INSERT INTO revisit (group_id, url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT group_id, id, $6 + $1 * tempo, $6 + $5, $6, $2 * tempo, 'its first revisit' FROM (
+  SELECT group_id, id, $3::float8 AS tempo FROM url
   WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
-  UNION ALL SELECT id, $4::float8 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected')) AS n
+  UNION ALL SELECT group_id, id, $4::float8 FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected')) AS n
 WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id)
 ON CONFLICT DO NOTHING;
 
@@ -476,15 +546,16 @@ UPDATE revisit r SET due_at = t.due_at, not_before = t.not_before, checked_at = 
   etag = CASE WHEN t.checked_at IS NULL THEN r.etag ELSE t.etag END,
   last_modified = CASE WHEN t.checked_at IS NULL THEN r.last_modified ELSE t.last_modified END,
   content = CASE WHEN t.checked_at IS NULL THEN r.content ELSE t.content END
-FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::bigint[], $7::text[], $8::text[],
-  $9::text[], $10::bytea[], $11::bigint[]) AS t (due_at, not_before, checked_at, changes, watched_s, failures, why, etag,
-  last_modified, content, id) WHERE r.url_id = t.id;
+FROM unnest(:groups($11), $1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::bigint[],
+  $7::text[], $8::text[], $9::text[], $10::bytea[], $11::bigint[]) AS t (group_id, due_at, not_before, checked_at,
+  changes, watched_s, failures, why, etag, last_modified, content, id) WHERE r.group_id = t.group_id AND r.url_id = t.id;
 
 -- name: record_hint
-INSERT INTO hint_record AS h (site_id, source, tried, changed)
-SELECT r.url_id >> 39, r.hint, count(*), sum(t.was_right) FROM unnest($1::int[], $2::bigint[]) AS t (was_right, id)
-JOIN revisit r ON r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2
-ON CONFLICT (site_id, source) DO UPDATE SET tried = h.tried + excluded.tried, changed = h.changed + excluded.changed;
+INSERT INTO hint_record AS h (group_id, site_id, source, tried, changed)
+SELECT r.group_id, r.url_id >> 39, r.hint, count(*), sum(t.was_right)
+FROM unnest(:groups($2), $1::int[], $2::bigint[]) AS t (group_id, was_right, id)
+JOIN revisit r ON r.group_id = t.group_id AND r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 2, 3
+ON CONFLICT (site_id, source, group_id) DO UPDATE SET tried = h.tried + excluded.tried, changed = h.changed + excluded.changed;
 
 -- name: take_hint
 UPDATE revisit SET hint = $1, hinted_at = $2,
@@ -503,42 +574,47 @@ SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numb
 
 -- name: back_to
 UPDATE url u SET state = t.state, reason = t.reason, attempts = 0, due_at = 0
-FROM unnest($1::text[], $2::text[], $3::bigint[]) AS t (state, reason, id) WHERE u.id = t.id;
+FROM unnest(:groups($3), $1::text[], $2::text[], $3::bigint[]) AS t (group_id, state, reason, id)
+WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: page_seen
 UPDATE page p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL
-FROM unnest($1::float8[], $2::text[], $3::text[], $4::bigint[]) AS t (seen_at, etag, last_modified, id)
-WHERE p.url_id = t.id;
+FROM unnest(:groups($4), $1::float8[], $2::text[], $3::text[], $4::bigint[])
+  AS t (group_id, seen_at, etag, last_modified, id) WHERE p.group_id = t.group_id AND p.url_id = t.id;
 
 -- name: page_gone
-UPDATE page p SET gone_at = coalesce(p.gone_at, t.gone_at) FROM unnest($1::float8[], $2::bigint[]) AS t (gone_at, id)
-WHERE p.url_id = t.id;
+UPDATE page p SET gone_at = coalesce(p.gone_at, t.gone_at)
+FROM unnest(:groups($2), $1::float8[], $2::bigint[]) AS t (group_id, gone_at, id)
+WHERE p.group_id = t.group_id AND p.url_id = t.id;
 
 -- name: ask_whole
-UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY($1::bigint[]);
+UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY($1::bigint[]) AND group_id = ANY(:groups($1));
 
 -- name: keep_version
-INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
+INSERT INTO page_version (group_id, url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
   description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified)
-SELECT url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at), title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified
-FROM page WHERE url_id = ANY($1::bigint[]) AND noindex = 0
-ON CONFLICT (url_id, version) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+SELECT p.group_id, p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
+  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified
+FROM unnest(:groups($1), $1::bigint[]) AS t (group_id, id) JOIN page p ON p.group_id = t.group_id AND p.url_id = t.id
+WHERE noindex = 0
+ON CONFLICT (url_id, version, group_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
   title = excluded.title, description = excluded.description, keywords = excluded.keywords,
   noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
   text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified;
 
 -- name: bodies_of
-INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version WHERE url_id = ANY($1::bigint[]) AND body_id IS NOT NULL
-ON CONFLICT DO NOTHING;
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
+WHERE url_id = ANY($1::bigint[]) AND group_id = ANY(:groups($1)) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
 
 -- name: blank_versions
 UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL, noindex = 1
-WHERE url_id = ANY($1::bigint[]);
+WHERE url_id = ANY($1::bigint[]) AND group_id = ANY(:groups($1));
 
 -- name: drop_links
-DELETE FROM link WHERE source = ANY($1::bigint[]);
+-- Those that are still to be carried over, too: what they lead to was found all the same.
+WITH gone AS (UPDATE offer SET follow = NULL, leads = 0 WHERE source = ANY($1::bigint[]) AND group_id = ANY(:groups($1)))
+DELETE FROM link WHERE source = ANY($1::bigint[]) AND group_id = ANY(:groups($1));
 
 -- name: sweep_bodies
 DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id

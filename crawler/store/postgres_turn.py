@@ -1,0 +1,82 @@
+"""One turn on PostgreSQL, where others write at the same time and it keeps to its groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from crawler.clock import monotonic_s
+from crawler.frontier.decide import Outcome
+from crawler.model import Body
+from crawler.store.connection import every
+from crawler.store.interface import Turn, TurnResult
+from crawler.store.postgres_offers import PostgresOffers
+from crawler.store.sqlite_turn import LinkRow, TurnTaker, allowed
+
+#: On which workers tell each other that there may be news.
+CHANNEL = "polite_crawler"
+_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
+_BODY_OF_PAGE = 13  # its place in a row of insert_page
+
+
+class PostgresTurns(TurnTaker):
+    _offers: PostgresOffers
+    _told_at = 0.0
+    _left = 0
+    _bodies: Mapping[bytes, int]  # by content, of the pages that the next turn brings
+
+    async def take(self, turn: Turn) -> TurnResult:
+        self._offers.worker, self._left = self._workers.id, 0
+        max_depth = turn.limits.max_depth
+        robots = [await self._offers.leave_sitemaps(news, max_depth) for news in turn.robots]
+        result = await super().take(replace(turn, robots=robots))
+        if (turn.outcomes or turn.released) and not self._left:
+            await self.tell()
+        return result
+
+    async def tell(self) -> None:
+        """Wake workers that wait for work. Now and then is enough: they look by themselves too."""
+        now = monotonic_s()
+        if now - self._told_at > _TELL_EVERY_S:
+            self._told_at = now
+            await self._db.execute("SELECT pg_notify(?, '')", (CHANNEL,))
+
+    async def put_bodies(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
+        """Contents are of no group: they are there before a turn names them, in a transaction of their own."""
+        await self._db.executemany(self._sql["insert_body"], bodies)
+        hashes = [sha256 for sha256, _ in bodies]
+        self._bodies = dict(await every(self._db, self._sql["bodies_named"], (hashes,)))
+
+    async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
+        """As there, under their locks: who computed it from what was there before would undo what another wrote."""
+        if groups:
+            await self._lock_groups(groups, ())
+            await super().refresh(groups, pages_per_site, below_depth)
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        rows = await every(self._db, self._sql["stale_groups"], (allowed(pages_per_site),))
+        await self.refresh({row[0] for row in rows}, pages_per_site)
+
+    async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
+        kept = [self._offers.kept(outcome) for outcome in outcomes]
+        self._left = await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)
+        return await super()._take_outcomes(kept, max_depth)
+
+    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        await self._db.execute(self._sql["lock_groups"], (json.dumps(list(numbers)), json.dumps(list(names))))
+
+    async def _insert_links(self, rows: list[LinkRow]) -> None:
+        await super()._insert_links(list({row[:2]: row for row in rows}.values()))
+
+    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
+        """They are there."""
+
+    async def _insert_pages(self, rows: list[tuple[Any, ...]]) -> None:
+        await super()._insert_pages([self._with_body(row) for row in rows])
+
+    def _with_body(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        sha256 = row[_BODY_OF_PAGE]
+        number = None if sha256 is None else self._bodies[sha256]
+        return (*row[:_BODY_OF_PAGE], number, *row[_BODY_OF_PAGE + 1 :])

@@ -1,0 +1,294 @@
+"""PostgreSQL's tables can be distributed by the politeness group: keys, statements, transactions, and what crosses."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.errors import StoreError
+from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.store.copy import TABLES, copy_store
+from crawler.store.postgres import PostgresStore
+from crawler.store.postgres_connection import Postgres
+from crawler.store.postgres_groups import GROUPED, _marks
+from crawler.store.postgres_offers import Carrier
+from crawler.store.sqlite import SqliteStore
+from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
+from tests.postgres import Cluster
+
+A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
+#: The column that a table is distributed by, of those that are.
+DISTRIBUTED = dict.fromkeys((*GROUPED, "site", "offer"), "group_id") | {
+    "politeness_group": "id",
+    "body": "sha256",
+    "robots_text": "sha256",
+}
+LOOKS = (
+    "SELECT url, state, depth, target FROM urls",
+    "SELECT url, depth FROM pages",
+    "SELECT source, target, anchor, rel FROM links",
+)
+
+
+@pytest.fixture
+def url(postgres: Cluster) -> str:
+    return postgres.make_database()
+
+
+@pytest.fixture
+async def harness(url: str) -> AsyncIterator[Harness]:
+    harness = Harness(lambda: PostgresStore.open(url))
+    await harness.reopen()
+    yield harness
+    await harness.close()
+
+
+async def look(harness: Harness) -> list[set[tuple[Any, ...]]]:
+    return [{tuple(row.values()) for row in await harness.store.query(sql)} for sql in LOOKS]
+
+
+def spread(postgres: Cluster, url: str) -> None:
+    """From now on every group counts as on a node of its own."""
+    postgres.psql(
+        "CREATE OR REPLACE FUNCTION node_of(group_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT $1'",
+        postgres.name_in(url),
+    )
+
+
+def random_web(seed: int) -> dict[str, list[Any]]:
+    """Pages of five sites that link to each other, and now and then to one that is not there."""
+    chance = random.Random(seed)
+    pages = [f"http://{site}.test/{n}" for site in "abcde" for n in range(6)]
+    return {
+        page: [
+            link(target, follow=chance.random() < 0.8)
+            for target in chance.sample([*pages, f"http://x{chance.randrange(9)}.test/"], 6)
+        ]
+        for page in pages
+    }
+
+
+# --- keys and statements ----------------------------------------------------------------------
+
+
+async def test_unique_keys_have_the_column_and_references_stay_within_it(harness: Harness) -> None:
+    keys = await harness.store.query("""
+        SELECT t.relname AS "table", (SELECT string_agg(a.attname, ' ') FROM pg_attribute a
+          WHERE a.attrelid = t.oid AND a.attnum = ANY(i.indkey)) AS columns
+        FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
+        WHERE i.indisunique AND t.relnamespace = current_schema()::regnamespace""")
+    assert {row["table"] for row in keys} >= DISTRIBUTED.keys()
+    for row in keys:
+        if (column := DISTRIBUTED.get(row["table"])) is not None:
+            assert column in row["columns"].split(), row
+    references = await harness.store.query("""
+        SELECT conrelid::regclass::text AS "from", confrelid::regclass::text AS "to", pg_get_constraintdef(oid) AS said
+        FROM pg_constraint WHERE contype = 'f' AND connamespace = current_schema()::regnamespace""")
+    for row in references:
+        column = {"run": "run_id", "politeness_group": "group_id", "search_page": "url_id"}[row["to"]]
+        assert f"FOREIGN KEY ({column})" in row["said"], row
+
+
+async def test_docs_tell_of_every_table(harness: Harness) -> None:
+    rows = await harness.store.query("SELECT tablename AS t FROM pg_tables WHERE schemaname = current_schema()")
+    text = (
+        Path("docs/scale.md").read_text().partition("## What Citus would distribute by what")[2].partition("\n## ")[0]
+    )
+    assert {row["t"] for row in rows} == set(re.findall(r"`(\w+)`", text)) & {row["t"] for row in rows}
+    columns = await harness.store.query(
+        "SELECT table_name AS t FROM information_schema.columns"
+        " WHERE table_schema = current_schema() AND column_name = 'group_id'"
+    )
+    assert {row["t"] for row in columns} & {*TABLES, "offer"} == {*GROUPED, "site", "offer"}
+
+
+async def test_every_statement_of_a_turn_names_the_group(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    await harness.seed(A, B)
+    said: set[str] = set()
+    run = Postgres._run
+
+    async def listening(self: Postgres, how: str, sql: str, parameters: Any) -> Any:
+        said.add(sql)
+        return await run(self, how, sql, parameters)
+
+    monkeypatch.setattr(Postgres, "_run", listening)
+    web = random_web(3)
+    for _ in range(12):
+        for claim in await harness.claim():
+            site = next(iter(claim.sites.values()))
+            await harness.news(site.id, site.name, robots())
+            asked = request(site.id, "/")
+            await harness.turn(
+                *(fetched(q, [*web.get(q.url, [C]), f"{A}{len(said)}"]) for q in claim.urls),
+                requests=[asked], released=[claim.group_id], paces={claim.group: claim.pace},
+            )  # fmt: skip
+    written = {table for sql in said for table in re.findall(r"(?:INTO|UPDATE|DELETE FROM) (\w+)", sql)}
+    assert written >= {"url", "frontier", "page", "link", "request", "robots_copy", "agent_server", "offer", "site"}
+    tables = "|".join({*GROUPED, "offer"})
+    for sql in said:
+        for table in re.findall(rf"(?:INTO|UPDATE|FROM|JOIN|USING) ({tables})\b", sql):
+            assert sql.count("group_id") > 0, (table, sql)
+    assert await harness.store.query("SELECT * FROM offer") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "placed", "marks"),
+    [
+        ("f($1, :groups($1), :groups($1), $2)", "f($1, $3::bigint[], $3::bigint[], $2)", [("groups", 1, 3)]),
+        ("f(:groups($2), $1)", "f($2::bigint[], $1)", [("groups", 2, 2)]),
+        ("f(:group($2), $2, :named($1))", "f($3::bigint, $2, $1::bigint[])", [("group", 2, 3), ("named", 1, 1)]),
+        ("SELECT $1", "SELECT $1", []),
+    ],
+)
+def test_marks_become_parameters(sql: str, placed: str, marks: list[tuple[str, int, int]]) -> None:
+    assert _marks(sql) == (placed, marks)
+
+
+# --- transactions -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_each_transaction_is_of_one_group_where_each_group_is_a_node(
+    postgres: Cluster, url: str, harness: Harness, db_path: Path, seed: int
+) -> None:
+    spread(postgres, url)
+    await harness.reopen()
+    web = random_web(seed)
+    one = Harness(lambda: SqliteStore.open(db_path))
+    await one.reopen()
+    begun = 0
+    for each in (one, harness):
+        each.max_depth = 4
+        await each.seed(*(page for page in web if page.endswith("/0")))
+        if each is harness:
+            begun = int(postgres.psql("SELECT txid_current()", postgres.name_in(url)))
+        chance = random.Random(seed)
+        while claims := [claim for _ in range(5) for claim in await each.claim(groups=1)]:
+            visits = [chance.choice(claim.urls) for claim in claims]
+            asked = [request(queued.site_id, "/", requests) for requests, queued in enumerate(visits)]
+            outcomes = [fetched(queued, web.get(queued.url, []), max_depth=4) for queued in visits]
+            await each.turn(*outcomes, requests=asked, released=[claim.group_id for claim in claims])
+    assert await look(harness) == await look(one)
+    await one.close()
+    rows = " UNION ALL ".join(
+        f"SELECT xmin::text::bigint AS x, {column} AS g, '{table}' AS t FROM {table}"
+        for table, column in DISTRIBUTED.items()
+        if column != "sha256"
+    )
+    mixed = await harness.store.query(
+        f"SELECT x, array_agg(DISTINCT t) FROM ({rows}) AS r WHERE x > {begun} GROUP BY x HAVING count(DISTINCT g) > 1"
+    )
+    assert mixed == []
+
+
+# --- carrying over ----------------------------------------------------------------------------
+
+Stop = Callable[[str], None]
+
+
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
+    """Have a step of carrying over fail, as where the process is killed before it; "" lets all go on."""
+    steps = {name: getattr(Carrier, name) for name in ("_take_in", "_settle")}
+
+    def stop_at(step: str) -> None:
+        def failing(*_: object) -> Awaitable[None]:
+            raise StoreError("killed")
+
+        for name, doing in steps.items():
+            monkeypatch.setattr(Carrier, name, failing if name == step else doing)
+
+    return stop_at
+
+
+@pytest.mark.parametrize("step", ["_take_in", "_settle"])
+async def test_what_was_left_when_a_worker_was_killed_is_carried_over_by_the_next(
+    harness: Harness, stop: Stop, step: str
+) -> None:
+    await harness.seed(A, B)
+    claims = {claim.group: claim for claim in await harness.claim()}
+    stop(step)
+    with pytest.raises(StoreError, match="killed"):
+        await harness.turn(
+            fetched(claims["a.test"].urls[0], [C, A + "1", link(B + "1", follow=False)]),
+            redirected(claims["b.test"].urls[0], C + "2"),
+            released=[claim.group_id for claim in claims.values()],
+        )
+    assert await harness.store.others_at_work(), "the crawl is not over"
+    assert len(await harness.store.query("SELECT * FROM links")) == 1
+    stop("")
+    await harness.reopen()
+    assert await harness.store.query("SELECT * FROM offer") == []
+    links = {(row["source"], row["target"]) for row in await harness.store.query("SELECT * FROM links")}
+    assert links == {(A, C), (A, A + "1"), (A, B + "1")}
+    assert await harness.urls("state, depth, target, discovered_from") == {
+        A: ("fetched", 0, None, None),
+        B: ("redirected", 0, C + "2", None),
+        C: ("queued", 1, None, A),
+        C + "2": ("queued", 0, None, B),
+        A + "1": ("queued", 1, None, A),
+        B + "1": ("excluded", 1, None, A),
+    }
+    assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {C, C + "2", A + "1"}
+
+
+async def test_a_page_that_comes_nearer_meanwhile_brings_what_it_left_nearer(harness: Harness, stop: Stop) -> None:
+    harness.max_depth = 3
+    await harness.seed(A, B)
+    claims = {claim.group: claim for claim in await harness.claim()}
+    claim, other = claims["a.test"], claims["b.test"]
+    for n in range(1, 4):  # a way of three links on one site
+        await harness.commit(claim, fetched(claim.urls[0], [f"{A}{n}"], max_depth=3))
+        (claim,) = await harness.claim()
+    stop("_take_in")
+    with pytest.raises(StoreError):
+        await harness.commit(claim, fetched(claim.urls[0], [C], max_depth=3))
+    stop("_settle")  # C was taken in, too deep, when the page that leads there is found to be near
+    with pytest.raises(StoreError):
+        await harness.commit(other, fetched(other.urls[0], [f"{A}3"], max_depth=3))
+    found = await harness.urls("state, depth")
+    assert (found[A + "3"], found[C]) == (("fetched", 1), ("excluded", 4))
+    stop("")
+    await harness.turn()
+    found = await harness.urls("state, depth")
+    assert (found[A + "3"], found[C]) == (("fetched", 1), ("queued", 2))
+    assert len(await harness.store.query("SELECT * FROM links")) == 5
+
+
+async def test_a_copy_has_what_was_still_to_be_carried_over(
+    harness: Harness, url: str, stop: Stop, tmp_path: Path
+) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    stop("_settle")
+    with pytest.raises(StoreError):
+        await harness.commit(claim, fetched(claim.urls[0], [B, C]))
+    stop("")
+    source, target = await PostgresStore.open(url, read_only=True), await SqliteStore.open(tmp_path / "copy.db")
+    await copy_store(source, target, NOW)
+    assert {row["target"] for row in await target.query("SELECT target FROM links")} == {B, C}
+    await source.close()
+    await target.close()
+
+
+async def test_rows_go_with_their_site_into_another_group(url: str, harness: Harness) -> None:
+    first, second = "http://one.site.example/", "http://two.site.example/"
+    await harness.seed(first, second)
+    for claim in await harness.claim():
+        (site,) = claim.sites.values()
+        await harness.news(site.id, site.name, robots())
+        asked = [request(site.id, "/")]
+        await harness.turn(fetched(claim.urls[0], [second + "x"]), requests=asked, released=[claim.group_id])
+    await harness.close()
+    store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
+    await store.regroup()
+    (group,) = await store.query("SELECT id FROM politeness_group WHERE name = 'site.example'")
+    for table in ("url", "frontier", "page", "link", "request", "robots_copy"):
+        rows = await store.query(f"SELECT group_id AS id, count(*) AS n FROM {table} GROUP BY 1")
+        assert [row["id"] for row in rows] == [group["id"]], table
+    await store.close()
