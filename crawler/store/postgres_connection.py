@@ -66,6 +66,7 @@ class Postgres:
         self._url = url
         self._settings = _LOOKING if looking else _SERVER | (_CRAWLING if crawling else {})
         self._connection: Any = None
+        self._was_there = False
         self._one_at_a_time = asyncio.Lock()
         self.timeout_s: float | None = None
         self.on_connect: list[Any] = []  # awaited with each new connection
@@ -99,6 +100,7 @@ class Postgres:
         except BaseException:
             made.terminate()
             raise
+        self._was_there = True
         return made
 
     def _is_open(self) -> bool:
@@ -186,10 +188,10 @@ class Postgres:
             if isinstance(error, asyncpg.InterfaceError) and self._is_open():
                 raise StatementError(f"{self.name}: {_text(error)}") from error  # it does not fit its parameters
             self.drop()
-            raise ConnectionLost(
-                f"{self.name}: the database cannot be reached ({_text(error)}); what was committed is kept, "
-                "run the same command again when it is back"
-            ) from error
+            remedy = "see that it runs, and that the address is right"
+            if self._was_there:
+                remedy = "what was committed is kept, run the same command again when it is back"
+            raise ConnectionLost(f"{self.name}: the database cannot be reached ({_text(error)}); {remedy}") from error
         except (asyncpg.SyntaxOrAccessError, asyncpg.DataError, asyncpg.FeatureNotSupportedError) as error:
             raise StatementError(f"{self.name}: {_text(error)}") from error
         except asyncpg.InsufficientResourcesError as error:

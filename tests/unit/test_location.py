@@ -69,3 +69,10 @@ def test_a_place_that_is_none_is_a_wrong_option(place: str) -> None:
     pytest.importorskip("asyncpg")
     ended = here("status", "--db", f"postgresql://u:hush@{place}/db")
     assert (ended.code, ended.out, "hush" in ended.err) == (2, "", False)
+
+
+@pytest.mark.parametrize("hosts", ["h:65536", "h:99999999", "a:5432,b:070000", f"h:{'9' * 5000}"])
+def test_no_port_is_above_65535(hosts: str) -> None:
+    require_postgres("postgresql://u@a:65535,b,[::1]:1/x")
+    with pytest.raises(UsageError, match="ports end at 65535"):
+        require_postgres(f"postgresql://u@{hosts}/x")
