@@ -195,6 +195,10 @@ _CONSISTENT = (
     "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
     "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE url_id >> 39 = s.id) AS p"
     " WHERE s.fetched <> n",
+    "SELECT id FROM offer",
+    "SELECT name FROM site GROUP BY name HAVING count(*) > 1",
+    "SELECT u.id FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.group_id <> s.group_id",
+    "SELECT url_id FROM page WHERE body_id NOT IN (SELECT id FROM body)",
     "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL",
     "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",
 )

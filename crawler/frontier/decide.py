@@ -107,7 +107,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that one visit of a URL leaves behind; the store commits it whole or not at all."""
+    """All that one visit of a URL leaves behind; the store commits it whole or not at all, but that links to
+    other groups may be on their way for a moment there."""
 
     queued: Queued
     state: State

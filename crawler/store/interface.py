@@ -2,7 +2,8 @@
 
 The crawl talks to a store in *turns*. One turn is one transaction: it takes in what the workers have
 finished (outcomes, requests, robots copies), gives back the groups they are done with, and claims
-the next ones. A claim is a politeness group with a batch of its URLs; no other worker gets that
+the next ones. (What pages say of other groups is carried over after it on PostgreSQL, by
+:mod:`crawler.store.postgres_offers`.) A claim is a politeness group with a batch of its URLs; no other worker gets that
 group until it is released, and a crash releases it with its pause still to be kept.
 """
 
@@ -89,7 +90,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Turn:
-    """What one transaction takes in."""
+    """What one turn takes in."""
 
     now: float
     limits: Limits

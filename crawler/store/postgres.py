@@ -11,14 +11,15 @@ there before the turn that names them, and what is for other groups is carried o
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, boot_s, monotonic_s
-from crawler.errors import ConnectionLost, LeaseLost, StoreError
-from crawler.frontier.politeness import PolitenessSettings
+from crawler.errors import ConnectionLost, LeaseLost, StoreError, UsageError
+from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.model import Body
 from crawler.store.again import lasting
 from crawler.store.connection import compress, every, load_queries, one
@@ -27,7 +28,7 @@ from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, b
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
 from crawler.store.postgres_offers import Carrier, PostgresOffers
 from crawler.store.postgres_parts import parts_of
-from crawler.store.postgres_turn import CHANNEL, PostgresTurns
+from crawler.store.postgres_turn import PostgresTurns
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import SqliteControl
 from crawler.store.sqlite_revisits import Revisits
@@ -36,6 +37,10 @@ from crawler.store.workers import Workers
 
 T = TypeVar("T")
 
+_CHANNEL = "polite_crawler"
+_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
+_CARRY_EVERY_S = 1.0  # what workers have left that are gone
+_MOMENTS_TRIED, _MOMENT_S = 50, 0.1  # until nothing is on its way
 _CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
 #: Tables whose rows the database numbers.
@@ -50,9 +55,12 @@ class _Revisits(Revisits):
             yield row
 
     async def sweep(self) -> None:
-        """Unless somebody else is at work: a turn may be about to name a content that was there already."""
-        if await one(self._db, "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1") is None:
-            await super().sweep()
+        """Unless somebody else is at work: a turn may be about to name a content that was there already. Nobody begins
+        meanwhile; of two that end at once, one ends after the other."""
+        if await one(self._db, "SELECT 1 FROM body_to_drop LIMIT 1") is not None:
+            await self._db.execute("LOCK TABLE worker IN SHARE MODE")
+            if await one(self._db, "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1") is None:
+                await super().sweep()
 
 
 class _Control(SqliteControl):
@@ -80,6 +88,7 @@ class PostgresStore(SqlStore):
 
     dialect = "postgres"
     _db: GroupedPostgres
+    _offers: PostgresOffers
     _turns: PostgresTurns
 
     def __init__(
@@ -96,6 +105,8 @@ class PostgresStore(SqlStore):
         self._revisits = _Revisits(self._db, self._sql, self._offers)
         self._turns = self._turn_taker()
         self._carrier = Carrier(self._db, self._sql, self._offers, self._every, self._writing, self._again)
+        self._told_at = self._carried_at = 0.0
+        self._late: list[Turn] = []
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
@@ -154,12 +165,17 @@ class PostgresStore(SqlStore):
             try:
                 results.append(await super().turn(part))
             except LeaseLost as lost:
-                if number or lost.committed:  # then what is left of it is of no use to the loop
-                    for late in parts[number + lost.committed :]:
-                        await self.hand_in_late(late)
+                if number:  # then the rest of it is to be handed in
+                    self._late = parts[number + lost.committed :]
                     lost.committed = True
                 raise
-        await self._carry(self._workers.id, turn.limits)
+        now = monotonic_s()
+        if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
+            self._carried_at = now
+            await self._carry(self._workers.id, turn.limits)
+        if (turn.outcomes or turn.released) and now - self._told_at > _TELL_EVERY_S:
+            self._told_at = now
+            await self._tell()
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
         mirrors = [pair for result in results for pair in result.mirrors]
         return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
@@ -169,27 +185,48 @@ class PostgresStore(SqlStore):
         async with self._mutex:
             return await parts_of(turn, self._db)
 
+    async def hand_in_late(self, late: Turn) -> None:
+        """Besides, of the last turn, the parts that were not committed."""
+        turns, self._late = [*self._late, late], []
+        requests = [row for turn in turns for row in turn.requests]
+        paces = {name: pace for turn in turns for name, pace in turn.paces.items()}
+        await super().hand_in_late(replace(late, requests=requests, paces=paces))
+
     async def recover(self, now: float) -> None:
         await super().recover(now)
-        await self._carry(None, None)
+        await self._carry_all()
 
     async def begin_moment(self) -> None:
-        while True:
-            await self._carry(None, None)
+        for _ in range(_MOMENTS_TRIED):
+            await self._carry_all()
             await super().begin_moment()
             if not await self._every("SELECT 1 FROM offer LIMIT 1"):
                 return
             await self.query("ROLLBACK")
+            await asyncio.sleep(_MOMENT_S)
+        raise UsageError(
+            f"{self.name}: a crawl is at work, and never without links that are on their way; "
+            "pause it with crawler control pause, or wait for its end"
+        )
 
-    async def _carry(self, worker: int | None, limits: Limits | None) -> None:
-        per_site, below = (None, None) if limits is None else (limits.pages_per_site, limits.below_depth)
+    async def _carry_all(self) -> None:
+        """What anybody has left, as the crawl has it that left it: this process may be about to group otherwise."""
+        last = await self.last_run()
+        settings = {} if last is None else json.loads(last["settings"])
+        group_by = settings.get("politeness", {}).get("group", self._politeness.group)
+        with self._offers.grouped(GroupBy(group_by)):
+            await self._carry(None, Limits(0))
 
-        async def refresh(groups: set[int]) -> None:
-            await self._turns.refresh(groups, per_site, below)
-            if groups:
-                await self._turns.tell()
+    async def _carry(self, worker: int | None, limits: Limits) -> None:
+        await self._carrier.carry(
+            worker, lambda groups: self._turns.refresh(groups, limits.pages_per_site, limits.below_depth)
+        )
 
-        await self._carrier.carry(worker, refresh)
+    @lasting
+    async def _tell(self) -> None:
+        """Wake workers that wait for work. Now and then is enough: they look by themselves too."""
+        async with self._writing():
+            await self._db.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
 
     @lasting
     async def _put(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
@@ -211,7 +248,7 @@ class PostgresStore(SqlStore):
 
     def on_news(self, wake: Callable[[], None]) -> None:
         async def listen(connection: Any) -> None:
-            await connection.add_listener(CHANNEL, lambda *_: wake())
+            await connection.add_listener(_CHANNEL, lambda *_: wake())
 
         self._reader.on_connect = [listen]
         self._reader.drop()  # the next connection listens

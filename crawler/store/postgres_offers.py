@@ -10,8 +10,8 @@ page: what is left in the table is still to be done, whoever was killed in betwe
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ class PostgresOffers(Offers):
         super().__init__(db, queries, group_by)
         self._names: dict[str, str] = {}  # site -> name of its group
         self.worker = 0
+        self.has_left = False  # something that may not have been carried over yet
 
     def forget(self) -> None:
         super().forget()
@@ -53,16 +54,15 @@ class PostgresOffers(Offers):
         """As there, within the groups of the pages; what leads to others is left to be carried over."""
         best: dict[int, int] = {}
         leaving: dict[tuple[int, int], int] = {}
-        rows = list(await every(self._db, self._sql["links_of"], (json.dumps(numbers),)))
-        for (depth, number, group), own in zip(rows, await self._db.groups_of([row[1] for row in rows]), strict=True):
+        found = list(await every(self._db, self._sql["links_of"], (json.dumps(numbers),)))
+        owners = await self._db.groups_of([row[1] for row in found])
+        for (depth, number, group), own in zip(found, owners, strict=True):
             if group == own:
                 best[number] = min(depth, best.get(number, depth))
             else:
                 leaving[group, number] = min(depth, leaving.get((group, number), depth))
-        await self._db.executemany(
-            self._sql["leave_nearer"],
-            [(group, self.worker, max_depth, depth, number) for (group, number), depth in leaving.items()],
-        )
+        rows = [(group, self.worker, max_depth, depth, number) for (group, number), depth in leaving.items()]
+        await self._leave("leave_nearer", rows)
         return await self.nearer(best, max_depth)
 
     async def _insert(self, rows: list[UrlRow]) -> set[int]:
@@ -90,8 +90,8 @@ class PostgresOffers(Offers):
             links=tuple(link for link in outcome.links if link.url not in leaving),
         )
 
-    async def leave(self, outcomes: Iterable[tuple[Outcome, Outcome]], max_depth: int | None) -> int:
-        """Leave behind what the second of each pair has not of the first; how much that was."""
+    async def leave(self, outcomes: Iterable[tuple[Outcome, Outcome]], max_depth: int | None) -> None:
+        """Leave behind what the second of each pair has not of the first."""
         rows: list[tuple[object, ...]] = []
         for outcome, kept in outcomes:
             if outcome is kept:
@@ -102,27 +102,30 @@ class PostgresOffers(Offers):
             rows += [
                 (
                     source.site_id, self.worker, max_depth, o.depth, None, o.url, source.id, source.depth, o.refusal,
-                    o.hops, o.kind, o.lastmod, *(links.get(o.url, _NO_LINK) if page else _NO_LINK),
+                    o.hops, int(o.seed), o.kind, o.lastmod, *(links.get(o.url, _NO_LINK) if page else _NO_LINK),
                     int(o.url == outcome.target),
                 )
                 for o in outcome.offers
                 if o.url not in here
             ]  # fmt: skip
-        await self._db.executemany(self._sql["leave_offer"], rows)
-        return len(rows)
+        await self._leave("leave_offer", rows)
 
     async def leave_sitemaps(self, news: RobotsNews, max_depth: int | None) -> RobotsNews:
         """Leave behind the sitemaps of other groups that a robots.txt names; the news without them."""
         leaving = [offer for offer in news.sitemaps if self._leaves(offer, news.site)]
         rows = [
             (
-                news.site_id, self.worker, max_depth, o.depth, None, o.url, None, None, o.refusal, o.hops, o.kind,
-                o.lastmod, *_NO_LINK, 0,
+                news.site_id, self.worker, max_depth, o.depth, None, o.url, None, None, o.refusal, o.hops, int(o.seed),
+                o.kind, o.lastmod, *_NO_LINK, 0,
             )
             for o in leaving
         ]  # fmt: skip
-        await self._db.executemany(self._sql["leave_offer"], rows)
+        await self._leave("leave_offer", rows)
         return replace(news, sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
+
+    async def _leave(self, how: str, rows: Sequence[tuple[object, ...]]) -> None:
+        self.has_left = self.has_left or bool(rows)
+        await self._db.executemany(self._sql[how], rows)
 
     def _leaves(self, offer: Offer, site: str) -> bool:
         known = self._recent.get(offer.url)
@@ -141,6 +144,17 @@ class PostgresOffers(Offers):
             name = self._names[site] = group_name(site, self._group_by)
         return name
 
+    @contextmanager
+    def grouped(self, group_by: GroupBy) -> Iterator[None]:
+        """Inside, sites are put into groups so."""
+        ours, self._group_by = self._group_by, group_by
+        self._names.clear()
+        try:
+            yield
+        finally:
+            self._group_by = ours
+            self._names.clear()
+
 
 _NO_LINK = (None, None, None)
 
@@ -158,6 +172,7 @@ class _Left(NamedTuple):
     source_depth: int | None
     refusal: str | None
     hops: int
+    seed: int
     kind: str
     lastmod: float | None
 
@@ -190,6 +205,7 @@ class Carrier:
                 numbers |= await self._again(partial(self._take_in, part, worker, refresh))
             for part in await self._again(partial(self._by_node, left, _groups_of_pages)):
                 await self._again(partial(self._settle, part, numbers, worker, refresh))
+        self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
         """As a turn does: who was found lost writes no more, and who finds it lost waits until it has written."""
@@ -271,7 +287,7 @@ async def _groups_of_pages(left: Sequence[_Left]) -> list[int]:
 def _best(rows: Iterable[_Left]) -> dict[str, Found]:
     """The best offer of each URL."""
     offers: list[Found] = [
-        (Offer(row.url, row.depth, row.refusal, row.hops, kind=Kind(row.kind), lastmod=row.lastmod), row.source)
+        (Offer(row.url, row.depth, row.refusal, row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source)
         for row in rows
         if row.url is not None
     ]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from crawler.clock import monotonic_s
 from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.connection import every
@@ -15,33 +14,18 @@ from crawler.store.interface import Turn, TurnResult
 from crawler.store.postgres_offers import PostgresOffers
 from crawler.store.sqlite_turn import LinkRow, TurnTaker, allowed
 
-#: On which workers tell each other that there may be news.
-CHANNEL = "polite_crawler"
-_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
 _BODY_OF_PAGE = 13  # its place in a row of insert_page
 
 
 class PostgresTurns(TurnTaker):
     _offers: PostgresOffers
-    _told_at = 0.0
-    _left = 0
     _bodies: Mapping[bytes, int]  # by content, of the pages that the next turn brings
 
     async def take(self, turn: Turn) -> TurnResult:
-        self._offers.worker, self._left = self._workers.id, 0
+        self._offers.worker = self._workers.id
         max_depth = turn.limits.max_depth
         robots = [await self._offers.leave_sitemaps(news, max_depth) for news in turn.robots]
-        result = await super().take(replace(turn, robots=robots))
-        if (turn.outcomes or turn.released) and not self._left:
-            await self.tell()
-        return result
-
-    async def tell(self) -> None:
-        """Wake workers that wait for work. Now and then is enough: they look by themselves too."""
-        now = monotonic_s()
-        if now - self._told_at > _TELL_EVERY_S:
-            self._told_at = now
-            await self._db.execute("SELECT pg_notify(?, '')", (CHANNEL,))
+        return await super().take(replace(turn, robots=robots))
 
     async def put_bodies(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
         """Contents are of no group: they are there before a turn names them, in a transaction of their own."""
@@ -61,8 +45,9 @@ class PostgresTurns(TurnTaker):
 
     async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         kept = [self._offers.kept(outcome) for outcome in outcomes]
-        self._left = await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)
-        return await super()._take_outcomes(kept, max_depth)
+        touched = await super()._take_outcomes(kept, max_depth)
+        await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)  # what pages had left before is void now
+        return touched
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         await self._db.execute(self._sql["lock_groups"], (json.dumps(list(numbers)), json.dumps(list(names))))

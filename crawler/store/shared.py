@@ -85,7 +85,8 @@ class Shared(Protocol):
         ...
 
     async def others_at_work(self) -> bool:
-        """Whether other workers hold groups, whose pages may still lead to new URLs, or have just given one back."""
+        """Whether other workers hold groups, whose pages may still lead to new URLs, or have just given one back, or
+        what pages say of other groups is still on its way there."""
         ...
 
     def on_news(self, wake: Callable[[], None]) -> None:

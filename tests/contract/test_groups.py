@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawler.errors import StoreError
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.errors import LeaseLost, StoreError, UsageError
+from crawler.frontier.offers import Offer
+from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.store.copy import TABLES, copy_store
+from crawler.store.interface import Limits, Turn
 from crawler.store.postgres import PostgresStore
 from crawler.store.postgres_connection import Postgres
 from crawler.store.postgres_groups import GROUPED, _marks
 from crawler.store.postgres_offers import Carrier
 from crawler.store.sqlite import SqliteStore
+from crawler.store.sqlite_revisits import Revisits
+from tests.contract.test_revisits import changed, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
 from tests.postgres import Cluster
 
@@ -292,3 +298,125 @@ async def test_rows_go_with_their_site_into_another_group(url: str, harness: Har
         rows = await store.query(f"SELECT group_id AS id, count(*) AS n FROM {table} GROUP BY 1")
         assert [row["id"] for row in rows] == [group["id"]], table
     await store.close()
+
+
+async def test_a_changed_page_keeps_the_links_that_it_has_now(harness: Harness) -> None:
+    await harness.seed(A)
+    await harness.crawl({A: [B]}, lambda queued: queued[0])
+    await queue(harness)
+    claim = next(claim for claim in await harness.claim() if claim.group == "a.test")
+    outcome = replace(
+        changed(claim.urls[0], harness.now, b"<p>new", title="New"),
+        links=(link(C), link(A + "own")),
+        target=C,
+        offers=(Offer(C, 1), Offer(A + "own", 1)),
+    )
+    await harness.commit(claim, outcome)
+    assert {row["target"] for row in await harness.store.query("SELECT target FROM links")} == {C, A + "own"}
+    assert (await harness.urls("target"))[A] == C
+
+
+async def test_where_a_seed_is_redirected_to_is_a_seed(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(claim, redirected(claim.urls[0], B))
+    assert set(await harness.store.seeds()) == {A, B}
+
+
+@pytest.mark.parametrize("how", ["copied", "joined"])
+async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
+    url: str, tmp_path: Path, stop: Stop, how: str
+) -> None:
+    store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
+    await store.start_run({"politeness": {"group": GroupBy.DOMAIN}}, NOW)
+    await store.add_seeds([("http://a.site.example/", None), (A, None)])
+    claims = (await store.turn(Turn(NOW, Limits(9)))).claims
+    claim = next(claim for claim in claims if claim.group == "a.test")
+    stop("_take_in")
+    with pytest.raises(StoreError):
+        await store.turn(Turn(NOW, Limits(0), [fetched(claim.urls[0], ["http://b.site.example/"])]))
+    stop("")
+    other = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.HOST), read_only=how == "copied")
+    if how == "joined":
+        await other.recover(NOW)
+    else:
+        copy = await SqliteStore.open(tmp_path / "copy.db")
+        await copy_store(other, copy, NOW)
+        await copy.close()
+    rows = await other.query("SELECT DISTINCT politeness_group AS name FROM sites")
+    assert {row["name"] for row in rows} == {"site.example", "a.test"}
+    for each in (other, store):
+        await each.close()
+
+
+async def test_a_copy_does_not_wait_for_ever(url: str, tmp_path: Path, stop: Stop, harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    stop("_take_in")
+    with pytest.raises(StoreError):
+        await harness.commit(claim, fetched(claim.urls[0], [B]))
+    source, target = await PostgresStore.open(url, read_only=True), await SqliteStore.open(tmp_path / "copy.db")
+    source._carry = nothing  # type: ignore[method-assign]
+    with pytest.raises(UsageError, match="pause it with"):
+        await copy_store(source, target, NOW)
+    await source.close()
+    await target.close()
+
+
+async def nothing(*_: object) -> None:
+    """Others leave as much as is carried over."""
+
+
+# --- leases and sweeping ----------------------------------------------------------------------
+
+
+async def test_a_lease_lost_between_the_parts_of_a_turn_drops_no_request_and_no_pause(
+    postgres: Cluster, url: str, harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spread(postgres, url)
+    await harness.reopen()
+    await harness.seed(A, B, C)
+    claims = await harness.claim()
+    store, turns = harness.store, iter(range(9))
+    workers = store._workers  # type: ignore[attr-defined]
+    renew = workers.renew
+
+    async def lost_at_the_second(turn: Turn | None, now: float) -> None:
+        if next(turns) == 1:
+            postgres.psql("UPDATE worker SET ended_at = 1, ended_by = 'lease ran out'", postgres.name_in(url))
+        await renew(turn, now)
+
+    monkeypatch.setattr(workers, "renew", lost_at_the_second)
+    with pytest.raises(LeaseLost) as lost:
+        await harness.turn(
+            *(fetched(claim.urls[0]) for claim in claims),
+            requests=[request(claim.urls[0].site_id, f"/{n}") for n, claim in enumerate(claims)],
+            paces={claim.group: Pace(NOW + 100, 100.0, 0.0, "delay") for claim in claims},
+        )
+    assert lost.value.committed
+    await store.hand_in_late(Turn(NOW, Limits(0), requests=[request(claims[0].urls[0].site_id, "/meanwhile")]))
+    rows = await store.query("SELECT url FROM requests")
+    assert sorted(row["url"].rpartition("/")[2] for row in rows) == ["0", "1", "2", "meanwhile"]
+    assert {row["next_at"] for row in await store.query("SELECT next_at FROM politeness_group")} == {NOW + 100}
+
+
+async def test_nobody_begins_while_bodies_are_swept(
+    url: str, harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.seed(A)
+    await harness.store.query("INSERT INTO body_to_drop VALUES (1)")
+    other, sweep, begun = await PostgresStore.open(url), Revisits.sweep, []
+
+    async def while_others_come(self: Revisits) -> None:
+        begun.append(asyncio.create_task(other.join_run(harness.store.run_id, NOW)))
+        await asyncio.sleep(0.2)
+        assert not begun[0].done()
+        await sweep(self)
+
+    monkeypatch.setattr(Revisits, "sweep", while_others_come)
+    await harness.store.end_run("done", NOW)
+    await begun[0]
+    await harness.store.query("INSERT INTO body_to_drop VALUES (1)")
+    await harness.store.start_run({}, NOW)  # the other one is at work: nothing is swept
+    assert len(begun) == 1
+    await other.close()

@@ -46,7 +46,7 @@ def _refusal(item: Link, depth: int, max_depth: int | None, refusals: dict[str, 
 
 
 def redirected(queued: Queued, target: str) -> Outcome:
-    offer = Offer(target, queued.depth, hops=queued.hops + 1)
+    offer = Offer(target, queued.depth, hops=queued.hops + 1, seed=queued.seed)
     return Outcome(queued, State.REDIRECTED, f"302 to {target}", offers=(offer,), target=target)
 
 

@@ -195,6 +195,7 @@ CREATE TABLE offer (
   source_depth bigint,
   refusal text COLLATE "C",
   hops integer NOT NULL DEFAULT 0,
+  seed integer NOT NULL DEFAULT 0,
   kind text NOT NULL DEFAULT 'page',
   lastmod double precision,
   anchor text COLLATE "C", rel text COLLATE "C", follow integer,

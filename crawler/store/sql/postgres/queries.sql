@@ -26,10 +26,11 @@ ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: leave_offer
 -- What a page of one group says of URLs of others; $1 are the pages' sites.
-INSERT INTO offer (group_id, worker_id, max_depth, depth, target, url, source, source_depth, refusal, hops, kind, lastmod,
-  anchor, rel, follow, leads)
+INSERT INTO offer (group_id, worker_id, max_depth, depth, target, url, source, source_depth, refusal, hops, seed, kind,
+  lastmod, anchor, rel, follow, leads)
 SELECT * FROM unnest(:groups($1), $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[],
-  $8::bigint[], $9::text[], $10::int[], $11::text[], $12::float8[], $13::text[], $14::text[], $15::int[], $16::int[]);
+  $8::bigint[], $9::text[], $10::int[], $11::int[], $12::text[], $13::float8[], $14::text[], $15::text[], $16::int[],
+  $17::int[]);
 
 -- name: leave_nearer
 -- What a page that has come nearer to the seeds means for a known URL of another group.
@@ -38,8 +39,8 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5:
 
 -- name: offers_left
 -- By this worker (NULL: by any), or by one that is gone.
-SELECT o.group_id, o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal, o.hops, o.kind,
-  o.lastmod
+SELECT o.group_id, o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal, o.hops, o.seed,
+  o.kind, o.lastmod
 FROM offer o WHERE coalesce(o.worker_id = $1, true)
   OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
 ORDER BY o.id LIMIT $2;
