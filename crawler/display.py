@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from crawler.clock import Clock, local_hhmm
+from crawler.errors import StoreError
 from crawler.frontier.politeness import Pace
 from crawler.loops.budget import Budget
 from crawler.loops.progress import Progress
@@ -23,6 +25,8 @@ from crawler.report.status import GO_ON
 from crawler.store.interface import Counts, Store, Waiting
 
 _REFRESH_S = 0.5
+_LOOK_AT_LEAST_EVERY_S = 30.0
+_SLOW_S = 3.0  # an answer that takes longer is worth a word
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
@@ -67,6 +71,8 @@ class Watch:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
         self._stopped_by, self._workers = stopped_by, workers
         self._seen = _Snapshot(at=clock.now())
+        self._looked = asyncio.Event()
+        self._asked_at: float | None = None  # what the store has not answered yet
 
     async def __aenter__(self) -> None:
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
@@ -79,13 +85,26 @@ class Watch:
         self._live.stop()
 
     async def _draw(self) -> None:
+        looking = asyncio.create_task(self._keep_looking())
+        try:
+            await self._looked.wait()
+            while True:
+                self._live.update(self._panel(), refresh=True)
+                await self._clock.sleep(_REFRESH_S)
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    async def _keep_looking(self) -> None:
         while True:
-            began = self._clock.now()
-            await self._look()
-            took_s = self._clock.now() - began
-            self._live.update(self._panel(), refresh=True)
+            began, took_s = self._clock.now(), 0.0
+            self._asked_at = self._asked_at or began
+            with suppress(StoreError):  # the crawl waits for a database that is away, and says so where it is lost
+                await self._look()
+                took_s, self._asked_at = self._clock.now() - began, None
+            self._looked.set()
             # Counting a large frontier takes the store a while: let it have twenty times that for the crawl.
-            await self._clock.sleep(max(_REFRESH_S, 20 * took_s))
+            await self._clock.sleep(min(max(_REFRESH_S, 20 * took_s), _LOOK_AT_LEAST_EVERY_S))
 
     async def _look(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
@@ -127,6 +146,8 @@ class Watch:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
+        if self._asked_at is not None and now - self._asked_at > _SLOW_S:
+            lines.append(Text(f"no answer from the store for {duration(now - self._asked_at)}", style="bold yellow"))
         if progress.paused_since is not None:
             since = local_hhmm(progress.paused_since, now)
             lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))

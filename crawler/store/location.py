@@ -57,7 +57,10 @@ def require_postgres(url: str) -> None:
         raise UsageError(f"--db {shown(url)}: give the path of a SQLite file, or postgresql://user@host/name")
     if re.match(r"[^:]*://[^/?#@]*:[^/?#@]*[/?#].*@", url, re.DOTALL) and not re.match(r"[^:]*://[^/?#]*@", url):
         raise bad_url(url)
-    hosts = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    authority = re.split(r"[/?#]", url.partition("://")[2])[0]
+    if authority.count("@") > 1:
+        raise bad_url(url)
+    hosts = authority.rpartition("@")[2]
     if any(len(port) > 5 or int(port) > 65535 for port in re.findall(r":0*([1-9][0-9]*)(?=,|$)", hosts)):
         raise UsageError(f"--db {shown(url)}: ports end at 65535")
 

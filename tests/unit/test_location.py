@@ -48,7 +48,7 @@ def test_an_address_in_another_form_is_no_file(db: str) -> None:
         assert "give postgresql://user@host/name" in ended.err
 
 
-@pytest.mark.parametrize("password", ["hu/sh", "hu?sh", "hu#sh", "12/sh"])
+@pytest.mark.parametrize("password", ["hu/sh", "hu?sh", "hu#sh", "12/sh", "hu@sh"])
 def test_a_password_that_needs_encoding_is_told_so(password: str) -> None:
     with pytest.raises(UsageError, match="percent-encode") as refused:
         require_postgres(f"postgresql://u:{password}@h/db")
@@ -57,7 +57,12 @@ def test_a_password_that_needs_encoding_is_told_so(password: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["postgresql://u:p@w@h/db", "postgresql://u:p%2Fw@h/db", "postgresql://[::1]:1/db", "postgres://u@/d?host=/run/pg"],
+    [
+        "postgresql://u:p%40w@h/db",
+        "postgresql://u:p%2Fw@h/db",
+        "postgresql://[::1]:1/db",
+        "postgres://u@/d?host=/run/pg",
+    ],
 )
 def test_a_url_that_can_be_read_is_taken(url: str) -> None:
     assert require_store(url) == url

@@ -1,0 +1,59 @@
+"""The live display while the store does not answer: it says so, and goes on when the store does."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from crawler.demo.pages import Page, Site, plain
+from crawler.display import Watch
+from crawler.errors import ConnectionLost
+from crawler.store.sqlite import SqliteStore
+from tests.simulation.crawls import Options, session
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+SITES: dict[str, Site] = {"a.test": {"/robots.txt": plain(""), "/": Page("x")}}
+
+
+@pytest.mark.parametrize("how", ["slow", "lost"])
+def test_a_store_that_is_away_is_told_of_until_it_is_back(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        count, away_until = SqliteStore.queued_count, clock.now() + 60
+
+        async def counted(self: SqliteStore) -> int:
+            if 5 < away_until - clock.now() < 55:
+                if how == "lost":
+                    raise ConnectionLost("gone")
+                await clock.sleep(away_until - clock.now())
+            return await count(self)
+
+        monkeypatch.setattr(SqliteStore, "queued_count", counted)
+        screen = io.StringIO()
+        console = Console(file=screen, force_terminal=True, width=100)
+
+        async def seen(after_s: float) -> str:
+            screen.seek(0)
+            screen.truncate()
+            await clock.sleep(after_s)
+            return screen.getvalue()
+
+        async with (
+            session(clock, db_path, SimulatedWeb(clock, SITES), ["http://a.test/"], Options()) as (run, store),
+            Watch(run, store, clock, console, lambda: None),
+        ):
+            assert "no answer" not in await seen(4)
+            assert "0 pages" in await seen(2)
+            assert "no answer from the store for 10.0 s" in await seen(11)
+            await clock.sleep(75)
+            run.progress.requests = 77
+            after = await seen(1)
+            assert "77 requests" in after
+            assert "no answer" not in after
+
+    run_virtual(main)
