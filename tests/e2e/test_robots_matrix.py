@@ -21,7 +21,7 @@ from crawler.demo.pages import Fault, Handler, Hit, Page, Site, first, plain, re
 from crawler.model import Headers, Reading
 from tests.web import LoopbackWeb
 
-RETRY_FIRST_S, GIVE_UP_S, READ_TIMEOUT_S = 0.3, 4.0, 0.3
+RETRY_FIRST_S, GIVE_UP_S, READ_TIMEOUT_S = 0.3, 4.0, 1.0
 TOLERANCE_S = 0.1  # a busy machine has the server notice late that an answer ended, or was given up
 DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
 BOTH = frozenset({"/page", "/closed"})
