@@ -92,6 +92,7 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
     bin_.mkdir(exist_ok=True)
     (bin_ / "crawler").write_text(_COMMAND.format(python=sys.executable))
     (bin_ / "crawler").chmod(0o755)
+    path = os.pathsep.join([str(bin_), str(Path(sys.executable).parent), os.environ["PATH"]])
     command = ["sh", "-euc", code] if kind == "sh" else [sys.executable, "-c", code]
     done = subprocess.run(
         command,
@@ -102,7 +103,7 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
         text=True,
         timeout=120,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{bin_}:{os.environ['PATH']}", "COLUMNS": "120"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "COLUMNS": "120"},
     )
     assert done.returncode == 0, f"{code}\n{done.stdout}"
     return done.stdout
