@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from crawler.clock import Clock, SystemClock
@@ -11,7 +13,13 @@ from crawler.store.connection import require_usable
 from crawler.store.location import is_url, require_postgres
 from crawler.store.sqlite import SqliteStore, SqlStore
 
-_NO_ASYNCPG = "a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'"
+
+@contextmanager
+def _needing_asyncpg() -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        raise UsageError("a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'") from None
 
 
 async def is_there(db: str) -> bool:
@@ -20,10 +28,8 @@ async def is_there(db: str) -> bool:
         path = Path(db)
         return path.exists() and path.stat().st_size > 0
     require_postgres(db)
-    try:
+    with _needing_asyncpg():
         from crawler.store.postgres_connection import holds_store
-    except ImportError:
-        raise UsageError(_NO_ASYNCPG) from None
     return await holds_store(db)
 
 
@@ -45,16 +51,25 @@ async def open_store_at(
     :class:`UsageError` where it cannot be opened, where asyncpg is missing, and for a copy that is not finished,
     which is opened only ``to_copy_into`` it.
     """
-    store = await _open(
-        db,
-        politeness,
-        read_only=read_only,
-        may_make=may_make,
-        lease_s=lease_s,
-        patience_s=patience_s,
-        locked=locked,
-        clock=clock,
-    )
+    store: SqlStore
+    if is_url(db):
+        require_postgres(db)
+        with _needing_asyncpg():
+            from crawler.store.postgres import PostgresStore
+        store = await PostgresStore.open(
+            db,
+            politeness,
+            read_only=read_only,
+            may_make=may_make,
+            lease_s=lease_s,
+            patience_s=patience_s,
+            clock=clock if isinstance(clock, SystemClock) else None,
+        )
+    else:
+        path, own_lease_s = Path(db), lease_s if locked else None
+        if not may_make:
+            require_usable(path, read_only=True)  # or opening it to write would make one
+        store = await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=locked)
     if not to_copy_into:
         try:
             await store.require_whole()
@@ -62,37 +77,3 @@ async def open_store_at(
             await store.close()
             raise
     return store
-
-
-async def _open(
-    db: str,
-    politeness: PolitenessSettings,
-    *,
-    read_only: bool,
-    may_make: bool,
-    lease_s: float,
-    patience_s: float,
-    locked: bool,
-    clock: Clock | None,
-) -> SqlStore:
-    if not is_url(db):
-        path = Path(db)
-        if not may_make:
-            require_usable(path, read_only=True)  # or opening it to write would make one
-        own_lease_s = lease_s if locked else None
-        return await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=locked)
-    require_postgres(db)
-    try:
-        from crawler.store.postgres import PostgresStore
-    except ImportError:
-        raise UsageError(_NO_ASYNCPG) from None
-    followed = clock if isinstance(clock, SystemClock) else None
-    return await PostgresStore.open(
-        db,
-        politeness,
-        read_only=read_only,
-        may_make=may_make,
-        lease_s=lease_s,
-        patience_s=patience_s,
-        clock=followed,
-    )
