@@ -13,14 +13,14 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crawler.errors import LeaseLost
-from crawler.frontier.decide import Outcome
+from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.model import Kind
+from crawler.model import Kind, Link
+from crawler.store.again import Again, lasting
 from crawler.store.connection import Read, every, one
 from crawler.store.interface import RobotsNews
 from crawler.store.postgres_dialect import columns
@@ -97,31 +97,44 @@ class PostgresOffers(Offers):
             if outcome is kept:
                 continue
             here = {offer.url for offer in kept.offers}
-            links = {link.url: (link.anchor, link.rel, int(link.follow)) for link in outcome.links}
-            page, source = outcome.page is not None, outcome.queued
+            links = {link.url: link for link in outcome.links} if outcome.page is not None else {}
             rows += [
-                (
-                    source.site_id, self.worker, max_depth, o.depth, None, o.url, source.id, source.depth, o.refusal,
-                    o.hops, int(o.seed), o.kind, o.lastmod, *(links.get(o.url, _NO_LINK) if page else _NO_LINK),
-                    int(o.url == outcome.target),
+                self._row(
+                    outcome.queued.site_id,
+                    offer,
+                    max_depth,
+                    source=outcome.queued,
+                    link=links.get(offer.url),
+                    leads=offer.url == outcome.target,
                 )
-                for o in outcome.offers
-                if o.url not in here
-            ]  # fmt: skip
+                for offer in outcome.offers
+                if offer.url not in here
+            ]
         await self._leave("leave_offer", rows)
 
     async def leave_sitemaps(self, news: RobotsNews, max_depth: int | None) -> RobotsNews:
         """Leave behind the sitemaps of other groups that a robots.txt names; the news without them."""
         leaving = [offer for offer in news.sitemaps if self._leaves(offer, news.site)]
-        rows = [
-            (
-                news.site_id, self.worker, max_depth, o.depth, None, o.url, None, None, o.refusal, o.hops, int(o.seed),
-                o.kind, o.lastmod, *_NO_LINK, 0,
-            )
-            for o in leaving
-        ]  # fmt: skip
-        await self._leave("leave_offer", rows)
+        await self._leave("leave_offer", [self._row(news.site_id, offer, max_depth) for offer in leaving])
         return replace(news, sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
+
+    def _row(
+        self,
+        site_id: int,
+        offer: Offer,
+        max_depth: int | None,
+        *,
+        source: Queued | None = None,
+        link: Link | None = None,
+        leads: bool = False,
+    ) -> tuple[object, ...]:
+        """As leave_offer takes it: what is said on ``site_id``, and by which page."""
+        found_on = (None, None) if source is None else (source.id, source.depth)
+        linked = (None, None, None) if link is None else (link.anchor, link.rel, int(link.follow))
+        return (
+            site_id, self.worker, max_depth, offer.depth, None, offer.url, *found_on, offer.refusal, offer.hops,
+            int(offer.seed), offer.kind, offer.lastmod, *linked, int(leads),
+        )  # fmt: skip
 
     async def _leave(self, how: str, rows: Sequence[tuple[object, ...]]) -> None:
         self.has_left = self.has_left or bool(rows)
@@ -156,9 +169,6 @@ class PostgresOffers(Offers):
             self._names.clear()
 
 
-_NO_LINK = (None, None, None)
-
-
 class _Left(NamedTuple):
     """A row as offers_left gives it."""
 
@@ -182,7 +192,7 @@ Refresh = Callable[[set[int]], Awaitable[None]]
 
 
 class Carrier:
-    """Carries offers over; ``again`` does a transaction once more that clashed or lost its connection."""
+    """Carries offers over."""
 
     def __init__(
         self,
@@ -191,7 +201,7 @@ class Carrier:
         offers: PostgresOffers,
         read: Read,
         writing: Callable[[], AbstractAsyncContextManager[None]],
-        again: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
+        again: Again,
     ) -> None:
         self._db, self._sql, self._offers = db, queries, offers
         self._read, self._writing, self._again = read, writing, again
@@ -201,10 +211,10 @@ class Carrier:
         while rows := await self._read(self._sql["offers_left"], (worker, _AT_ONCE)):
             left = [_Left(*row) for row in rows]
             numbers: dict[str, int] = {}
-            for part in await self._again(partial(self._by_node, left, self._groups_offered_to)):
-                numbers |= await self._again(partial(self._take_in, part, worker, refresh))
-            for part in await self._again(partial(self._by_node, left, _groups_of_pages)):
-                await self._again(partial(self._settle, part, numbers, worker, refresh))
+            for part in await self._by_node(left, self._groups_offered_to):
+                numbers |= await self._take_in(part, worker, refresh)
+            for part in await self._by_node(left, _groups_of_pages):
+                await self._settle(part, numbers, worker, refresh)
         self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
@@ -213,6 +223,7 @@ class Carrier:
             message = "the lease of this worker ran out, and what it left is carried over by others"
             raise LeaseLost(message, committed=True)
 
+    @lasting
     async def _by_node(
         self, left: list[_Left], groups_of: Callable[[Sequence[_Left]], Awaitable[list[int]]]
     ) -> Iterable[list[_Left]]:
@@ -235,6 +246,7 @@ class Carrier:
             named[names[row.url]] if row.url is not None else group or 0 for row, group in zip(left, known, strict=True)
         ]
 
+    @lasting
     async def _take_in(self, left: Sequence[_Left], worker: int | None, refresh: Refresh) -> dict[str, int]:
         """The first step; the numbers of the URLs."""
         numbers: dict[str, int] = {}
@@ -254,6 +266,7 @@ class Carrier:
             await refresh(touched)
         return numbers
 
+    @lasting
     async def _settle(
         self, left: Sequence[_Left], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
     ) -> None:

@@ -17,7 +17,7 @@ from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.shared import PageGrant
-from crawler.store.sqlite_offers import HASH_BITS, Offers, heed_sitemap, is_better
+from crawler.store.sqlite_offers import Offers, heed_sitemap, is_better
 from crawler.store.sqlite_revisits import Revisits, seen_from
 from crawler.store.sqlite_rup import write_offer
 from crawler.store.workers import Workers
@@ -293,8 +293,7 @@ class TurnTaker:
             numbers = [row[0] for row in await every(self._db, self._sql["drawn_of"], (given,))]
         await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
         await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
-        of_sites = json.dumps(list({number >> HASH_BITS for number in numbers}))
-        return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (of_sites,))}
+        return await self._offers.groups(numbers)
 
     async def _claim(self, now: float, limits: Limits) -> list[Claim]:
         if limits.groups <= 0:

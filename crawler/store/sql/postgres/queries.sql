@@ -148,9 +148,6 @@ WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON
 -- name: sites_named
 SELECT id, name, group_id FROM site WHERE name = ANY(texts($1));
 
--- name: groups_of_sites
-SELECT DISTINCT unnest(:groups($1));
-
 -- name: depths
 SELECT u.id, u.depth, u.kind
 FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id;
