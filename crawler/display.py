@@ -23,6 +23,7 @@ from crawler.model import State
 from crawler.report.layout import Fact, duration, facts, many, size
 from crawler.report.status import GO_ON
 from crawler.store.interface import Counts, Store, Waiting
+from crawler.store.shared import Awaited
 
 _REFRESH_S = 0.5
 _LOOK_AT_LEAST_EVERY_S = 30.0
@@ -32,6 +33,7 @@ _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
 _AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
 _HINT = "Ctrl-C stops; the same command goes on"
+_AT_ONCE = "Ctrl-C again ends at once"
 
 
 @dataclass(slots=True)
@@ -152,7 +154,11 @@ class Watch:
             since = local_hhmm(progress.paused_since, now)
             lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))
         stopped_by = self._stopped_by()
-        hint = f"{stopped_by}: stopping, requests in flight get a few seconds" if stopped_by else _HINT
+        hint = _HINT
+        if stopped_by is not None:
+            is_away = self._store.away_s is not None
+            how = f"when the database answers; {_AT_ONCE}" if is_away else "requests in flight get a few seconds"
+            hint = f"{stopped_by}: stopping{' ' if is_away else ', '}{how}"
         lines.append(Text(hint, style="bold" if stopped_by else "dim"))
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
@@ -170,11 +176,22 @@ class Watch:
 
 
 class WaitNotes:
-    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, and that
-    the operator has paused it."""
+    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, that
+    the operator has paused it, and that its database does not answer, for which it waits ``patience_s`` at most."""
 
-    def __init__(self, crawl: Watched, clock: Clock, tell: Callable[[str], None]) -> None:
-        self._crawl, self._clock, self._tell = crawl, clock, tell
+    def __init__(
+        self,
+        crawl: Watched,
+        awaited: Awaited,
+        clock: Clock,
+        tell: Callable[[str], None],
+        stopped_by: Callable[[], str | None],
+        patience_s: float,
+    ) -> None:
+        self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
+        self._stopped_by, self._patience_s = stopped_by, patience_s
+        self._told = set[str]()  # of the database that is away
+        self._away_s = 0.0
 
     async def __aenter__(self) -> None:
         self._task = asyncio.create_task(self._note())
@@ -192,6 +209,7 @@ class WaitNotes:
             now, wait = self._clock.now(), self._crawl.progress.idle_for
             if paused != (paused := self._crawl.progress.paused_since):
                 self._tell("going on" if paused is None else f"paused by the operator; {GO_ON}")
+            self._note_silence()
             if now < next_at:
                 continue
             next_at = now + _LONG_WAIT_S
@@ -199,6 +217,26 @@ class WaitNotes:
                 noted_at = now
                 reason = f": {wait.reason}" if wait.reason else ""
                 self._tell(f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason}")
+
+    def _note_silence(self) -> None:
+        away_s, stopped_by = self._awaited.away_s, self._stopped_by()
+        if away_s is None:
+            if self._told:
+                self._tell(f"the database answers again, after {duration(self._away_s)}")
+            self._told.clear()
+            return
+        self._away_s = away_s
+        if stopped_by is not None:
+            left = duration(max(0.0, self._patience_s - away_s))
+            self._tell_once(f"{stopped_by}: stopping when the database answers, {left} at most; {_AT_ONCE}", "stopping")
+        elif away_s > _SLOW_S:
+            patience = duration(self._patience_s)
+            self._tell_once(f"the database does not answer; it is waited for, {patience} at most (workers.patience)")
+
+    def _tell_once(self, what: str, kind: str = "") -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            self._tell(what)
 
 
 def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:

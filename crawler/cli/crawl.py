@@ -22,6 +22,7 @@ from crawler.sample.design import Method, Per
 from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
 from crawler.store.interface import Store
 from crawler.store.location import shown
+from crawler.store.shared import Awaited
 from crawler.survey import load
 
 #: Command-line options of ``crawler run`` -> the TOML key they set.
@@ -164,8 +165,8 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
-        signals.stop_from_now_on(crawl)
-        async with _shown(settings, crawl, store, clock, signals):
+        signals.stop_from_now_on(crawl, store)
+        async with _shown(settings, crawl, store, store, clock, signals):
             ended_by = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
@@ -186,8 +187,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
     clock, signals = SystemClock(), Signals()
     async with begun(settings, seeds, clock, at_work=False) as (store, _):
         team = Team(settings, store, clock, tell)
-        signals.stop_from_now_on(team)
-        async with _shown(settings, team, store, clock, signals):
+        signals.stop_from_now_on(team, team)
+        async with _shown(settings, team, team, store, clock, signals):
             ended_by = await team.run()
             if not team.stopped:
                 await look_at_contents(team.progress, store, clock)
@@ -198,12 +199,12 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
 
 
 def _shown(
-    settings: Settings, crawl: Watched, store: Store, clock: SystemClock, signals: Signals
+    settings: Settings, crawl: Watched, awaited: Awaited, store: Store, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
-    """What is seen of a crawl while it runs."""
+    """What is seen of a crawl while it runs; ``awaited`` is its store, or who knows of all that wait for that."""
     if settings.output.progress and console.is_terminal and not settings.output.json:
         return Watch(crawl, store, clock, console, lambda: signals.came, settings.team.workers)
-    return WaitNotes(crawl, clock, tell)
+    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s)
 
 
 def _tell_end(settings: Settings, result: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import signal
 from typing import Protocol
 
+from crawler.store.shared import Awaited
+
 
 class Stoppable(Protocol):
     """A crawl that can be told to end."""
@@ -14,20 +16,24 @@ class Stoppable(Protocol):
 
 
 class Signals:
-    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet."""
+    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet. In order takes the
+    store: while that does not answer, a second signal is the end."""
 
     def __init__(self) -> None:
         self.came: str | None = None
         self._crawl: Stoppable | None = None
+        self._store: Awaited | None = None
         self._command = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, number.name)
 
-    def stop_from_now_on(self, crawl: Stoppable) -> None:
-        self._crawl = crawl
+    def stop_from_now_on(self, crawl: Stoppable, store: Awaited | None = None) -> None:
+        self._crawl, self._store = crawl, store
 
     def _stop(self, name: str) -> None:
+        if self.came and self._store is not None and self._store.away_s is not None:
+            self._store.give_up()
         self.came = self.came or name
         if self._crawl is not None:
             self._crawl.stop(f"stopped by {self.came}; the same command goes on")

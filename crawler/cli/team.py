@@ -76,6 +76,7 @@ class Team:
     _told: set[str] = field(default_factory=set)
     _stopping: str | None = None
     _deaths: int = 0
+    _given_up: bool = False
 
     @property
     def progress(self) -> Progress:
@@ -103,6 +104,13 @@ class Team:
         """Whether each worker was told to end, and not by us: by the operator, or by a signal of its own."""
         return self._stopping is None and all(worker.code in (STOPPED, -signal.SIGTERM) for worker in self._ended)
 
+    @property
+    def away_s(self) -> float | None:
+        """As the worker has it that has waited longest, or this process."""
+        reports = [worker.report for worker in self._workers.values() if worker.report is not None]
+        waits = [self.store.away_s, *(report["away_s"] for report in reports)]
+        return max((away_s for away_s in waits if away_s is not None), default=None)
+
     def slowest(self) -> tuple[str, Pace] | None:
         return None  # each worker knows its own
 
@@ -111,6 +119,13 @@ class Team:
         self._stopping = self._stopping or why
         for worker in self._workers.values():
             worker.process.terminate()
+
+    def give_up(self) -> None:
+        """End all workers at once; what they had not committed is still queued."""
+        self._given_up = True
+        self.store.give_up()
+        for worker in self._workers.values():
+            worker.process.kill()
 
     async def run(self) -> str:
         """Until all have ended; why they did. Raises :class:`StoreError` where the store failed them."""
@@ -157,7 +172,7 @@ class Team:
                 self._deaths = 0 if worker.report is not None and worker.report["ends"] else self._deaths + 1
             is_replaced = is_dead and self._stopping is None and self._deaths <= _DEATHS_BORNE
             (self._dead if is_replaced else self._ended).append(worker)
-            if is_dead:
+            if is_dead and not self._given_up:
                 await self._bury(worker, is_replaced=is_replaced)
             if not is_replaced:
                 return

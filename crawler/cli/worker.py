@@ -88,7 +88,7 @@ async def _report(crawl: Crawl, store: Store) -> None:
 
 
 def _tell_progress(crawl: Crawl, store: Store, ended_by: str | None) -> None:
-    _tell(crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by})
+    _tell(crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by, "away_s": store.away_s})
 
 
 def _tell(news: dict[str, Any]) -> None:

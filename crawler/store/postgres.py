@@ -24,7 +24,8 @@ from crawler.model import Body
 from crawler.store.again import lasting
 from crawler.store.connection import compress, every, load_queries, one
 from crawler.store.interface import Beat, Limits, Turn, TurnResult
-from crawler.store.postgres_connection import OPENING, PAGES, Clash, Postgres, bring_up_to_date
+from crawler.store.patience import Patience
+from crawler.store.postgres_connection import OPENING, PAGES, Postgres, bring_up_to_date
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
 from crawler.store.postgres_offers import Carrier, PostgresOffers
 from crawler.store.postgres_parts import parts_of
@@ -41,7 +42,6 @@ _CHANNEL = "polite_crawler"
 _TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
 _CARRY_EVERY_S = 1.0  # what workers have left that are gone
 _MOMENTS_TRIED, _MOMENT_S = 50, 0.1  # until nothing is on its way
-_CLASHES_BORNE = 20
 _ROWS_AT_ONCE = 500
 #: Tables whose rows the database numbers.
 _NUMBERED = dict.fromkeys(
@@ -94,10 +94,10 @@ class PostgresStore(SqlStore):
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
     ) -> None:
-        self._patience_s = patience_s
         self._db = GroupedPostgres(url, crawling=True)
         self._reader = Postgres(url, looking=read_only)
         self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
+        self._patience = Patience(self._db.name, patience_s)
         self._sql = load_queries("postgres")
         self._politeness = politeness
         self._offers = PostgresOffers(self._db, self._sql, politeness.group)
@@ -351,24 +351,16 @@ class PostgresStore(SqlStore):
         return await self._again(lambda: self._reckoner.execute_fetchall(sql))
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
-        """Do something that clashed again at once, and what lost its connection for as long as patience lasts: once."""
-        lost_at, clashes, pause_s = 0.0, 0, 0.1
-        while True:
-            try:
-                return await attempt()
-            except Clash:
-                clashes += 1
-                if clashes > _CLASHES_BORNE:
-                    raise
-            except ConnectionLost:
-                lost_at = lost_at or monotonic_s()
-                if not self._workers.id:
-                    raise
-                if monotonic_s() - lost_at >= self._patience_s:
-                    self._patience_s = 0.0
-                    raise
-                await asyncio.sleep(pause_s)
-                pause_s = min(2.0, 2 * pause_s)
+        return await self._patience.again(attempt, waits=lambda: bool(self._workers.id))
+
+    @property
+    def away_s(self) -> float | None:
+        return self._patience.away_s
+
+    def give_up(self) -> None:
+        self._patience.give_up()
+        for connection in (self._db, self._reader, self._reckoner):
+            connection.give_up()
 
     def _turn_taker(self) -> PostgresTurns:
         return PostgresTurns(self._db, self._sql, self._offers, self._workers, self._run_id)

@@ -67,6 +67,7 @@ class Postgres:
         self._settings = _LOOKING if looking else _SERVER | (_CRAWLING if crawling else {})
         self._connection: Any = None
         self._was_there = False
+        self._connecting: asyncio.Timeout | None = None
         self._one_at_a_time = asyncio.Lock()
         self.timeout_s: float | None = None
         self.on_connect: list[Any] = []  # awaited with each new connection
@@ -79,7 +80,11 @@ class Postgres:
         """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
         if not self._is_open():
             with self._errors():
-                self._connection = await self._made()
+                try:
+                    async with asyncio.timeout(None) as self._connecting:
+                        self._connection = await self._made()
+                finally:
+                    self._connecting = None
         return self._connection
 
     async def _made(self) -> Any:
@@ -117,6 +122,13 @@ class Postgres:
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
+
+    def give_up(self) -> None:
+        """Fail at once what is being waited for."""
+        self.drop()
+        connecting, self._connecting = self._connecting, None
+        if connecting is not None:
+            connecting.reschedule(0.0)
 
     async def execute(self, sql: str, parameters: Iterable[Any] | None = None, /) -> str:
         return str(await self._run("execute", sql, parameters or ()))

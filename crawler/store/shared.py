@@ -21,7 +21,20 @@ class PageGrant:
     reached: bool
 
 
-class Shared(Protocol):
+class Awaited(Protocol):
+    """A database that may be away, or who waits for it."""
+
+    @property
+    def away_s(self) -> float | None:
+        """Since when it has not answered, and is waited for, in seconds; ``None`` where it does."""
+        ...
+
+    def give_up(self) -> None:
+        """Wait no longer: what waits for it fails at once with :class:`crawler.errors.ConnectionLost`."""
+        ...
+
+
+class Shared(Awaited, Protocol):
     """A part of :class:`crawler.store.interface.Store`."""
 
     @property

@@ -108,6 +108,13 @@ class SqlRuns(ABC):
     def name(self) -> str:
         """What errors call the store."""
 
+    @property
+    def away_s(self) -> float | None:
+        return None  # a file is there
+
+    def give_up(self) -> None:
+        return  # nobody waits for it
+
     # --- runs ---------------------------------------------------------------------------------
 
     @property

@@ -321,6 +321,42 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
     assert rude(loopback) == []
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wait_for_it(
+    workers: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    kill.serve(loopback, 5, hosts=4, pages_per_host=200)
+    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS.replace("patience = 2", "patience = 60"))
+
+    def asked(more: int) -> None:
+        least = len(loopback.log) + more
+        until(lambda: len(loopback.log) >= least, "requests")
+
+    with cluster() as server:
+        command = (*options, *seeds, "--db", server.make_database())
+        process = start(*command, "--workers", workers)
+        assert process.stderr is not None
+        asked(20)
+        server.stop("immediate")
+        told = "crawler: the database does not answer; it is waited for, 1 min at most (workers.patience)\n"
+        assert process.stderr.readline() == told
+        server.start()
+        assert process.stderr.readline().startswith("crawler: the database answers again, after ")
+        asked(20)
+        server.stop("immediate")
+        process.send_signal(signal.SIGINT)
+        stopping = process.stderr.readline()
+        assert stopping.startswith("crawler: SIGINT: stopping when the database answers, "), stopping
+        process.send_signal(signal.SIGINT)
+        (last,) = process.stderr.read().splitlines()
+        assert "is waited for no longer; what was committed is kept" in last
+        assert process.wait(60) == 4
+        server.start()
+        until(lambda: crawler(*command, timeout_s=100).code == 0, "a crawl that goes on", 120)
+        assert look(command[-1], "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+    assert rude(loopback) == []
+
+
 def test_one_fault_of_each_kind(postgres: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert faults.main(["--rounds", "1", "--seed", "3"]) == 0, capsys.readouterr().out
     assert len(capsys.readouterr().out.splitlines()) >= len(faults.FAULTS)
