@@ -61,6 +61,14 @@ class _Worker:
         return f"worker{number} (process {self.process.pid})"
 
 
+def _dismiss(process: subprocess.Popen[bytes], why: str) -> None:
+    """Have a worker end in order, by the word that it waits for on its standard input."""
+    assert process.stdin is not None
+    if not process.stdin.closed:
+        with suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(why.encode())
+
+
 @dataclass(slots=True)
 class Team:
     """The workers of one command; see :class:`crawler.display.Watched`."""
@@ -118,7 +126,7 @@ class Team:
         """Have all workers end in order. May be called twice."""
         self._stopping = self._stopping or why
         for worker in self._workers.values():
-            worker.process.terminate()
+            _dismiss(worker.process, self._stopping)
 
     def give_up(self) -> None:
         """End all workers at once; what they had not committed is still queued."""
@@ -229,7 +237,7 @@ class Team:
         self.tell(f"{worker.name} {how}" + ("; another one takes its place" if is_replaced else ""))
         if worker.report is not None:
             with suppress(StoreError):  # its lease runs out
-                await self.store.bury(worker.report["worker"], how, self.clock.now())
+                await self.store.bury(worker.report["worker"], "killed" if code < 0 else how, self.clock.now())
 
     def _suspend(self) -> None:
         """Stop as Ctrl-Z asks, and the workers with us, until we are continued."""

@@ -1,7 +1,7 @@
 """One worker process among several, as :mod:`crawler.cli.team` starts it: ``python -m crawler.cli.worker``.
 
 It is told what to do on standard input, tells how far it is on standard output (a JSON object a line), and ends in
-order on a signal, and when standard input ends: whoever was above it is gone.
+order on a signal, and when standard input ends, with why it is to, or without: whoever was above it is gone.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from crawler.loops.crawl import Crawl
 from crawler.store.interface import Store
 
 REPORT_EVERY_S = 0.5
+_LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,31 @@ class Part:
 
     def send(self, stdin: IO[bytes]) -> None:
         """To a worker's standard input; only from one process of ours to another."""
-        pickle.dump(self, stdin)
+        part = pickle.dumps(self)
+        stdin.write(len(part).to_bytes(_LENGTH_BYTES) + part)
         stdin.flush()
+
+
+def _received() -> Part:
+    """What was sent on standard input, and no more of that: it is read on later."""
+    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
+        part: Part = pickle.loads(_exactly(source, int.from_bytes(_exactly(source, _LENGTH_BYTES))))
+    return part
+
+
+def _exactly(source: IO[bytes], count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        if not (more := source.read(count - len(data))):
+            raise EOFError
+        data += more
+    return data
 
 
 def main() -> NoReturn:
     """Read a :class:`Part` and do it; the exit code is that of ``crawler run``."""
     try:
-        with os.fdopen(os.dup(0), "rb") as source:
-            part = pickle.load(source)
-        code = run_async(_work(part))
+        code = run_async(_work(_received()))
     except CrawlerError as error:
         _tell({"failed": str(error)})
         code = error.exit_code
@@ -77,8 +93,8 @@ async def _until_alone(crawl: Crawl) -> None:
     """Stop the crawl when standard input ends."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
-    crawl.stop("stopped; the same command goes on")
+    why = await reader.read()
+    crawl.stop(why.decode() or "stopped; the same command goes on")
 
 
 async def _report(crawl: Crawl, store: Store) -> None:

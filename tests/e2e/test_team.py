@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +42,12 @@ def children(process: subprocess.Popen[str]) -> list[int]:
     return sorted(map(int, found.stdout.split()))
 
 
+def ended_by(command: list[str]) -> set[str]:
+    """Why workers ended, as the store has it."""
+    with closing(sqlite3.connect(command[-1])) as db:
+        return {why for (why,) in db.execute("SELECT ended_by FROM workers")}
+
+
 def states(pids: list[int]) -> set[str]:
     """As the system has them: T is stopped."""
     found = subprocess.run(["ps", "-o", "stat=", *map(str, pids)], capture_output=True, text=True, check=False)
@@ -70,6 +78,7 @@ def test_workers_stop_and_go_on_with_who_is_above_them(command: list[str], loopb
     until(lambda: len(loopback.log) >= asked + 5, "more requests")
     process.send_signal(signal.SIGINT)
     assert (len(workers), finish(process).code) == (2, 3)
+    assert ended_by(command) == {"stopped by SIGINT; the same command goes on"}
 
 
 def test_a_crawl_whose_workers_were_told_to_end_is_not_over(command: list[str], loopback: LoopbackWeb) -> None:
@@ -79,6 +88,7 @@ def test_a_crawl_whose_workers_were_told_to_end_is_not_over(command: list[str], 
         os.kill(worker, signal.SIGTERM)
     ended = finish(process)
     assert (ended.code, ended.err) == (3, "")
+    assert ended_by(command) == {"stopped by SIGTERM; the same command goes on"}
 
 
 def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[str], loopback: LoopbackWeb) -> None:
@@ -93,6 +103,7 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
     ended = finish(process)
     assert ended.code == 0
     assert "--max-time is over" in ended.out
+    assert ended_by(command) == {"killed", "--max-time is over"}
 
 
 def test_concurrency_is_shared_to_the_request(command: list[str], loopback: LoopbackWeb) -> None:
