@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from shlex import quote
 
 import click
 from rich.console import Console
@@ -14,6 +15,7 @@ from crawler.cli.base import cli, console, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.display import print_json
 from crawler.store.copy import copy_store
+from crawler.store.location import shown
 
 
 @cli.group()
@@ -52,9 +54,14 @@ def copy(source: str, target: str, as_json: bool) -> int:
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
         for name in ("table", "rows", "copied now", "checksum of both"):
             table.add_column(name, justify="left" if name in ("table", "checksum of both") else "right")
-        for each in copied:
+        for each in filter(lambda each: each.rows, copied):
             table.add_row(each.table, f"{each.rows:,}", f"{each.new:,}", each.checksum)
         console.print(table)
+        name = shown(target)
+        console.print(
+            f"{name} is a whole copy; `crawler run --db {quote(name)}` with the options of the crawl goes on with it",
+            soft_wrap=True,
+        )
         return 0
 
     return run_async(work())

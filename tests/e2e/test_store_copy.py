@@ -47,6 +47,13 @@ def test_a_half_finished_copy_is_refused_by_every_command(crawled: Path, target:
         assert refused.err == f"crawler: {target}: a copy that is not finished; {goes_on}\n"
     from_it = here("store", "copy", target, tmp_path / "third.db")
     assert (from_it.code, "not finished" in from_it.err) == (2, True)
-    assert here("store", "copy", crawled, target).code == 0
+    copied = here("store", "copy", crawled, target)
+    assert copied.code == 0
+    *table, last = copied.out.splitlines()
+    goes_on = f"`crawler run --db {shlex.quote(target)}` with the options of the crawl goes on with it"
+    assert last == f"{target} is a whole copy; {goes_on}"
+    tables = {line.split()[0] for line in table}
+    assert {"url", "page"} <= tables
+    assert "rup_mail" not in tables
     assert here("audit", "--db", target).code == 0
     assert here("run", "--db", target, *LOOPBACK).code == 0
