@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
 from crawler.errors import UsageError
+from crawler.loops.ending import LEFT_OUT
 from crawler.model import Reading
 from crawler.sample.design import Method, Per
 from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
@@ -208,6 +210,9 @@ def _shown(
 
 
 def _tell_end(settings: Settings, result: dict[str, Any]) -> None:
+    _, left_out, why = result["ended_by"].partition(LEFT_OUT)
+    if left_out:
+        tell(f"nothing was crawled: {left_out}{why}; `crawler why URL --db {quote(result['db'])}` tells by what")
     if settings.output.json:
         print_json(result)
     else:

@@ -11,6 +11,8 @@ from crawler.loops.progress import Progress
 from crawler.model import State
 from crawler.store.interface import Store
 
+#: What is said of a crawl that was kept from all it began with.
+LEFT_OUT = "every seed was left out"
 _LOOK_EVERY_S = 1.0  # for work that other workers have made, beside their telling
 
 
@@ -84,8 +86,9 @@ async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str
         "SELECT state, reason, count(*) AS n FROM url WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"
     )
     if seeds and all(row["state"] == State.EXCLUDED for row in seeds):
-        more = f"; and {len(seeds) - 1:,} other reasons" if len(seeds) > 1 else ""
-        return f"{ended_by}: every seed was left out: {seeds[0]['reason']}{more}"
+        others = len(seeds) - 1
+        more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
+        return f"{ended_by}: {LEFT_OUT}: {seeds[0]['reason']}{more}"
     last = await store.query("SELECT run_id FROM request ORDER BY id DESC LIMIT 1")
     others_asked = bool(last) and last[0]["run_id"] == store.run_id
     if not progress.requests and not progress.ends.total() and not others_asked:

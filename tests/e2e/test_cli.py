@@ -406,3 +406,19 @@ def test_a_terminal_that_knows_no_unicode(web: LoopbackWeb, db_path: Path) -> No
     code, out, err = shell(f"{me} --json")
     assert (code, err) == (0, "")
     assert json.loads(out)["page"]["title"] == "Füße – 東京"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (LOOPBACK[:2], "address: 127.0.0.1 is a loopback address; --allow-private permits it"),
+        ((*LOOPBACK, "--exclude", "a.test"), "scope: matches --exclude ('a.test')"),
+    ],
+)
+def test_a_crawl_that_is_kept_from_every_seed_says_why_where_nobody_overlooks_it(
+    options: tuple[str, ...], reason: str, web: LoopbackWeb, db_path: Path
+) -> None:
+    ended = here("run", web.url("a.test"), *options, "--json", "--db", db_path)
+    assert (ended.code, json.loads(ended.out)["pages"]) == (0, 0)
+    why = f"{reason}; `crawler why URL --db {db_path}` tells by what"
+    assert ended.err == f"crawler: nothing was crawled: every seed was left out: {why}\n"
