@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from functools import lru_cache
@@ -98,6 +98,7 @@ async def crawl_session(
     strata: Mapping[str, str] | None = None,
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Crawl, Store]]:
     """A crawl ready to run, on an opened store that knows the seeds; ``strata`` are those of a stratified list.
 
@@ -110,7 +111,7 @@ async def crawl_session(
             settings, drawn = _draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
-    async with begun(settings, seeds, clock, at_work=True) as (store, scope), AsyncExitStack() as opened:
+    async with begun(settings, seeds, clock, at_work=True, tell=tell) as (store, scope), AsyncExitStack() as opened:
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
             limit = settings.crawl.max_pages_per_site
@@ -138,9 +139,10 @@ async def worker_session(
 
 @asynccontextmanager
 async def begun(
-    settings: Settings, seeds: Sequence[str], clock: Clock, *, at_work: bool
+    settings: Settings, seeds: Sequence[str], clock: Clock, *, at_work: bool, tell: Callable[[str], None]
 ) -> AsyncIterator[tuple[SqlStore, Scope]]:
     """The store of a run that was begun, or that others are at work on; ``at_work`` as a worker of it.
+    What options that have changed do to the URLs known is told.
 
     Raises :class:`UsageError` where there is nothing to crawl, where the crawl would leave loopback and nobody is
     named whom a site's owner could turn to, or where others are at work with other settings.
@@ -164,7 +166,7 @@ async def begun(
             others = await store.run_under_way(clock.now())
             if others is None:
                 limit = settings.crawl.max_pages_per_site
-                await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work)
+                await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work, tell=tell)
             else:
                 run_id, theirs = others
                 require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")

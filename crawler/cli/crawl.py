@@ -166,7 +166,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
     raise_file_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
-    async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock) as (crawl, store):
+    async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, tell=tell) as (crawl, store):
         signals.stop_from_now_on(crawl, store)
         async with _shown(settings, crawl, store, store, clock, signals):
             ended_by = await run_to_end(crawl, store, clock)
@@ -187,7 +187,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
     """The same by several processes, with this one above them."""
     raise_file_limit()
     clock, signals = SystemClock(), Signals()
-    async with begun(settings, seeds, clock, at_work=False) as (store, _):
+    async with begun(settings, seeds, clock, at_work=False, tell=tell) as (store, _):
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team)
         async with _shown(settings, team, team, store, clock, signals):

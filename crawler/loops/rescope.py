@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from crawler.errors import UsageError
@@ -47,8 +47,10 @@ async def begin(
     *,
     pages_per_site: int | None,
     at_work: bool = True,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Begin a run with new ``seeds``: the store is brought in line with seeds and settings where either has changed.
+    """Begin a run with new ``seeds``: the store is brought in line with seeds and settings where either has changed,
+    and what that means for URLs that it knew is told.
 
     The settings are noted last. A crash before that, and the next run looks at all of it again.
     """
@@ -59,7 +61,11 @@ async def begin(
         await store.unsettle(now)
         await store.recover(now)  # start_run does it too, but pauses must be right before anything is regrouped
         if before is not None:
-            await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
+            left_out, again = await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
+            if left_out:
+                tell(f"{left_out:,} of the URLs queued are left out by the new options; the last run's bring them back")
+            if again:
+                tell(f"{again:,} of the URLs that the last run had left out are queued again")
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])
         await store.prepare(pages_per_site)
     await store.start_run(dict(settings), now, at_work=at_work)
@@ -94,11 +100,12 @@ def require_same_crawl(
 
 async def rescope(
     store: Store, scope: Scope, before: Mapping[str, Any], settings: Mapping[str, Any], now: float, *, new_seeds: bool
-) -> int:
-    """Put back into the frontier what only a setting that has changed since kept out; returns how many.
+) -> tuple[int, int]:
+    """Put back into the frontier what only a setting that has changed since kept out.
 
     And the other way round: a queued URL that a narrower scope leaves out ends here. It must not wait for its turn,
-    which may not come for long, while its site is asked for robots.txt on its account.
+    which may not come for long, while its site is asked for robots.txt on its account. Returns how many URLs are left
+    out, and how many are queued again.
     """
 
     def changed(*keys: str) -> bool:
@@ -110,15 +117,16 @@ async def rescope(
         await store.expire_robots(now, unreached=True)
     if changed("politeness.group"):
         await store.regroup()
+    left_out = 0
     if changed("scope", "traps", "identity.contact", "fetch.resolve"):
-        await _leave_out(store, scope)
+        left_out = await _leave_out(store, scope)
     reasons = tuple(word for word, keys in _DECIDED_BY.items() if changed(*keys))
     if new_seeds:
         reasons += ("scope:", "depth:", "mirror", "sample:")
     if new_seeds or changed(*FRAME_KEYS):
         await store.reopen_sample()
     if not reasons:
-        return 0
+        return left_out, 0
     lifted, after = 0, -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
@@ -133,16 +141,18 @@ async def rescope(
         await store.requeue(again)
         await store.exclude(blocked)
         lifted += len(again)
-    return lifted
+    return left_out, lifted
 
 
-async def _leave_out(store: Store, scope: Scope) -> None:
-    """Exclude what is queued and out of scope by now."""
-    after = -1
+async def _leave_out(store: Store, scope: Scope) -> int:
+    """Exclude what is queued and out of scope by now; returns how many the operator had not blocked."""
+    count, after = 0, -1
     while rows := await store.queued(after, _BATCH):
         after = rows[-1][0]
         refusals = [(number, scope.refusal(url, depth, is_seed=itself)) for number, url, depth, itself in rows]
         await store.exclude([(number, refusal) for number, refusal in refusals if refusal is not None])
+        count += sum(refusal not in (None, BLOCKED) for _, refusal in refusals)
+    return count
 
 
 def _at(settings: Mapping[str, Any], key: str) -> Any:

@@ -183,8 +183,14 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     assert stopped["last_run"]["ended_by"].startswith("stopped by")
     assert here("why", web.url("a.test", "/2"), "--db", db_path).out.count("queued: waits in the frontier") == 1
 
+    narrow = here("run", *options, "--exclude", "/2$")
+    told = "crawler: 1 of the URLs queued are left out by the new options; the last run's bring them back\n"
+    assert (narrow.code, narrow.err) == (0, told)
     shallow = here("run", *options, "--max-depth", "5")
-    assert shallow.code == 0
+    assert (shallow.code, shallow.err) == (
+        0,
+        "crawler: 1 of the URLs that the last run had left out are queued again\n",
+    )
     assert states(db_path) == {"fetched": 6, "excluded": 1}
     assert here("run", *options).code == 0
     assert states(db_path)["fetched"] == 21
