@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-from crawler.frontier.decide import Outcome
+from crawler.frontier.decide import FAULT, Outcome
 from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
 from crawler.store.interface import RequestRow, Waiting
@@ -94,6 +94,8 @@ class Progress:
         return lag_s
 
     def ended(self, outcome: Outcome) -> None:
+        if outcome.reason.startswith(FAULT):
+            self.troubles[FAULT] += 1
         if outcome.again is not None:
             self.revisits[outcome.again.found] += 1
         else:
