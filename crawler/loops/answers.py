@@ -57,8 +57,8 @@ class Answers:
         return replace(request, etag=etag, last_modified=last_modified)
 
     async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
-        """How the visit ends. A bug of ours that an answer brings to light fails its URL: the others need not wait until
-        it is mended. More of them are not about single answers, and end the run."""
+        """How the visit ends. A bug of ours that an answer brings to light fails its URL: the others need not wait
+        until it is mended. More of them are not about single answers, and end the run."""
         try:
             return await self._outcome(queued, result)
         except CrawlerError:

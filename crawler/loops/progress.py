@@ -107,7 +107,7 @@ def kind_of(error: str) -> str:
     words = error.partition(": ")[0]
     for pattern, kind in _KINDS:
         words = pattern.sub(kind, words)
-    return words[:60]
+    return words if len(words) <= 60 else f"{words[:60].rpartition(' ')[0]} …"
 
 
 def _is_nothing(row: RequestRow) -> bool:
