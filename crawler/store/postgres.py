@@ -57,9 +57,10 @@ class _Revisits(Revisits):
     async def sweep(self) -> None:
         """Unless somebody else is at work: a turn may be about to name a content that was there already. Nobody begins
         meanwhile; of two that end at once, one ends after the other."""
-        if await one(self._db, "SELECT 1 FROM body_to_drop LIMIT 1") is not None:
+        at_work = "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1"
+        if await one(self._db, at_work) is None:
             await self._db.execute("LOCK TABLE worker IN SHARE MODE")
-            if await one(self._db, "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1") is None:
+            if await one(self._db, at_work) is None:
                 await super().sweep()
 
 
