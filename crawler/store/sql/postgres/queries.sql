@@ -93,7 +93,7 @@ UPDATE url SET seed = 1 WHERE id = ANY($1::bigint[]) AND seed = 0;
 
 -- name: exclude
 UPDATE url u SET state = 'excluded', reason = t.reason FROM unnest($1::text[], $2::bigint[]) AS t (reason, id)
-WHERE u.id = t.id;
+WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
 
 -- name: insert_rank
 INSERT INTO rank SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::bigint[], $5::bigint[]);
