@@ -30,6 +30,7 @@ _SLOW_S = 3.0  # an answer that takes longer is worth a word
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
+_LEFT_OUT = "SELECT count(*) AS n FROM url WHERE state = 'excluded'"
 _AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
 _HINT = "Ctrl-C stops; the same command goes on"
 
@@ -37,6 +38,7 @@ _HINT = "Ctrl-C stops; the same command goes on"
 @dataclass(slots=True)
 class _Snapshot:
     queued: int = 0
+    excluded: int = 0
     waiting: tuple[Waiting, ...] = ()
     rate: float = 0.0
     pages_before: int = 0
@@ -109,6 +111,8 @@ class Watch:
     async def _look(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
         seen.queued = await self._store.queued_count()
+        (left_out,) = await self._store.query(_LEFT_OUT)
+        seen.excluded = left_out["n"]
         seen.waiting = tuple(await self._store.waiting(now, 1))
         if self._store.lease_s is not None:
             (there,) = await self._store.query(_AT_WORK, (now,))
@@ -134,7 +138,7 @@ class Watch:
                 f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
             ),
             Text.assemble(
-                f"{ends[State.REDIRECTED]:,} redirected, {ends[State.EXCLUDED]:,} excluded, ",
+                f"{ends[State.REDIRECTED]:,} redirected, {seen.excluded:,} excluded, ",
                 (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
             ),
             Text(
@@ -198,7 +202,10 @@ class WaitNotes:
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
                 reason = f": {wait.reason}" if wait.reason else ""
-                self._tell(f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason}")
+                self._tell(
+                    f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason} "
+                    f"(`crawler control block {wait.group}` leaves it out)"
+                )
 
 
 def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:

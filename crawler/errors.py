@@ -1,9 +1,11 @@
 """Every error that the crawler raises on purpose, in one tree.
 
 Each carries one sentence that says what is wrong and what to do; the command line prints
-exactly that sentence and ends with ``exit_code``. Anything else that escapes is a bug.
+exactly that sentence and ends with ``exit_code``. Anything else that escapes is a bug (:func:`fault`).
 What *sites* do wrong is never an exception: it is data (:class:`crawler.model.Failed`).
 """
+
+import os
 
 
 class CrawlerError(Exception):
@@ -61,3 +63,19 @@ class StoreInUse(UsageError):
 
 class StoreVersionError(UsageError):
     """The store was written by a newer crawler than this one."""
+
+
+class Fault(Exception):
+    """A bug of ours in another process, as :func:`fault` told it there."""
+
+
+def fault(error: Exception) -> str:
+    """A bug of ours on one line: what it is, and the innermost place in this package that it came from."""
+    if isinstance(error, Fault):
+        return str(error)
+    from traceback import extract_tb
+
+    home = os.path.dirname(__file__)
+    places = [place for place in extract_tb(error.__traceback__) if place.filename.startswith(home)]
+    where = f" ({os.path.relpath(places[-1].filename, home)}, line {places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}{where}"

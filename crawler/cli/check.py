@@ -49,11 +49,13 @@ def robots_check(
         return _jsonl(partial(check_robots_case, now=SystemClock().now()))
     if file is None or not urls:
         raise UsageError("robots check needs --file ROBOTS.TXT and a URL, or --jsonl")
-    body = file.read_bytes()
+    robots_file = parse(file.read_bytes())
+    for note in robots_file.notes:
+        tell(f"{file}: {note}")
     for url in urls:
         own_site, path = split(canonical(url))
         on = split(canonical(site)).site if site else own_site
-        verdict = read(parse(body), token=product_token(agent), reading=Reading(reading), site=on).verdict(path)
+        verdict = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on).verdict(path)
         if as_json:
             print_json({"url": url, **asdict(verdict)})
         else:

@@ -17,7 +17,10 @@ from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
 from crawler.errors import UsageError
+from crawler.frontier.decide import FAULT
+from crawler.loops.progress import Progress
 from crawler.model import Reading
+from crawler.report.layout import many
 from crawler.sample.design import Method, Per
 from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
 from crawler.store.interface import Store
@@ -177,7 +180,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             load("show").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
-    return STOPPED if signals.came or crawl.progress.stopped_by_operator else 0
+    return _exit_code(crawl.progress, stopped=signals.came or crawl.progress.stopped_by_operator)
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
@@ -194,7 +197,16 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         await store.end_run(ended_by, clock.now())
         result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
     _tell_end(settings, result)
-    return STOPPED if signals.came or team.cut_short else 0
+    return _exit_code(team.progress, stopped=signals.came or team.cut_short)
+
+
+def _exit_code(progress: Progress, *, stopped: object) -> int:
+    if faults := progress.troubles[FAULT]:
+        tell(
+            f"{many(faults, 'answer')} met a bug of this crawler, and the URLs failed by it: please report what "
+            "`crawler status` says of them"
+        )
+    return STOPPED if stopped else 1 if faults else 0
 
 
 def _shown(

@@ -217,7 +217,7 @@ class HttpFetcher:
             return Problem(FailureKind.UNWANTED_TYPE, f"content type {content_type[:100]} is not wanted")
         length = header(headers, "Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
-            return _too_large(request, f"announces {length} bytes")
+            return _too_large(request, f"announces {int(length):,} bytes")
         return None
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | Problem:
@@ -298,7 +298,7 @@ def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Header
 
 
 def _too_large(request: Request, what: str) -> Problem:
-    return Problem(FailureKind.TOO_LARGE, f"the body {what}, and {request.max_bytes} bytes are allowed")
+    return Problem(FailureKind.TOO_LARGE, f"too large: the body {what}, and {request.max_bytes:,} bytes are allowed")
 
 
 def _content_type(value: str) -> tuple[str, str | None]:

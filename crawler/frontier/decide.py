@@ -48,6 +48,9 @@ from crawler.sitemaps import Kind as SitemapKind
 from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
 
+#: How the reason begins for which a URL ends that met a bug of ours.
+FAULT = "a fault of the crawler"
+
 _INDEX_DEPTH = 3  # an index lists sitemaps; one that lists indexes of indexes is a trap
 
 
@@ -218,6 +221,11 @@ def after_fetch(
             return _failure(queued, result, settings)
         case _:
             assert_never(result)
+
+
+def after_fault(queued: Queued, fault: str) -> Outcome:
+    """How a visit ends whose answer met a bug of ours: this URL alone has failed, no run that comes to it."""
+    return Outcome(queued, State.FAILED, f"{FAULT}: {fault}; please report it")
 
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:

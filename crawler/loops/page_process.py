@@ -1,8 +1,8 @@
 """The process in which heavy pages are read, so that it can be killed: ``python -m crawler.loops.page_process``.
 
 Pickled (whether the page is gzipped, the other arguments of :func:`crawler.page.html.read_page`) and then the page come
-in on standard input, each with its length before it; pickled :class:`crawler.model.PageFacts` go out. What it imports
-is all the memory it takes while it waits, so asyncio is not among it.
+in on standard input, each with its length before it; pickled :class:`crawler.model.PageFacts` go out, or a
+:class:`crawler.errors.Fault`. What it imports is all the memory it takes while it waits, so asyncio is not among it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
+from crawler.errors import Fault, fault
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts
 from crawler.page.html import parsed, read_page
@@ -61,11 +62,12 @@ def _read_next(questions: BinaryIO) -> PageFacts:
     is_gzipped, arguments = pickle.loads(receive(questions))
     page = receive(questions)
     _end_after(PATIENCE_S)
-    tree = parsed(gunzip(page) if is_gzipped else page, arguments["charset"])
-    del page  # reading takes memory too, and the tree is nine times as large as the page
-    facts = read_page(tree, **arguments)
-    _end_after(0)
-    return facts
+    try:
+        tree = parsed(gunzip(page) if is_gzipped else page, arguments["charset"])
+        del page  # reading takes memory too, and the tree is nine times as large as the page
+        return read_page(tree, **arguments)
+    finally:
+        _end_after(0)
 
 
 def _serve() -> None:
@@ -75,11 +77,14 @@ def _serve() -> None:
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, b"ready")
     while True:
+        answer: PageFacts | Fault
         try:
-            facts = _read_next(questions)
-        except EOFError:
+            answer = _read_next(questions)
+        except (EOFError, MemoryError):
             return
-        send(answers, pickle.dumps(facts))
+        except Exception as error:
+            answer = Fault(fault(error))
+        send(answers, pickle.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-from crawler.frontier.decide import Outcome
+from crawler.frontier.decide import FAULT, Outcome
 from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
 from crawler.store.interface import RequestRow, Waiting
@@ -94,6 +94,8 @@ class Progress:
         return lag_s
 
     def ended(self, outcome: Outcome) -> None:
+        if outcome.reason.startswith(FAULT):
+            self.troubles[FAULT] += 1
         if outcome.again is not None:
             self.revisits[outcome.again.found] += 1
         else:
@@ -105,7 +107,7 @@ def kind_of(error: str) -> str:
     words = error.partition(": ")[0]
     for pattern, kind in _KINDS:
         words = pattern.sub(kind, words)
-    return words[:60]
+    return words if len(words) <= 60 else f"{words[:60].rpartition(' ')[0]} …"
 
 
 def _is_nothing(row: RequestRow) -> bool:

@@ -18,6 +18,7 @@ import sys
 import threading
 from typing import IO, Any
 
+from crawler.errors import Fault
 from crawler.loops import page_process
 from crawler.loops.page_process import PATIENCE_S, receive, send
 from crawler.model import Fetched, NotModified, PageFacts, Reading
@@ -97,6 +98,8 @@ class _Child:
         if answer is None:
             return unread_page(f"the parser did not end within {PATIENCE_S:g} s, or ran out of memory", **arguments)
         facts = pickle.loads(answer)
+        if isinstance(facts, Fault):
+            raise facts
         assert isinstance(facts, PageFacts)
         return facts
 

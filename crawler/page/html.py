@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.model import Headers, PageFacts, Reading, header_values
 from crawler.page.charset import to_utf8
@@ -144,14 +144,14 @@ class _Tags:
         self._tree = tree
         settled = self.links.settled
         for node in tree.css(_SAYING):
-            attributes = node.attributes
             if node.tag_id in _ANCHORS:  # nearly all of them, and most of these say nothing new
-                href = attributes["href"] or ""
+                one = node.attrs  # cheaper than a dictionary of all
+                href = one.get("href") or _href_in_drawing(one)
                 if href.partition("#")[0] not in settled:
-                    self.links.add(href, attributes.get("rel") or "", node)
+                    self.links.add(href, one.get("rel") or "", node)
                 continue
-            tag = node.tag
-            if tag == "link":
+            tag, attributes = node.tag, node.attributes
+            if tag == "link" and "href" in attributes:  # in a drawing it may be XLink's alone
                 self._link(attributes, (attributes.get("rel") or "").lower().split())
             elif tag == "meta":
                 if "content" in attributes:
@@ -159,7 +159,7 @@ class _Tags:
             elif tag == "title":
                 self._title(node)
             elif tag == "base":
-                self.base = attributes["href"] if self.base is None else self.base
+                self.base = attributes.get("href") if self.base is None else self.base
             elif tag in ("frame", "iframe") and "src" in attributes:
                 self.links.add(attributes["src"] or "", tag, None)
 
@@ -211,6 +211,11 @@ class _Tags:
     def document_state(self) -> str | None:
         states = (content.strip().upper() for content in self.metas_named("document-state"))
         return next((state for state in states if state in _DOCUMENT_STATES), None)
+
+
+def _href_in_drawing(attributes: LexborAttributes) -> str:
+    """What an ``<a>`` without ``href`` leads to in a drawing (SVG 2, Linking, XLinkRefAttrs)."""
+    return "" if "href" in attributes else attributes.get("xlink:href") or ""
 
 
 def _in_drawing(node: LexborNode) -> bool:

@@ -98,7 +98,8 @@ async def reasons(store: Store, state: State, limit: int = 10) -> list[tuple[str
         """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
              WHEN reason LIKE 'mirror of %' THEN 'mirror'
              WHEN instr(reason, ' (') > 1 THEN substr(reason, 1, instr(reason, ' (') - 1)
-             ELSE substr(reason, 1, 60) END AS why, count(*) AS n
+             WHEN length(reason) > 60 THEN rtrim(substr(reason, 1, 60)) || '…'
+             ELSE reason END AS why, count(*) AS n
            FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT ?""",
         (state, limit),
     )

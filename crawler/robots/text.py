@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """One line that says something, or a blank line (``text`` is empty), which ends a record in the draft reading.
 
     ``text`` is the line without its comment and outer white space. Octets that are not UTF-8 stand in the strings
-    as surrogate escapes, so that ``value.encode("utf-8", "surrogateescape")`` gives the file's octets back.
+    as surrogate escapes, so that ``value.encode("utf-8", "surrogateescape")`` gives the file's octets back (in UTF-8).
     """
 
     number: int  # from 1, as an editor shows it
@@ -71,7 +71,7 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_
     marked ``truncated``. Lines of unknown fields are dropped after the first ``max_extensions``.
     """
     whole = whole_lines(body, max_bytes)
-    text = whole.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    text = _decoded(whole)
     lines: list[Line] = []
     extensions = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
@@ -97,6 +97,13 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_
     return RobotsFile(tuple(lines), truncated, tuple(said))
 
 
+def _decoded(body: bytes) -> str:
+    """As UTF-8, which it has to be; but what an owner closed in a file that says it is UTF-16 is closed."""
+    if body.startswith(_UTF16_BOMS):
+        return body.decode("utf-16", "replace")
+    return body.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+
+
 def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
     """``body`` up to its last whole line within ``max_bytes``; ``cut`` says that it was cut before it came here.
 
@@ -114,5 +121,5 @@ def notes(body: bytes) -> tuple[str, ...]:
     if start.startswith(_HTML_STARTS):
         return ("HTML served as robots.txt",)
     if start.startswith(_UTF16_BOMS):
-        return ("UTF-16 served as robots.txt, where UTF-8 is read",)
+        return ("UTF-16 served as robots.txt, which is to be UTF-8: read all the same",)
     return ()

@@ -15,6 +15,9 @@ from crawler.search.words import TOKENIZER
 
 #: About how many words an excerpt has.
 EXCERPT_WORDS = 40
+#: And at most how many characters: what has no blanks, as in data, is one word.
+EXCERPT_CHARS = 600
+_CHARS_BEFORE = 200  # the first mark, in one that is cut
 _UNMARKED_CHARS = 400
 
 # Two controls, which no clean text holds, stand around what is marked.
@@ -55,7 +58,7 @@ def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Mar
             if places[row_id][0] not in excerpts:
                 (excerpts[places[row_id][0]],) = db.execute(_SNIPPET, (match, row_id)).fetchone()
     return [
-        (_marked(titles.get(k, short)), _marked(excerpts.get(k, _beginning(long))))
+        (_marked(titles.get(k, short)), _bounded(_marked(excerpts.get(k, _beginning(long)))))
         for k, (short, long) in enumerate(ready)
     ]
 
@@ -84,6 +87,18 @@ def _marked(text: str) -> Marked:
             marks.append((len(plain), len(plain) + len(inside)))
         plain += inside + outside
     return Marked(plain, tuple(marks))
+
+
+def _bounded(excerpt: Marked) -> Marked:
+    """What of an excerpt is near its first mark, where it is too long."""
+    if len(excerpt.text) <= EXCERPT_CHARS:
+        return excerpt
+    first = excerpt.marks[0][0] if excerpt.marks else 0
+    start = max(0, min(first - _CHARS_BEFORE, len(excerpt.text) - EXCERPT_CHARS))
+    end = start + EXCERPT_CHARS
+    before, after = "…" * (start > 0), "…" * (end < len(excerpt.text))
+    moved = ((a - start + len(before), min(b, end) - start + len(before)) for a, b in excerpt.marks if a < end)
+    return Marked(f"{before}{excerpt.text[start:end]}{after}", tuple(moved))
 
 
 def _letters(text: str) -> int:

@@ -298,9 +298,9 @@ def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     ends = crawl("a.test", toml="max_body_bytes = 100_000\n").ends()
     assert ends["http://a.test/announced"] == (
         "failed",
-        "the body announces 400000 bytes, and 100000 bytes are allowed",
+        "too large: the body announces 400,000 bytes, and 100,000 bytes are allowed",
     )
-    assert ends["http://a.test/endless"] == ("failed", "the body goes on, and 100000 bytes are allowed")
+    assert ends["http://a.test/endless"] == ("failed", "too large: the body goes on, and 100,000 bytes are allowed")
     assert ends["http://a.test/fits"][0] == "fetched"
 
 

@@ -279,7 +279,7 @@ async def test_broken_codings(data: bytes, coding: str, kind: FailureKind, detai
 
 async def test_an_announced_length_beyond_the_limit_fails_at_once() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"  # and then the server waits for ever
-    detail = "the body announces 5000 bytes, and 100 bytes are allowed"
+    detail = "too large: the body announces 5,000 bytes, and 100 bytes are allowed"
     assert failure(await fetch_from(head, max_bytes=100)) == (FailureKind.TOO_LARGE, detail)
 
 
@@ -295,7 +295,7 @@ async def test_an_endless_body_is_cut_or_fails() -> None:
     result = await fetch_from(endless, truncate=True)
     assert isinstance(result, Fetched)
     assert (len(result.body), result.truncated) == (100_000, True)
-    detail = "the body goes on, and 100000 bytes are allowed"
+    detail = "too large: the body goes on, and 100,000 bytes are allowed"
     assert failure(await fetch_from(endless)) == (FailureKind.TOO_LARGE, detail)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from crawler.demo.pages import Page, plain
-from tests.command import LOOPBACK, crawler
+from tests.command import LOOPBACK, ROOT, crawler
 from tests.web import LoopbackWeb
 
 COUNT = 100_000
@@ -51,3 +53,39 @@ def test_a_large_page_that_comes_gzipped_is_read_and_kept(tmp_path: Path) -> Non
         assert store.execute("SELECT anchor FROM links").fetchall() == [("next",)]
         (kept,) = store.execute("SELECT data FROM body JOIN page ON body_id = body.id WHERE title = 'Large'").fetchone()
     assert gzip.decompress(kept) == body.encode()
+
+
+BUGGY = """
+import crawler.page.links
+
+def refresh_target(content):
+    return {"bug": 0}[content]
+
+crawler.page.links.refresh_target = refresh_target
+"""
+
+
+def test_a_bug_of_ours_that_a_page_brings_to_light_fails_that_page_alone(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BUGGY)
+    with_bug = ("env", f"PYTHONPATH={tmp_path}{os.pathsep}{ROOT}")
+    buggy = "<meta http-equiv=refresh content=5>"
+    pages = {
+        "/": Page("<a href=/light>1</a><a href=/heavy>2</a><a href=/other>3</a><a href=/large>4</a>"),
+        "/light": Page(buggy),
+        "/heavy": Page(buggy + "<p>words</p>" * 50_000),
+        "/large": Page("<title>Large</title>" + "<p>words</p>" * 50_000),
+        "/other": Page("<title>Other</title>"),
+    }
+    db = tmp_path / "crawl.db"
+    with LoopbackWeb({"a.test": {"/robots.txt": plain(""), **pages}}) as web:
+        ended = crawler("run", f"http://a.test:{web.port}/", "--db", db, "--delay", "0", *LOOPBACK, under=with_bug)
+    assert ended.code == 1
+    assert "crawler: 2 answers met a bug of this crawler" in ended.err
+    assert "Traceback" not in ended.err
+    assert "2 × a fault of the crawler" in ended.out
+    with closing(sqlite3.connect(db)) as store:
+        failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
+        titles = store.execute("SELECT title FROM pages WHERE title NOTNULL ORDER BY title").fetchall()
+    place = r"a fault of the crawler: KeyError: '5' \(page/html\.py, line \d+\); please report it"
+    assert {path for path, reason in failed.items() if re.fullmatch(place, reason)} == {"/light", "/heavy"}
+    assert titles == [("Large",), ("Other",)], "the child that met it reads the next page"

@@ -25,7 +25,8 @@ PIECES = st.one_of(
     CONTENTS.map(lambda content: f"<meta name=robots content='{content}'>".encode()),
     st.sampled_from(
         b"<title> </title> <svg> <!-- --> <template> </a> <frameset> <meta/charset=utf-16> <frame/src=f> <a/href> "
-        b"<meta/content> <meta/name=url/content='http://c.test/#x'>".split()
+        b"<meta/content> <meta/name=url/content='http://c.test/#x'> <math> <a/xlink:href=x> <base/xlink:href=x> "
+        b"<link/xlink:href=x/rel=next> <frame/xlink:src=x> <iframe/xlink:href=x> <area/xlink:href=x>".split()
     ),
 )
 PAGES = st.lists(PIECES, max_size=12).map(b"".join)

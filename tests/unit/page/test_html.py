@@ -167,6 +167,22 @@ class TestLinks:
         ]
         assert page("<frameset><frame src=f></frameset>").links[0].rel == "frame"
 
+    def test_links_in_drawings_are_written_with_xlink_too(self) -> None:
+        facts = page(
+            "<svg><a xlink:href=x><text>X</text></a><a href=y xlink:href=no></a><a href='' xlink:href=no></a></svg>"
+            "<math><mrow xlink:href=no></mrow></math><a xlink:href=no>no attribute of HTML</a>"
+        )
+        assert [(link.url, link.anchor) for link in facts.links] == [
+            ("http://a.test/dir/x", "X"),
+            ("http://a.test/dir/y", ""),
+            (URL, ""),
+        ]
+
+    def test_what_else_has_a_target_in_a_drawing_says_nothing(self) -> None:
+        tags = "<base xlink:href=/b/></base><link rel='next canonical' xlink:href=c></link><frame xlink:src=f></frame>"
+        facts = page(f"<svg>{tags}<meta xlink:content=x></meta></svg><a href=y>1</a>")
+        assert (facts.base_url, facts.canonical_url, urls(facts)) == (URL, None, ["http://a.test/dir/y"])
+
     def test_what_names_a_target_and_is_no_link(self) -> None:
         facts = page(
             "<meta href=m><title href=t>T</title><svg><use href=u></use><image href=v></image></svg>"

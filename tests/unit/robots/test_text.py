@@ -108,5 +108,13 @@ def test_html_is_noted_and_says_nothing(start: bytes) -> None:
     assert not any(line.text for line in file.lines)
 
 
-def test_utf16_is_noted() -> None:
-    assert "UTF-16" in parse("Disallow: /".encode("utf-16")).notes[0]
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_noted_and_what_it_closes_is_closed(encoding: str) -> None:
+    body = "\ufeffUser-agent: *\r\nDisallow: /ü\n".encode(encoding)
+    file = parse(body)
+    assert "UTF-16" in file.notes[0]
+    assert [(line.number, line.field, line.value) for line in file.lines if line.text] == [
+        (1, "user-agent", "*"),
+        (2, "disallow", "/ü"),
+    ]
+    assert parse(body + b"x\xd8\xd8" * 3, max_bytes=len(body) + 3).truncated
