@@ -47,7 +47,7 @@ async def open_store(
     *,
     read_only: bool = False,
     may_make: bool = True,
-    locked: bool = False,
+    for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
 ) -> SqlStore:
@@ -60,7 +60,7 @@ async def open_store(
         may_make=may_make,
         lease_s=settings.lease_s,
         patience_s=settings.team.patience_s,
-        locked=locked,
+        for_worker=for_worker,
         clock=clock,
         to_copy_into=to_copy_into,
     )
@@ -122,11 +122,9 @@ async def crawl_session(
 
 
 @asynccontextmanager
-async def worker_session(
-    settings: Settings, run_id: int, clock: Clock, *, locked: bool
-) -> AsyncIterator[tuple[Crawl, Store]]:
-    """The part of one worker among several in a run that was begun; ``locked`` is a SQLite store by who began it."""
-    store = await open_store(settings, locked=locked, clock=clock)
+async def worker_session(settings: Settings, run_id: int, clock: Clock) -> AsyncIterator[tuple[Crawl, Store]]:
+    """The part of one worker among several in a run that was begun by a process above it."""
+    store = await open_store(settings, for_worker=True, clock=clock)
     try:
         scope = _scope(settings, await store.seeds(), clock)
         await adopt_known(store, scope)
@@ -134,6 +132,7 @@ async def worker_session(
         async with _fetching(settings, store, scope, clock) as crawl:
             yield crawl, store
     finally:
+        await store.leave(clock.now())
         await store.close()
 
 
@@ -175,6 +174,7 @@ async def begun(
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         yield store, scope
     finally:
+        await store.leave(clock.now())
         await store.close()
 
 

@@ -26,16 +26,21 @@ class Signals:
         self._command = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop, number.name)
+            loop.add_signal_handler(number, self._come, number.name)
 
     def stop_from_now_on(self, crawl: Stoppable, store: Awaited | None = None) -> None:
         self._crawl, self._store = crawl, store
 
-    def _stop(self, name: str) -> None:
+    def stop(self, why: str) -> None:
+        """What a signal does, for whatever else ends the command."""
+        if self._crawl is not None:
+            self._crawl.stop(why)
+        elif self._command is not None:
+            self._command.cancel()
+            self._command = None  # once: what it does to end in order is not to be cut short
+
+    def _come(self, name: str) -> None:
         if self.came and self._store is not None and self._store.away_s is not None:
             self._store.give_up()
         self.came = self.came or name
-        if self._crawl is not None:
-            self._crawl.stop(f"stopped by {self.came}; the same command goes on")
-        elif self._command is not None:
-            self._command.cancel()
+        self.stop(f"stopped by {self.came}; the same command goes on")

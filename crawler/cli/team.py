@@ -26,7 +26,6 @@ from crawler.frontier.politeness import Pace
 from crawler.loops.budget import Budget
 from crawler.loops.progress import Progress
 from crawler.model import State
-from crawler.store.location import is_url
 from crawler.store.sqlite import SqlStore
 
 _MOST_WORKERS = 256
@@ -189,12 +188,7 @@ class Team:
         share, more = divmod(self.settings.crawl.concurrency, self.settings.team.workers)
         # How long the crawl may take is known here: who takes another's place would count from its own beginning.
         crawl = replace(self.settings.crawl, concurrency=share + (place < more), max_time_s=None)
-        part = Part(
-            replace(self.settings, crawl=crawl),
-            self.store.run_id,
-            self.clock,
-            locked=not is_url(self.settings.output.db),
-        )
+        part = Part(replace(self.settings, crawl=crawl), self.store.run_id, self.clock)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "crawler.cli.worker"],

@@ -11,7 +11,8 @@ import json
 import os
 import pickle
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
@@ -30,12 +31,11 @@ _LENGTH_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one worker is to do. ``locked`` is a SQLite store whose lock the process above it has."""
+    """What one worker is to do."""
 
     settings: Settings
     run_id: int
     clock: SystemClock
-    locked: bool
 
     def send(self, stdin: IO[bytes]) -> None:
         """To a worker's standard input; only from one process of ours to another."""
@@ -75,26 +75,35 @@ def main() -> NoReturn:
 async def _work(part: Part) -> int:
     raise_file_limit()
     signals = Signals()
-    async with worker_session(part.settings, part.run_id, part.clock, locked=part.locked) as (crawl, store):
+    async with (
+        _meanwhile(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
+        worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
+    ):
         signals.stop_from_now_on(crawl)
         collect_garbage_seldom()
-        tasks = [asyncio.create_task(_until_alone(crawl)), asyncio.create_task(_report(crawl, store))]
-        try:
+        async with _meanwhile(_report(crawl, store)):
             ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
         _tell_progress(crawl, store, ended_by)
     return STOPPED if crawl.stopped else 0
 
 
-async def _until_alone(crawl: Crawl) -> None:
-    """Stop the crawl when standard input ends."""
+@asynccontextmanager
+async def _meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do this too while inside."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _until_alone(signals: Signals) -> None:
+    """Stop when standard input ends, as by a signal."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     why = await reader.read()
-    crawl.stop(why.decode() or "stopped; the same command goes on")
+    signals.stop(why.decode() or "stopped; the same command goes on")
 
 
 async def _report(crawl: Crawl, store: Store) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from crawler.clock import Clock, boot_s
-from crawler.errors import LeaseLost
+from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.again import after_refusal
 from crawler.frontier.decide import Outcome, Queued, adopt_mains, before_robots
 from crawler.frontier.politeness import Pace
@@ -92,10 +92,8 @@ class Crawl:
         self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
 
     async def run(self) -> str:
-        """Crawl until nothing is left or a limit is reached; returns why it ended.
-
-        Raises :class:`crawler.errors.StoreError` where the store fails; everything committed is kept.
-        """
+        """Crawl until nothing is left or a limit is reached; returns why it ended. Raises :class:`StoreError` where the
+        store fails: everything committed is kept."""
         await self._robots.remember()
         await self.budget.begin(self._store)
         self._store.on_news(self._wake.set)
@@ -107,6 +105,11 @@ class Crawl:
                 await self._hand_in_late()
                 if (ended_by := self._stopping or await self._begin_anew()) is not None:
                     return ended_by
+        except StoreError as error:
+            if not isinstance(error, ConnectionLost):  # a full disk may have room for what was sent
+                with suppress(StoreError):
+                    await self._hand_in_late()
+            raise
         finally:
             await self._cancel_workers()
             self._answers.close()
@@ -124,7 +127,7 @@ class Crawl:
             await asyncio.gather(keeper, return_exceptions=True)
 
     async def _hand_in_late(self) -> None:
-        """Another worker may have our sites: what was sent is logged, and pauses are kept; the rest is still queued."""
+        """What was sent is logged, and pauses are kept; the rest is queued, and may be another worker's by now."""
         await self._cancel_workers()
         pending, self._pending = self._pending, Pending()
         await record_all(self._recorder, pending.recorded)
@@ -244,8 +247,8 @@ class Crawl:
         asked_at = boot_s()
         try:
             result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
-        except LeaseLost as lost:
-            if lost.committed:
+        except StoreError as error:
+            if isinstance(error, LeaseLost) and error.committed:
                 self.progress.committed(pending.requests, pending.outcomes)
             else:
                 self._pending.take_back(pending)
@@ -290,8 +293,6 @@ class Crawl:
         for _, task in self._workers.values():
             task.cancel()
         await asyncio.gather(*(task for _, task in self._workers.values()), return_exceptions=True)
-
-    # --- news from the workers ----------------------------------------------------------------
 
     def _news(self, *, hurry: bool = False) -> Pending:
         """The pending turn, to be added to; wakes the heartbeat where that is due."""
@@ -343,8 +344,6 @@ class Crawl:
         if self._stopping is not None:
             return None
         return await self.gate.idle(self._robots_waiters.wait(news.site_id))
-
-    # --- one group ----------------------------------------------------------------------------
 
     def _start(self, claim: Claim) -> None:
         self.gate.enter(claim.group, claim.pace)

@@ -1,9 +1,8 @@
 """The process in which heavy pages are read, so that it can be killed: ``python -m crawler.loops.page_process``.
 
-Pickled (whether the page is gzipped, its charset, the other arguments of :func:`crawler.page.html.read_page`) and then
-the page come in on standard input, each with its length before it; pickled :class:`crawler.model.PageFacts` go out,
-or a :class:`crawler.errors.Fault`.
-What it imports is all the memory it takes while it waits, so asyncio is not among it.
+Pickled (whether the page is gzipped, the other arguments of :func:`crawler.page.html.read_page`) and then the page come
+in on standard input, each with its length before it; pickled :class:`crawler.model.PageFacts` go out, or a
+:class:`crawler.errors.Fault`. What it imports is all the memory it takes while it waits, so asyncio is not among it.
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ def _end_after(seconds: float) -> None:
 
 def _read_next(questions: BinaryIO) -> PageFacts:
     """Read the page that comes next. Raises :class:`EOFError` where none does."""
-    is_gzipped, charset, arguments = pickle.loads(receive(questions))
+    is_gzipped, arguments = pickle.loads(receive(questions))
     page = receive(questions)
     _end_after(PATIENCE_S)
     try:
-        tree = parsed(gunzip(page) if is_gzipped else page, charset)
+        tree = parsed(gunzip(page) if is_gzipped else page, arguments["charset"])
         del page  # reading takes memory too, and the tree is nine times as large as the page
-        return read_page(tree, charset=charset, **arguments)
+        return read_page(tree, **arguments)
     finally:
         _end_after(0)
 

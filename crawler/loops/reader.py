@@ -50,7 +50,8 @@ class PageReader:
         if plain is not None and is_light(plain):
             return read_page(plain, charset=result.charset, hash_text=self._hash_text, **arguments)
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._child.read, plain, result.gzipped, result.charset, arguments)
+            options = {"charset": result.charset, "hash_text": self._hash_text}
+            return await asyncio.to_thread(self._child.read, plain, result.gzipped, options, arguments)
 
     def header_facts(self, result: Fetched | NotModified) -> PageFacts:
         """What the headers alone say."""
@@ -75,7 +76,7 @@ def read_within(body: bytes, charset: str | None, **arguments: Any) -> PageFacts
         return read_page(body, charset=charset, **arguments)
     child = _Child()
     try:
-        return child.read(body, None, charset, arguments)
+        return child.read(body, None, {"charset": charset}, arguments)
     finally:
         child.close()
 
@@ -88,10 +89,11 @@ class _Child:
         self._closed = threading.Event()
 
     def read(
-        self, plain: bytes | None, gzipped: bytes | None, charset: str | None, arguments: dict[str, Any]
+        self, plain: bytes | None, gzipped: bytes | None, options: dict[str, Any], arguments: dict[str, Any]
     ) -> PageFacts:
+        """``arguments`` are those of an unread page too, ``options`` what else reading takes."""
         body = plain or gzipped or b""
-        about = pickle.dumps((plain is None, charset, arguments))
+        about = pickle.dumps((plain is None, options | arguments))
         answer = None if self._closed.is_set() else self._ask(about, body)
         if answer is None:
             return unread_page(f"the parser did not end within {PATIENCE_S:g} s, or ran out of memory", **arguments)

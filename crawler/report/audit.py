@@ -89,12 +89,12 @@ def _limits(runs: Sequence[Terms], tally: dict[Check, Tally], history: History) 
         for check in Check
         if tally[check].unproven
     ]
-    limits += [
-        f"Run {run.run} has no recorded end: it still runs, or it was killed. "
-        "Requests under way when a process is killed are not in the log."
-        for run in runs
-        if run.finished_at is None
-    ]
+    if unended := [run.run for run in runs if run.finished_at is None]:
+        which = f"Run {unended[0]} has" if len(unended) == 1 else f"{len(unended):,} runs, {_listed(unended)}, have"
+        limits.append(
+            f"{which} no recorded end: killed, or still running. What is sent in the last half second before a kill, "
+            "or is under way then, is not in the log."
+        )
     limits += [
         f"The clock was set back by {seconds(back_s)} before run {run_id}: pauses across it are not proven."
         for run_id, back_s in history.clock_steps
@@ -126,6 +126,11 @@ def as_json(found: Audit) -> dict[str, Any]:
     }
 
 
+def _listed(runs: Sequence[int]) -> str:
+    shown = ", ".join(map(str, runs[:10]))
+    return f"{shown} …" if len(runs) > 10 else shown
+
+
 def render(found: Audit, console: Console) -> None:
     """Print an audit for people."""
     if not found.history.requests:
@@ -149,9 +154,10 @@ def render(found: Audit, console: Console) -> None:
         console.print(Text(f"Not proven: {limit}", style="yellow"))
     history = found.history
     verdict = many(found.broken, "violation") if found.broken else "No violation"
+    request = "logged request" if any(run.finished_at is None for run in found.runs) else "request"
     console.print(
         Text(
-            f"{verdict} in {many(history.requests, 'request')} to {many(history.sites, 'site')}",
+            f"{verdict} in {many(history.requests, request)} to {many(history.sites, 'site')}",
             style="bold red" if found.broken else "bold green",
         )
     )

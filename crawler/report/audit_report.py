@@ -67,8 +67,8 @@ Times are compared with a tolerance of {tolerance}."""
 _LIMITS = """\
 - The log is written by the crawler itself. It proves that the crawler kept the rules if the log is what happened; a
   server's own access log is the independent witness, and times and addresses here can be compared with it.
-- Requests that were under way when the process was killed (`kill -9`, loss of power) may have been sent, and are not in
-  the log. There are at most as many as requests in flight, and the pause of their groups was begun again afterwards.
+- Requests that were under way when the process was killed (`kill -9`, loss of power), or answered in the half second
+  before, are not in the log. The pause of their groups was begun again afterwards.
 - Times are those of the crawling machine. Within a run they follow a clock that cannot step; between runs they follow
   the system's clock.
 - A request for robots.txt follows redirects (RFC 9309, 2.3.1.2); the rules of the site it leads to are not asked."""

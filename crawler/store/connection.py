@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sqlite3
@@ -111,10 +112,15 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
     that a newer crawler wrote, :class:`StoreError` for a damaged file or one that is no store.
     """
     target = _read_only_uri(path) if read_only else str(path)
+    opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None))
     try:
-        db = await aiosqlite.connect(target, uri=read_only, isolation_level=None)
+        db = await asyncio.shield(opening)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened: {error}") from error
+    except asyncio.CancelledError:
+        with suppress(sqlite3.Error):
+            await (await opening).close()  # or its thread might tell a loop that is closed by then
+        raise
     try:
         version = await _version(db, path, read_only or not migrate)
         if not read_only:

@@ -41,13 +41,14 @@ async def open_store_at(
     may_make: bool = True,
     lease_s: float,
     patience_s: float,
-    locked: bool = False,
+    for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
 ) -> SqlStore:
     """The store at ``db``, a path or URL; what the options mean is said where each kind is opened.
 
-    On a SQLite file there are leases only where it is ``locked`` by the process above several workers. Raises
+    ``for_worker`` is who has a process above it, which has opened the store too, and locked it where it is a SQLite
+    file; there are leases on such a file only then. Raises
     :class:`UsageError` where it cannot be opened, where asyncpg is missing, and for a copy that is not finished,
     which is opened only ``to_copy_into`` it.
     """
@@ -63,13 +64,14 @@ async def open_store_at(
             may_make=may_make,
             lease_s=lease_s,
             patience_s=patience_s,
+            patient=for_worker,
             clock=clock if isinstance(clock, SystemClock) else None,
         )
     else:
-        path, own_lease_s = Path(db), lease_s if locked else None
+        path, own_lease_s = Path(db), lease_s if for_worker else None
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
-        store = await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=locked)
+        store = await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=for_worker)
     if not to_copy_into:
         try:
             await store.require_whole()

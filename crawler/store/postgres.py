@@ -25,7 +25,7 @@ from crawler.store.again import lasting
 from crawler.store.connection import compress, every, load_queries, one
 from crawler.store.interface import Beat, Limits, Turn, TurnResult
 from crawler.store.patience import Patience
-from crawler.store.postgres_connection import OPENING, PAGES, Postgres, bring_up_to_date
+from crawler.store.postgres_connection import ENDING, OPENING, PAGES, Postgres, bring_up_to_date, locked
 from crawler.store.postgres_groups import GROUPED, GroupedPostgres
 from crawler.store.postgres_offers import Carrier, PostgresOffers
 from crawler.store.postgres_parts import parts_of
@@ -57,9 +57,10 @@ class _Revisits(Revisits):
     async def sweep(self) -> None:
         """Unless somebody else is at work: a turn may be about to name a content that was there already. Nobody begins
         meanwhile; of two that end at once, one ends after the other."""
-        if await one(self._db, "SELECT 1 FROM body_to_drop LIMIT 1") is not None:
+        at_work = "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1"
+        if await one(self._db, at_work) is None:
             await self._db.execute("LOCK TABLE worker IN SHARE MODE")
-            if await one(self._db, "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1") is None:
+            if await one(self._db, at_work) is None:
                 await super().sweep()
 
 
@@ -88,6 +89,7 @@ class PostgresStore(SqlStore):
 
     dialect = "postgres"
     _db: GroupedPostgres
+    _is_patient = False
     _offers: PostgresOffers
     _turns: PostgresTurns
 
@@ -122,17 +124,20 @@ class PostgresStore(SqlStore):
         may_make: bool = True,
         lease_s: float = 150.0,
         patience_s: float = 120.0,
+        patient: bool = False,
         clock: SystemClock | None = None,
     ) -> Self:
         """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
-        go by the database's, which all workers share. A worker waits ``patience_s`` for a database that goes away.
+        go by the database's, which all workers share. A worker waits ``patience_s`` for a database that goes away, and
+        who is ``patient`` for one that is away when it comes: it was there for who sent it.
 
         Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
         :class:`crawler.errors.StoreError` for one that cannot be reached.
         """
         store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
+        store._is_patient = patient
         try:
-            await bring_up_to_date(store._reader, may_make=may_make and not read_only)
+            await store._again(lambda: bring_up_to_date(store._reader, may_make=may_make and not read_only))
             ((nodes,),) = await store._every("SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) AS n")
             store._db.is_spread = nodes > 1
             store._clock = clock
@@ -150,7 +155,7 @@ class PostgresStore(SqlStore):
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
         """One process at a time begins a run, or joins one."""
-        async with _advisory_lock(self._reader, OPENING):
+        async with locked(self._reader, OPENING):
             yield
 
     # --- the crawl ----------------------------------------------------------------------------
@@ -241,6 +246,11 @@ class PostgresStore(SqlStore):
         assert self._workers.lease_s is not None
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
         await super().join_run(run_id, now)
+
+    async def _end_run(self, ended_by: str, now: float) -> None:
+        """One after the other: of two that end at once, neither would see that the other one is no more."""
+        await self._db.execute("SELECT pg_advisory_xact_lock(?)", (ENDING,))
+        await super()._end_run(ended_by, now)
 
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
@@ -351,7 +361,7 @@ class PostgresStore(SqlStore):
         return await self._again(lambda: self._reckoner.execute_fetchall(sql))
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
-        return await self._patience.again(attempt, waits=lambda: bool(self._workers.id))
+        return await self._patience.again(attempt, waits=lambda: bool(self._workers.id or self._is_patient))
 
     @property
     def away_s(self) -> float | None:
@@ -376,13 +386,3 @@ class PostgresStore(SqlStore):
 
 def _stored(body: Body) -> bytes:
     return body.gzipped or compress(body.plain or b"")
-
-
-@asynccontextmanager
-async def _advisory_lock(database: Postgres, key: int) -> AsyncIterator[None]:
-    await database.execute("SELECT pg_advisory_lock(?)", (key,))
-    try:
-        yield
-    finally:
-        with suppress(StoreError):
-            await database.execute("SELECT pg_advisory_unlock(?)", (key,))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from shlex import quote
 from typing import Any
 
@@ -17,8 +17,8 @@ from crawler.store.location import bad_url, shown
 from crawler.store.postgres_dialect import columns, storable, translate
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
-#: building the search index.
-OPENING, PAGES, INDEXING = 7_465_401, 7_465_402, 7_465_403
+#: building the search index, for ending a run.
+OPENING, PAGES, INDEXING, ENDING = 7_465_401, 7_465_402, 7_465_403, 7_465_404
 
 _CONNECT_S = 10.0
 #: What comes and goes with a connection, and not with a statement.
@@ -231,6 +231,16 @@ def _notice_silence(connection: Any) -> None:
         ):
             if hasattr(socket, name):
                 opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+@asynccontextmanager
+async def locked(database: Postgres, key: int) -> AsyncIterator[None]:
+    await database.execute("SELECT pg_advisory_lock(?)", (key,))
+    try:
+        yield
+    finally:
+        with suppress(StoreError):
+            await database.execute("SELECT pg_advisory_unlock(?)", (key,))
 
 
 async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:

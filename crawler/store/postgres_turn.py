@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from crawler.frontier.decide import Outcome
@@ -19,7 +20,7 @@ _BODY_OF_PAGE = 13  # its place in a row of insert_page
 
 class PostgresTurns(TurnTaker):
     _offers: PostgresOffers
-    _bodies: Mapping[bytes, int]  # by content, of the pages that the next turn brings
+    _bodies: Mapping[bytes, int] = MappingProxyType({})  # by content, of the pages that the next turn brings
 
     async def take(self, turn: Turn) -> TurnResult:
         self._offers.worker = self._workers.id
@@ -28,7 +29,11 @@ class PostgresTurns(TurnTaker):
         return await super().take(replace(turn, robots=robots))
 
     async def put_bodies(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
-        """Contents are of no group: they are there before a turn names them, in a transaction of their own."""
+        """Contents are of no group: they are there before a turn names them, in a transaction of their own.
+
+        Those of the last turn were named: had it failed, who takes turns would have been made anew.
+        """
+        await self._db.execute(self._sql["keep_bodies"], (list(self._bodies.values()),))
         await self._db.executemany(self._sql["insert_body"], bodies)
         hashes = [sha256 for sha256, _ in bodies]
         self._bodies = dict(await every(self._db, self._sql["bodies_named"], (hashes,)))

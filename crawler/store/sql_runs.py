@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from crawler.about import VERSION
+from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.again import lasting
 from crawler.store.connection import UNFINISHED, Database, one, require_whole
@@ -219,9 +220,21 @@ class SqlRuns(ABC):
     @lasting
     async def end_run(self, ended_by: str, now: float) -> None:
         async with self._writing():
-            await self._workers.end(None, ended_by, now)
-            await self._revisits.sweep()
-            await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
+            await self._end_run(ended_by, now)
+
+    async def _end_run(self, ended_by: str, now: float) -> None:
+        await self._workers.end(None, ended_by, now)
+        await self._revisits.sweep()
+        await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
+
+    async def leave(self, now: float) -> None:
+        """End the part in a run of who has not: stopped, or failed, before its crawl had begun. Waits for nobody: where
+        it cannot be said, the lease runs out."""
+        if self._workers.id:
+            with suppress(StoreError):
+                async with self._writing():
+                    if await self._workers.is_at_work():
+                        await self._end_run("ended before it had begun", now)
 
     async def last_settings(self) -> dict[str, Any] | None:
         row = await self._one(self._sql["last_settings"], (self._run_id,))

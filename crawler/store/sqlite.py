@@ -81,6 +81,7 @@ class SqlStore(SqlRuns):
     @lasting
     async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
         async with self._writing():
+            await self._offers.lock([number for number, _ in numbers])  # a turn may be putting one off
             await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
             await self._db.executemany(self._sql["exclude"], [(why, number) for number, why in numbers])
             self._offers.forget()

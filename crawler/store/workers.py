@@ -92,6 +92,12 @@ class Workers:
         """Note that a worker (``None``: this one) is gone; its groups are lost to it."""
         await self._db.execute(self._sql["end_worker"], (now, ended_by, worker or self.id))
 
+    async def is_at_work(self) -> bool:
+        """Whether this worker has joined, and nobody has ended it."""
+        # A number that was given in a transaction which then failed may be another worker's by now.
+        sql = "SELECT 1 FROM worker WHERE id = ? AND pid = ? AND ended_at IS NULL"
+        return await one(self._db, sql, (self.id, os.getpid())) is not None
+
     async def pages_left(self, max_pages: int) -> tuple[int, int]:
         """How many pages a limit leaves, and how many of them are set aside for others. Nobody sets any aside until
         this transaction has ended."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.frontier.politeness import Pace
-from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, retried, robots
+from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 
 A, B = "http://a.test/", "http://b.test/"
 
@@ -218,3 +218,18 @@ async def test_excluded_urls_are_listed_in_parts_and_put_back(harness: Harness) 
     await harness.store.requeue([first[0][0], rest[0][0]])
     await harness.store.prepare(None)
     assert sorted(queued_urls(await harness.claim())) == sorted([first[0][1], rest[0][1]])
+
+
+async def test_what_was_visited_since_it_was_looked_up_is_not_left_out_nor_put_back_twice(harness: Harness) -> None:
+    await harness.store.add_seeds([(f"{A}1", None), (f"{A}2", None), (f"{A}3", "blocked by the operator")])
+    await harness.store.prepare(None)
+    numbers = [row[0] for row in await harness.store.queued(-1, 9)]
+    (claim,) = await harness.claim()
+    await harness.commit(claim, fetched(claim.urls[0]), redirected(claim.urls[1], f"{A}1"))
+    await harness.store.exclude([(number, "blocked by the operator") for number in numbers])
+    ((left_out, *_),) = await harness.store.excluded(-1, 9)
+    for _ in range(2):
+        await harness.store.requeue([*numbers, left_out])
+    rows = await harness.store.query("SELECT state FROM urls ORDER BY state")
+    assert [row["state"] for row in rows] == ["fetched", "queued", "redirected"]
+    assert await harness.store.query("SELECT url_id FROM frontier") == [{"url_id": left_out}]

@@ -236,6 +236,24 @@ async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
         await second.close()
 
 
+async def test_a_content_that_no_turn_came_to_name_is_swept(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        await first._put([(b"1" * 32, b"of a worker that was killed")])
+        await second.bury(first.worker_id, "was killed by SIGKILL", now)
+        for body in (b"one", b"two"):
+            (claim,) = (await second.turn(Turn(now, Limits(groups=1)))).claims
+            await second.turn(Turn(now, Limits(0), outcomes=[fetched(claim.urls[0], body=body)]))
+        assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
+        await second.end_run("done", now)
+        assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
+        assert await second.query("SELECT count(*) FROM body") == [{"count": 2}]
+        assert await second.query("SELECT * FROM body_to_drop") == []
+    finally:
+        await first.close()
+        await second.close()
+
+
 async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:

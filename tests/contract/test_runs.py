@@ -1,15 +1,18 @@
-"""Runs that several processes have to do with, on PostgreSQL: who is at work on them, and who is no more."""
+"""Runs that several processes have to do with: who is at work on them, and who is no more."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from crawler.assemble import manners
+from crawler.assemble import begun, crawl_session, existing_store, manners, worker_session
+from crawler.cli.base import store_at
 from crawler.clock import SystemClock
 from crawler.config import Settings
-from crawler.errors import LeaseLost
+from crawler.errors import LeaseLost, StoreError
 from crawler.frontier.operator import Command
 from crawler.loops.envoy import Envoy
 from crawler.loops.lease import Lease, kept
@@ -18,6 +21,7 @@ from crawler.store.interface import Beat
 from crawler.store.postgres import PostgresStore
 from tests.contract.test_postgres import two_workers
 from tests.postgres import Cluster
+from tests.proxy import Proxy
 
 
 async def test_who_begins_a_run_for_others_is_at_work_until_the_first_of_them_is(postgres: Cluster) -> None:
@@ -36,6 +40,49 @@ async def test_who_begins_a_run_for_others_is_at_work_until_the_first_of_them_is
     finally:
         await above.close()
         await worker.close()
+
+
+async def test_of_two_that_end_at_once_one_ends_the_run(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        async with first._writing():
+            await first._end_run("stopped", now)
+            other = asyncio.create_task(second.end_run("stopped", now))
+            await asyncio.wait([other], timeout=0.5)
+        await other
+        assert (await first.last_run() or {})["ended_by"] == "stopped"
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_who_is_stopped_before_its_crawl_has_begun_is_at_work_no_more(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = str(tmp_path / "c.db") if kind == "sqlite" else request.getfixturevalue("postgres").make_database()
+    settings, clock = store_at(url), SystemClock()
+    async with crawl_session(settings, ["http://127.0.0.1:9/"], clock=clock):
+        pass
+    async with begun(settings, [], clock, at_work=False) as (above, _):
+        with suppress(StoreError):
+            async with worker_session(settings, above.run_id, clock):
+                raise StoreError("its crawl could not begin")
+    async with existing_store(settings) as store:
+        assert await store.query("SELECT ended_by FROM worker WHERE ended_at IS NULL") == []
+        why = {row["ended_by"] for row in await store.query("SELECT ended_by FROM run")}
+        assert why == {"ended before it had begun"}
+
+
+async def test_a_worker_waits_for_a_database_that_is_away_before_it_has_joined(postgres: Cluster) -> None:
+    url = postgres.make_database()
+    with Proxy(postgres.socket) as proxy:
+        through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
+        async with begun(store_at(url), ["http://127.0.0.1:9/"], SystemClock(), at_work=False) as (above, _):
+            proxy.suffer("drop")
+            asyncio.get_running_loop().call_later(0.5, proxy.recover)
+            async with worker_session(store_at(through), above.run_id, SystemClock()) as (_, store):
+                assert [row["id"] for row in await above.query("SELECT id FROM worker")] == [store.worker_id]
 
 
 async def test_an_errand_is_no_run_that_others_could_join(postgres: Cluster) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -236,3 +239,32 @@ async def test_each_process_of_a_run_gives_signs_of_life_of_its_own(store: Sqlit
     for beat in beats:
         await store.control.beat(beat)
     assert sorted(await store.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]
+
+
+def test_a_store_whose_opening_is_cut_short_is_closed_before_the_loop_is(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    opening, connect = threading.Event(), sqlite3.connect
+
+    def slow(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        opening.set()
+        time.sleep(0.2)
+        made: sqlite3.Connection = connect(*args, **kwargs)
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", slow)
+
+    async def cut_short() -> None:
+        task = asyncio.create_task(connection.open_database(db_path))
+        await asyncio.to_thread(opening.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    before = set(threading.enumerate())
+    asyncio.run(cut_short())
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert failures == []

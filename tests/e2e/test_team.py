@@ -6,12 +6,16 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from crawler.cli.worker import Part
+from crawler.clock import SystemClock
+from crawler.config import Settings, apply
 from crawler.demo.pages import Page, plain
 from tests import judge
 from tests.command import HASTY, LOOPBACK, crawler, finish, start, until
@@ -120,3 +124,15 @@ def test_workers_that_would_have_nothing_to_do_are_refused(command: list[str]) -
         ended = crawler(*command, *options)
         assert (ended.code, ended.out) == (2, "")
         assert why in ended.err
+
+
+def test_a_worker_that_is_left_alone_ends_before_it_has_a_crawl_too() -> None:
+    nobody = "postgresql://crawler@127.0.0.1:1/crawl"  # which it would wait for
+    given = {"store.db": nobody, "workers.patience": 1000}
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "crawler.cli.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert worker.stdin is not None
+    Part(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.stdin)
+    out, _ = worker.communicate(timeout=60)  # whoever was above it is gone
+    assert (worker.returncode, out) == (3, b"")

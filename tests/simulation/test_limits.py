@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawler.demo.pages import Fault, Page, Site, first, plain, redirect
+from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
@@ -212,6 +212,29 @@ def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
     assert 0 < len(kept.pages) < len(WEB.depths)
     crawls(db_path, WEB, Options())
     assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
+
+
+def test_a_full_disk_loses_no_request_and_no_pause_for_which_there_is_room(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = SqliteStore.turn
+
+    async def failing(self: SqliteStore, turn: Turn) -> TurnResult:
+        if await self.fetched_count() > 5 and any(outcome.page is not None for outcome in turn.outcomes):
+            raise StoreError("database or disk is full")
+        return await whole(self, turn)
+
+    async def main(clock: VirtualClock) -> tuple[list[Hit], list[tuple[Any, ...]], float]:
+        web = SimulatedWeb(clock, WEB.sites)
+        with pytest.raises(StoreError, match="full"):
+            await crawl(clock, db_path, web, WEB.seeds, Options())
+        ((next_at,),) = await rows(db_path, "SELECT max(next_at) FROM politeness_group")
+        return web.log, await rows(db_path, "SELECT url, finished_at FROM requests"), next_at
+
+    monkeypatch.setattr(SqliteStore, "turn", failing)
+    seen, logged, next_at = run_virtual(main)
+    assert sorted(url for url, _ in logged) == sorted(f"http://{hit.host}{hit.path}" for hit in seen)
+    assert next_at >= max(finished_at for _, finished_at in logged) + 1
 
 
 def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(

@@ -13,6 +13,7 @@ from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
 from crawler.loops.manners import CrawlSettings
+from crawler.page.guard import is_light
 from crawler.store.sqlite import SqliteStore
 from crawler.store.sqlite_control import give_order
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
@@ -141,13 +142,15 @@ def test_a_changed_page_makes_a_version_and_both_are_kept(db_path: Path) -> None
     assert state(db_path, "http://a.test/new")[0] == "failed", "what the new version links to is asked for"
 
 
-def test_mark_up_alone_makes_a_version_but_is_no_change(db_path: Path) -> None:
-    shelf = Shelf(p=Page("<body class=x1><p>one"))
-    revisited(db_path, shelf, Page("<body class=x2><p><b>one</b>"))
+@pytest.mark.parametrize("heavy", ["", "<br>" * 20_000], ids=["light", "read in the child"])
+def test_mark_up_alone_makes_a_version_but_is_no_change(heavy: str, db_path: Path) -> None:
+    shelf = Shelf(p=Page(f"<body class=x1><p>one{heavy}"))
+    revisited(db_path, shelf, Page(f"<body class=x2><p><b>one</b>{heavy}"))
     assert state(db_path) == ("fetched", "200, changed in its mark-up")
     assert look(db_path, f"SELECT changes FROM revisits WHERE url = '{PAGE}'") == [(0.0,)]
     hashes = look(db_path, f"SELECT DISTINCT text_sha256 FROM page_versions WHERE url = '{PAGE}'")
     assert len(hashes) == 1
+    assert is_light(heavy.encode()) is (heavy == "")
 
 
 def test_a_page_that_is_gone_is_kept_with_its_last_version_and_may_come_back(db_path: Path) -> None:

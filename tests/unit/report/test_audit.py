@@ -293,6 +293,16 @@ async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
     found = await audited(doctored)
     assert [(v.check, v.run, v.url[-1]) for v in found.violations] == [(Check.PAUSE, 2, "y")]
     assert any("Run 2 has no recorded end" in limit for limit in found.limits)
+    console = Console(file=(printed := StringIO()), width=200)
+    render(found, console)
+    assert " logged requests to 1 site\n" in printed.getvalue()
+
+
+async def test_killed_runs_are_told_of_in_one_line(doctored: Doctored) -> None:
+    for start in range(12):
+        doctored.run(settings(), at=100.0 * start, end=None)
+    (limit,) = [limit for limit in (await audited(doctored)).limits if "no recorded end" in limit]
+    assert limit.startswith("12 runs, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …, have no recorded end: killed, or still running.")
 
 
 async def test_a_clock_that_was_set_back_is_told(doctored: Doctored) -> None:

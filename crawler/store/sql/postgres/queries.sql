@@ -93,7 +93,7 @@ UPDATE url SET seed = 1 WHERE id = ANY($1::bigint[]) AND seed = 0;
 
 -- name: exclude
 UPDATE url u SET state = 'excluded', reason = t.reason FROM unnest($1::text[], $2::bigint[]) AS t (reason, id)
-WHERE u.id = t.id;
+WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
 
 -- name: insert_rank
 INSERT INTO rank SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::bigint[], $5::bigint[]);
@@ -153,8 +153,16 @@ SELECT u.id, u.depth, u.kind
 FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id;
 
 -- name: insert_body
-INSERT INTO body (sha256, data) SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS t (sha256, data)
-WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha256 ON CONFLICT DO NOTHING;
+-- They are to be dropped unless a turn comes that names them.
+WITH new AS (
+  INSERT INTO body (sha256, data) SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS t (sha256, data)
+  WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha256 ON CONFLICT DO NOTHING
+  RETURNING id)
+INSERT INTO body_to_drop SELECT id FROM new ON CONFLICT DO NOTHING;
+
+-- name: keep_bodies
+-- A turn has named them.
+DELETE FROM body_to_drop WHERE body_id = ANY($1::bigint[]);
 
 -- name: bodies_named
 SELECT sha256, id FROM body WHERE sha256 = ANY($1::bytea[]);

@@ -12,7 +12,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- The frontier row of a queued URL, from its own row.
 INSERT INTO frontier (site_id, due_at, depth, url_id, again)
 SELECT id >> 39, due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
-FROM url WHERE id = ? AND state = 'queued';
+FROM url WHERE id = ? AND state = 'queued' ON CONFLICT DO NOTHING;
 
 -- name: dequeue
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT id >> 39, due_at, depth, id FROM url WHERE id = ?);
@@ -27,14 +27,16 @@ WHERE id = ?;
 UPDATE url SET state = ?, reason = ?, attempts = ?, target = ?, due_at = ?, kind = ? WHERE id = ?;
 
 -- name: requeue
--- An excluded URL begins anew; its frontier row is still to be made.
-UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL WHERE id = ?;
+-- An excluded URL begins anew, unless another worker has seen to that already; its frontier row is still to be made.
+UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL
+WHERE id = ? AND state IN ('excluded', 'failed');
 
 -- name: set_seed
 UPDATE url SET seed = 1 WHERE id = ?;
 
 -- name: exclude
-UPDATE url SET state = 'excluded', reason = ? WHERE id = ?;
+-- Not what was visited since it was looked up, by this worker or another one: the answer counts.
+UPDATE url SET state = 'excluded', reason = ? WHERE id = ? AND state NOT IN ('fetched', 'redirected');
 
 -- name: insert_rank
 INSERT INTO rank VALUES (?, ?, ?, ?, ?);
