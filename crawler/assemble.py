@@ -138,7 +138,12 @@ async def worker_session(settings: Settings, run_id: int, clock: Clock) -> Async
 
 @asynccontextmanager
 async def begun(
-    settings: Settings, seeds: Sequence[str], clock: Clock, *, at_work: bool, tell: Callable[[str], None]
+    settings: Settings,
+    seeds: Sequence[str],
+    clock: Clock,
+    *,
+    at_work: bool,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[SqlStore, Scope]]:
     """The store of a run that was begun, or that others are at work on; ``at_work`` as a worker of it.
     What options that have changed do to the URLs known is told.

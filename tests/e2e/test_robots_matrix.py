@@ -83,7 +83,7 @@ LASTING = {
     "200-latin1": Cell(octets(b"User-agent: *\nDisallow: /caf\xe9\nDisallow: /closed\n"), OPEN, {"/caf%E9": Page()}),
     "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), OPEN),
     "200-etag-latin1": Cell(raw(b'HTTP/1.0 200 OK\r\nETag: "\xe9"\r\n\r\n' + TEXT.encode()), OPEN),
-    "200-utf16": Cell(octets(TEXT.encode("utf-16")), BOTH),
+    "200-utf16": Cell(octets(TEXT.encode("utf-16")), OPEN),
     "200-gzip": Cell(octets(gzip.compress(TEXT.encode()), (("Content-Encoding", "gzip"),)), OPEN),
     "200-chunked": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode()) + b"0\r\n\r\n"), OPEN),
     "200-until-close": Cell(raw(b"HTTP/1.0 200 OK\r\n\r\n" + TEXT.encode()), OPEN),

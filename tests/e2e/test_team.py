@@ -7,13 +7,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from crawler.cli.worker import Part
+from crawler.cli.worker import REPORT_EVERY_S, Part
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply
 from crawler.demo.pages import Page, plain
@@ -100,6 +101,9 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
     for _ in range(40):  # none of them becomes as old as that
         asked = len(loopback.log)
         until(lambda least=asked + 5: len(loopback.log) >= least or process.poll() is not None, "requests")
+        time.sleep(
+            REPORT_EVERY_S + 0.2
+        )  # who dies before it has told of anything done, six times over, is not replaced
         if process.poll() is not None:
             break
         for worker in children(process)[:1]:
