@@ -101,9 +101,7 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
     for _ in range(40):  # none of them becomes as old as that
         asked = len(loopback.log)
         until(lambda least=asked + 5: len(loopback.log) >= least or process.poll() is not None, "requests")
-        time.sleep(
-            REPORT_EVERY_S + 0.2
-        )  # who dies before it has told of anything done, six times over, is not replaced
+        time.sleep(REPORT_EVERY_S + 0.2)  # six that die before they have told of work end the run
         if process.poll() is not None:
             break
         for worker in children(process)[:1]:
