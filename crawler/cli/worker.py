@@ -23,10 +23,10 @@ from crawler.clock import SystemClock
 from crawler.config import Settings
 from crawler.errors import CrawlerError
 from crawler.loops.crawl import Crawl
+from crawler.loops.messages import receive, send
 from crawler.store.interface import Store
 
 REPORT_EVERY_S = 0.5
-_LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +39,14 @@ class Part:
 
     def send(self, stdin: IO[bytes]) -> None:
         """To a worker's standard input; only from one process of ours to another."""
-        part = pickle.dumps(self)
-        stdin.write(len(part).to_bytes(_LENGTH_BYTES) + part)
-        stdin.flush()
+        send(stdin, pickle.dumps(self))
 
 
 def _received() -> Part:
     """What was sent on standard input, and no more of that: it is read on later."""
     with os.fdopen(os.dup(0), "rb", buffering=0) as source:
-        part: Part = pickle.loads(_exactly(source, int.from_bytes(_exactly(source, _LENGTH_BYTES))))
+        part: Part = pickle.loads(receive(source))
     return part
-
-
-def _exactly(source: IO[bytes], count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        if not (more := source.read(count - len(data))):
-            raise EOFError
-        data += more
-    return data
 
 
 def main() -> NoReturn:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import pickle
 import signal
-import struct
 import sys
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from crawler.errors import Fault, fault
 from crawler.gunzip import gunzip
+from crawler.loops.messages import receive, send
 from crawler.model import PageFacts
 from crawler.page.html import parsed, read_page
 
@@ -22,24 +22,6 @@ from crawler.page.html import parsed, read_page
 PATIENCE_S = 0.7
 
 _MAX_MEMORY_BYTES = 2 << 30
-_LENGTH = struct.Struct(">Q")
-
-
-def send(stream: BinaryIO | Any, message: bytes) -> None:
-    """Send a message."""
-    stream.write(_LENGTH.pack(len(message)))
-    stream.write(message)
-    stream.flush()
-
-
-def receive(stream: BinaryIO | Any) -> bytes:
-    """The next message. Raises :class:`EOFError` where the other side has gone."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    body = stream.read(_LENGTH.unpack(head)[0])
-    assert isinstance(body, bytes)
-    return body
 
 
 def _bound_memory() -> None:

@@ -20,7 +20,8 @@ from typing import IO, Any
 
 from crawler.errors import Fault
 from crawler.loops import page_process
-from crawler.loops.page_process import PATIENCE_S, receive, send
+from crawler.loops.messages import receive, send
+from crawler.loops.page_process import PATIENCE_S
 from crawler.model import Fetched, NotModified, PageFacts, Reading
 from crawler.page.guard import is_light
 from crawler.page.html import header_facts, read_page, unread_page
@@ -47,10 +48,10 @@ class PageReader:
         if result.content_type not in _HTML_TYPES:
             return self.header_facts(result)
         arguments, plain = self._arguments(result), result.plain
+        options: dict[str, Any] = {"charset": result.charset, "hash_text": self._hash_text}
         if plain is not None and is_light(plain):
-            return read_page(plain, charset=result.charset, hash_text=self._hash_text, **arguments)
+            return read_page(plain, **options, **arguments)
         async with self._one_at_a_time:
-            options = {"charset": result.charset, "hash_text": self._hash_text}
             return await asyncio.to_thread(self._child.read, plain, result.gzipped, options, arguments)
 
     def header_facts(self, result: Fetched | NotModified) -> PageFacts:
