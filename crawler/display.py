@@ -31,7 +31,6 @@ _SLOW_S = 3.0  # an answer that takes longer is worth a word
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
-_LEFT_OUT = "SELECT count(*) AS n FROM url WHERE state = 'excluded'"
 _AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
 _HINT = "Ctrl-C stops; the same command goes on"
 _AT_ONCE = "Ctrl-C again ends at once"
@@ -113,8 +112,7 @@ class Watch:
     async def _look(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
         seen.queued = await self._store.queued_count()
-        (left_out,) = await self._store.query(_LEFT_OUT)
-        seen.excluded = left_out["n"]
+        seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
         if self._store.lease_s is not None:
             (there,) = await self._store.query(_AT_WORK, (now,))

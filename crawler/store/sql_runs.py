@@ -240,6 +240,17 @@ class SqlRuns(ABC):
         row = await self._one(self._sql["last_settings"], (self._run_id,))
         return None if row is None else dict(json.loads(row[0]))
 
+    # --- counts -------------------------------------------------------------------------------
+
+    async def fetched_count(self) -> int:
+        return await self._scalar("SELECT coalesce(sum(fetched), 0) FROM site")
+
+    async def queued_count(self) -> int:
+        return int((await self._reckoned("SELECT count(*) FROM frontier"))[0][0])
+
+    async def excluded_count(self) -> int:
+        return int((await self._reckoned("SELECT count(*) FROM url WHERE state = 'excluded'"))[0][0])
+
     # --- helpers ------------------------------------------------------------------------------
 
     async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:

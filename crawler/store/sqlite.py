@@ -204,12 +204,6 @@ class SqlStore(SqlRuns):
 
     # --- reading ------------------------------------------------------------------------------
 
-    async def fetched_count(self) -> int:
-        return await self._scalar("SELECT coalesce(sum(fetched), 0) FROM site")
-
-    async def queued_count(self) -> int:
-        return int((await self._reckoned("SELECT count(*) FROM frontier"))[0][0])
-
     async def counts(self) -> Counts:
         ((urls, queued, ended, pages, links, requests, sites),) = await self._reckoned(self._sql["counts"])
         states = {State(state): n for state, n in json.loads(ended).items()}
