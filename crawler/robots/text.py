@@ -120,6 +120,6 @@ def notes(body: bytes) -> tuple[str, ...]:
     start = body[:1024].removeprefix(_BOM).lstrip().lower()
     if start.startswith(_HTML_STARTS):
         return ("HTML served as robots.txt",)
-    if start.startswith(_UTF16_BOMS):
+    if body.startswith(_UTF16_BOMS):
         return ("UTF-16 served as robots.txt, which is to be UTF-8: read all the same",)
     return ()
