@@ -268,7 +268,9 @@ def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
     if not said:
         return []
     if left := robots["doubts_count"] - len(said):
-        said.append(f"and {many(left, 'such line')} more, listed by --json")
+        listed = len(robots["doubts"])
+        which = "them all" if listed == robots["doubts_count"] else f"the first {listed}"
+        said.append(f"and {many(left, 'more such line')}; --json lists {which}")
     return [("in doubt", line) for line in [*said, f"its owner may have meant to close more: {REMEDY}"]]
 
 

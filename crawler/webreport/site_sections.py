@@ -46,13 +46,13 @@ def robots(facts: Facts) -> list[Node]:
     ]
     if all(part is None for part in made):
         return [card(el("p", "No robots.txt was asked for."))]
-    return [cards(*made), *_doubtful(facts)]
+    return [cards(*made, _doubtful(facts))]
 
 
-def _doubtful(facts: Facts) -> list[Node]:
+def _doubtful(facts: Facts) -> Node | None:
     """Sites whose owners may have meant to close more than they did."""
     if not facts.doubtful:
-        return []
+        return None
     shown = len(facts.doubtful)
     which = "" if shown == facts.all_doubtful else f" The {shown} with most pages are shown."
     said = (
@@ -60,16 +60,17 @@ def _doubtful(facts: Facts) -> list[Node]:
         f"meant: their owners may have wanted more closed.{which} {REMEDY}; or write to the owner. "
         "`crawler why URL` tells more."
     )
-    rows = [[url(site.site), number(site.fetched), number(site.doubts.count), _lines(site)] for site in facts.doubtful]
-    heads = ("site", "pages", "lines", "of these")
-    return [card(el("h3", "Lines in doubt"), el("p", said, class_="note"), table(heads, rows, long=True), whole=True)]
+    rows = [[_lines(site), number(site.doubts.count), number(site.fetched)] for site in facts.doubtful]
+    return card(
+        el("h3", "Lines in doubt"), el("p", said, class_="note"), table(("site", "lines", "pages"), rows), whole=True
+    )
 
 
 def _lines(site: DoubtfulSite) -> Cell:
     lines = [el("div", str(doubt)) for doubt in site.doubts.first[:_DOUBTS_SHOWN]]
     if site.doubts.count > len(lines):
         lines.append(el("div", f"… and {site.doubts.count - len(lines):,} more", class_="soft"))
-    return Cell(el("div", *lines), site.doubts.count, "wide")
+    return Cell(el("div", el("span", short(site.site), class_="url"), *lines), site.site, "wide")
 
 
 def _asked(title: str, head: str, rows: Iterable[tuple[str, float]]) -> Node | None:

@@ -67,10 +67,11 @@ def test_a_file_without_them_is_checked_in_silence(tmp_path: Path) -> None:
 
 def test_why_tells_the_first_and_what_to_do(db: Path, loopback: LoopbackWeb) -> None:
     words = " ".join(here("why", loopback.url("one.test", "/private"), "--db", db).out.split())
-    said = (
-        f"in doubt {' '.join(TOLD[:3])} and 1 such line more, listed by --json its owner may have meant to close more: "
+    said = f"in doubt {' '.join(TOLD[:3])} and 1 more such line; --json lists them all its owner may have meant to"
+    assert (
+        f"{said} close more: `crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
+        in words
     )
-    assert f"{said}`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site" in words
     known = json.loads(here("why", loopback.url("one.test", "/private"), "--db", db, "--json").out)
     assert (known["state"], known["robots"]["allowed"], known["robots"]["doubts_count"]) == ("fetched", True, 4)
     assert [doubt["line"] for doubt in known["robots"]["doubts"]] == [1, 3, 4, 6]
@@ -85,6 +86,6 @@ def test_the_report_lists_the_sites_that_have_them(db: Path, tmp_path: Path, loo
     assert "The robots.txt of 1 site has lines" in note
     assert "`crawler run --exclude REGEX`" in note
     assert "`crawler control block HOST`" in note
-    ((site, pages, lines, first),) = [[cell.text() for cell in row.css("td")] for row in rows]
-    assert (site, pages, lines) == (loopback.url("one.test").rstrip("/"), "3", "4")
-    assert first == "".join(TOLD[:3]) + "… and 1 more"
+    ((said, lines, pages),) = [[cell.text() for cell in row.css("td")] for row in rows]
+    assert said == loopback.url("one.test").rstrip("/") + "".join(TOLD[:3]) + "… and 1 more"
+    assert (lines, pages) == ("4", "3")
