@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
@@ -303,7 +304,9 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
         with suppress(StoreError):  # a full disk may not take even this
             await store.end_run(f"the store failed: {error}", clock.now())
         raise
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            ended_by = "cut short by the caller; run() goes on"
         await store.end_run(ended_by, clock.now())
         raise
     await store.end_run(ended_by, clock.now())
