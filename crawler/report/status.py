@@ -13,7 +13,7 @@ from rich.text import Text
 from crawler.clock import iso, local_hhmm
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
-from crawler.report.layout import Fact, counted, duration, facts, many
+from crawler.report.layout import STATE_STYLES, Fact, counted, duration, facts, many
 from crawler.report.revisits import count_revisits, told
 from crawler.store.interface import Beat, Counts, Store, Waiting
 
@@ -28,7 +28,6 @@ _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_
 SILENT_S = 15.0
 #: How a paused crawl is set going.
 GO_ON = "`crawler control resume` or the dashboard lets it go on"
-_STYLES = {"queued": "cyan", "fetched": "green", "redirected": "blue", "excluded": "yellow", "failed": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def as_json(status: Status) -> dict[str, Any]:
 def render(status: Status, console: Console) -> None:
     """Print a status for people."""
     counts = status.counts
-    states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=_STYLES[state]) for state in State)
+    states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
     rows: list[Fact] = [
         ("URLs", states),
         ("Store", f"{counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests"),
