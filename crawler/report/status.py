@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crawler.clock import iso, local_hhmm
+from crawler.clock import brief_time, iso
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
 from crawler.report.layout import STATE_STYLES, Fact, counted, duration, facts, many
@@ -144,7 +144,7 @@ def render(status: Status, console: Console) -> None:
         if status.last_run["worst_lag_s"] is not None:
             rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
     if status.standing.paused_since is not None:
-        rows.append(("Paused", f"since {local_hhmm(status.standing.paused_since, status.at)}; {GO_ON}"))
+        rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {GO_ON}"))
     if status.standing.blocked:
         rows.append(("Blocked", ", ".join(status.standing.blocked)))
     if status.excluded_for:
@@ -152,7 +152,7 @@ def render(status: Status, console: Console) -> None:
     if status.failed_for:
         rows.append(("Failed", counted(status.failed_for)))
     rows += [
-        ("Waiting", f"for {wait.group} until {local_hhmm(wait.until, status.at)}, {wait.reason}")
+        ("Waiting", f"for {wait.group} until {brief_time(wait.until, status.at)}, {wait.reason}")
         for wait in status.waiting
     ]
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
@@ -261,4 +261,4 @@ def _next(row: Mapping[str, Any], status: Status) -> str:
         return "paused"
     if row["at_limit"]:
         return "at its limit"
-    return local_hhmm(row["next_at"], now) if row["next_at"] > now else "now"
+    return brief_time(row["next_at"], now) if row["next_at"] > now else "now"

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from crawler.clock import iso, local_hhmm
+from crawler.clock import brief_time, iso
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
@@ -214,7 +214,7 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     if known.get("target"):
         rows.append(("leads to", known["target"]))
     if "next_at" in known:
-        when = "" if known["next_at"] is None else f"{local_hhmm(known['next_at'], known['at'])}, "
+        when = "" if known["next_at"] is None else f"{brief_time(known['next_at'], known['at'])}, "
         rows.append(("next", f"{when}waits for {known['waits_for']}"))
     rows += [("found by", url) for url in known["chain"][:-1]]
     linked = known["linked_from"]
