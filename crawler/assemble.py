@@ -25,7 +25,6 @@ from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
 from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
-from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
@@ -314,7 +313,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
 
 async def look_at_contents(progress: Progress, store: Store, clock: Clock) -> None:
     """At the end of a crawl that has brought pages, and by the last who is at work on it, look for mirrors."""
-    if progress.ends[State.FETCHED] and await store.run_under_way(clock.now()) is None:
+    if progress.pages and await store.run_under_way(clock.now()) is None:
         await store.find_content_mirrors(clock.now())
 
 

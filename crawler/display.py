@@ -110,7 +110,7 @@ class Watch:
             await self._clock.sleep(min(max(_REFRESH_S, 20 * took_s), _LOOK_AT_LEAST_EVERY_S))
 
     async def _look(self) -> None:
-        now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
+        now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.pages
         seen.queued = await self._store.queued_count()
         seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
@@ -134,7 +134,7 @@ class Watch:
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
-                (f"{ends[State.FETCHED]:,} pages", "bold green"),
+                (f"{progress.pages:,} pages", "bold green"),
                 f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
             ),
             Text.assemble(
@@ -256,7 +256,7 @@ def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) 
         "links": counts.links,
         "sites": counts.sites,
         "run": {
-            "pages": progress.ends[State.FETCHED],
+            "pages": progress.pages,
             "requests": progress.requests,
             "bytes": progress.wire_bytes,
             "revisits": {found.value: n for found, n in progress.revisits.items()},

@@ -233,7 +233,7 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
 def _sites_table(status: Status) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("Site", overflow="fold")
-    for name in ("queued", "fetched"):
+    for name in ("queued", "pages"):
         table.add_column(name, justify="right", no_wrap=True)
     nexts = [_next(row, status) for row in status.sites]
     for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
