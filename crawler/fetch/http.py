@@ -190,6 +190,8 @@ class HttpFetcher:
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes)
         kind, detail = FailureKind.HTTP, _status_line(status)
+        if status in _REDIRECTS:
+            detail += ", without a Location to go to"
         return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
 
     async def _fetched(

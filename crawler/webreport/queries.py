@@ -54,7 +54,7 @@ REASONS = """SELECT g.word, g.n, s.name || u.path AS url, u.reason
 BROKEN = """WITH RECURSIVE moved AS MATERIALIZED (SELECT id, target FROM url WHERE state = 'redirected'),
   broken (id, ends_at) AS (
     SELECT id, id FROM url WHERE state = 'failed'
-    UNION ALL SELECT m.id, b.ends_at FROM broken b JOIN moved m ON m.target = b.id),
+    UNION ALL SELECT m.id, b.ends_at FROM broken b CROSS JOIN moved m WHERE m.target = b.id),
   linked AS (
     SELECT b.id, b.ends_at, l.source, count(*) OVER (PARTITION BY b.id) AS pages,
       row_number() OVER (PARTITION BY b.id ORDER BY l.source) AS place

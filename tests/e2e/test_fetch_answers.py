@@ -177,7 +177,7 @@ async def test_octets_above_ascii_in_a_location_are_escaped(raw: bytes, location
 @pytest.mark.parametrize(
     ("status", "detail"),
     [
-        ("302 Found", "302 Found"),
+        ("302 Found", "302 Found, without a Location to go to"),
         ("300 Multiple Choices", "300 Multiple Choices"),
         ("304 Not Modified", "304 Not Modified"),
         ("404 Gone Fishing", "404 Not Found"),
