@@ -84,8 +84,10 @@ def _render(found: Found, console: Console) -> None:
             console.print("\nWith some of it:")
         console.print()
         console.print(Text.assemble(f"{place}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
-        lines = Group(Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt))
-        console.print(Padding(lines, (0, 0, 0, 3)))
+        lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
+        if hit.anchor is not None:
+            lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))
+        console.print(Padding(Group(*lines), (0, 0, 0, 3)))
 
 
 def _bold(marked: Marked) -> Text:
