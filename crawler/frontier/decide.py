@@ -6,7 +6,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     (offered) --refused---> excluded        queued --3xx--> redirected
     excluded --better offer, wider scope, unblocked--> queued
     queued --robots.txt, mirror, type, scope, blocked--> excluded
-    queued --permanent failure, or retries spent--> failed
+    queued --permanent failure, 204, 205, 206, or retries spent--> failed
     queued --temporary failure--> queued (later)
     redirected --the end of a crawl shows a circle--> failed
     fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)

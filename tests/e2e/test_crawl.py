@@ -170,6 +170,21 @@ def test_a_chain_of_redirects_is_followed_as_far_as_allowed(loopback: LoopbackWe
     assert crawled.ends()["http://a.test/6"] == ("excluded", "redirects: 6 in a row, at most 5 are followed")
 
 
+def test_what_brings_no_page_or_a_part_of_one_fails(loopback: LoopbackWeb, crawl: Crawl) -> None:
+    loopback.sites["a.test"] = {
+        "/": Page("<a href=/nothing>nothing</a><a href=/part>part</a><a href=/other>other</a>"),
+        "/nothing": Page("", 204),
+        "/part": Page("<title>The first ha", 206, (("Content-Range", "bytes 0-18/900"),)),
+        "/other": Page("<title>From a proxy</title>", 203),
+    }
+    crawled = crawl("a.test")
+    ends = crawled.ends()
+    assert ends["http://a.test/nothing"] == ("failed", "204 No Content, so there is no page")
+    assert ends["http://a.test/part"] == ("failed", "206 Partial Content, though no part was asked for")
+    assert ends["http://a.test/other"] == ("fetched", "203")
+    assert crawled.rows("SELECT count(*) FROM pages") == [(2,)]
+
+
 def test_other_types_are_refused_before_their_body_is_read(loopback: LoopbackWeb, crawl: Crawl) -> None:
     loopback.sites["a.test"] = {
         "/": Page("<a href=/big.pdf>pdf</a><a href=/plain>plain</a><a href=/none>none</a>"),
