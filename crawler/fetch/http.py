@@ -69,6 +69,9 @@ _NO_DOCUMENT = {
     205: "so there is no page",
     206: "though no part was asked for",
 }
+#: A validator that goes back as it came: the HTTP library raises on control characters, and encodes octets above 0x7f
+#: anew. A long one may cost us an answer: many servers take no more than 8,192 octets of headers.
+_VALIDATOR = re.compile(r"[\x20-\x7e]{1,1000}")
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 
@@ -161,6 +164,7 @@ class HttpFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Send one request and read its answer. Never raises for what a server or the network does."""
+        request = _with_usable_validators(request)
         if not self._settings.keep_exchanges:
             return await self._ask(request)
         with taping() as tape:
@@ -283,6 +287,16 @@ class HttpFetcher:
         new = socket.socket(family, kind, protocol)
         self._sockets.add(new)
         return new
+
+
+def _with_usable_validators(request: Request) -> Request:
+    """``request`` as it can be sent. Without a validator it asks for the document, whatever we have of it."""
+    if request.etag is None and request.last_modified is None:
+        return request
+    etag, last_modified = (
+        value if value and _VALIDATOR.fullmatch(value) else None for value in (request.etag, request.last_modified)
+    )
+    return replace(request, etag=etag, last_modified=last_modified)
 
 
 class _Body(NamedTuple):
