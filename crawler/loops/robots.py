@@ -89,7 +89,7 @@ class RobotsKeeper:
             self._mains.pop(site.name, None)
         else:
             self._mains[site.name] = main_site
-        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
+        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(rules))
         said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
         news = replace(news, answered_by=answer.url, headers=said)
         self._unsettled.add(site.name)
@@ -232,12 +232,10 @@ class RobotsKeeper:
         return group in self._visits
 
 
-def _agent_lines(copy: RobotsCopy, rules: SiteRules | None) -> tuple[AgentLine, ...]:
+def _agent_lines(rules: SiteRules | None) -> tuple[AgentLine, ...]:
     """The correct ``Mobile-agent-server`` lines of a file, as the store keeps them."""
-    if rules is None or not rules.servers.latest_first:
+    if rules is None:
         return ()
-    servers = {server.line: server.url for server in rules.servers.latest_first}
-    lines = parse(copy.body).lines
-    return tuple(
-        AgentLine(line.number, line.value.split()[0], servers[line.number]) for line in lines if line.number in servers
-    )
+    servers = zip(rules.servers.latest_first, rules.servers.paths, strict=True)
+    lines = [AgentLine(server.line, path, server.url) for server, path in servers if server.line is not None]
+    return tuple(reversed(lines))
