@@ -5,6 +5,7 @@ Sources: the 1996 draft, 3.2, 3.3 and 4.2; RFC 9309, 2.2 and 2.5; ``docs/protoco
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,7 +33,7 @@ _SHOWN_CHARS = 200
 _WHITE = " \t\x0b\x0c"
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Line(NamedTuple):
@@ -119,11 +120,17 @@ def _decoded(body: bytes) -> str:
 def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
     """``body`` up to its last whole line within ``max_bytes``; ``cut`` says that it was cut before it came here.
 
-    Half a line is dropped, not read: an ``Allow: /a/b`` cut to ``Allow: /`` would open what the owner closed.
+    Half a line is dropped, not read: an ``Allow: /a/b`` cut to ``Allow: /`` would open what the owner closed. In UTF-16
+    a line's end has two octets, and either of them stands in other characters as well.
     """
     if len(body) <= max_bytes and not cut:
         return body
     kept = body[:max_bytes]
+    if body.startswith(_UTF16_BOMS):
+        coding = "utf-16-le" if body.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+        text = kept[: len(kept) & ~1].decode(coding, "surrogatepass")
+        whole = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+        return whole.encode(coding, "surrogatepass")
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
 
