@@ -206,8 +206,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
 def _exit_code(progress: Progress, *, stopped: object) -> int:
     if faults := progress.troubles[FAULT]:
         tell(
-            f"{many(faults, 'answer')} met a bug of this crawler, and the URLs failed by it: please report what "
-            "`crawler status` says of them"
+            f"{many(faults, 'answer')} met a bug of this crawler: the URLs failed by it, or wait for a robots.txt that "
+            "met it; please report what `crawler status` says of them"
         )
     return STOPPED if stopped else 1 if faults else 0
 

@@ -74,7 +74,8 @@ class Crawl:
         self.lease = Lease(store, clock, manners.longest_request_s)
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
         self.slowest = self.gate.slowest
-        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
+        met = self.progress.met
+        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited, met)
         self._answers = Answers(manners, scope, self._robots, store, self._record)
         self.budget = budget_for(crawl.max_pages, manners.politeness.delay_s, is_shared=store.lease_s is not None)
         self._pending = Pending()

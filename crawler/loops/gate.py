@@ -12,7 +12,7 @@ from crawler.clock import Clock
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.loops.lease import Lease
-from crawler.model import Answer, Failed, FetchResult, Redirected, Request
+from crawler.model import Answer, Failed, FailureKind, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.interface import RequestRow
 from crawler.url import split
@@ -235,7 +235,7 @@ def _no_answer(request: Request, started_at: float, ended_at: float, error: Base
     if isinstance(error, asyncio.CancelledError):
         return Failed(request.url, started_at, ended_at, detail="stopped before the answer was complete")
     detail = f"broken off by a fault of the crawler: {type(error).__name__}"  # its words may hold a secret of the URL's
-    return Failed(request.url, started_at, ended_at, detail=detail)
+    return Failed(request.url, started_at, ended_at, kind=FailureKind.FAULT, detail=detail)
 
 
 def shown_location(request: Request, answer: Redirected) -> str:

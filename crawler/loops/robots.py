@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
+from crawler.errors import CrawlerError, Fault
+from crawler.frontier.decide import told_fault
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, Pace, group_name
 from crawler.loops.gate import Blocked, Gate, Warrant
@@ -52,6 +54,7 @@ class RobotsKeeper:
         clock: Clock,
         commit: Callable[[RobotsNews, str], Awaitable[int | None]],
         visited: Callable[[str], None],
+        met: Callable[[Exception], str],
     ) -> None:
         self._needs = needs
         self._gate = gate
@@ -59,6 +62,7 @@ class RobotsKeeper:
         self._clock = clock
         self._commit = commit
         self._visited = visited
+        self._met = met  # counts a bug of ours and tells it
         self._visits: Counter[str] = Counter()  # under way, by group
         self._looked_at = -math.inf
         self._unsettled: set[str] = set()  # whose copies are being committed
@@ -76,8 +80,7 @@ class RobotsKeeper:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
-        copy, answer = await self._ask(site, group)
-        rules = self.rules(site.name, copy)
+        copy, answer, rules = await self._asked(site, group)
         if copy.action is not RobotsAction.DEFER:  # while its robots.txt cannot be had, a site's last word counts
             site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
         self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
@@ -160,11 +163,28 @@ class RobotsKeeper:
             await self._gate.idle(self._clock.sleep(early_s))
         return early_s <= 0
 
-    async def _ask(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult]:
-        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace."""
-        url, seen = f"{site.name}/robots.txt", [f"{site.name}/robots.txt"]
+    async def _asked(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult, SiteRules | None]:
+        """What robots.txt says now. A bug of ours that this brings to light defers the site, whatever held before."""
+        seen = [f"{site.name}/robots.txt"]
+        try:
+            copy, answer = await self._ask(site, group, seen)
+            return copy, answer, self.rules(site.name, copy)
+        except (CrawlerError, Blocked, Busy):
+            raise
+        except Exception as error:
+            now, detail = self._clock.now(), told_fault(self._met(error))
+            settings = replace(self._needs.settings, stale_if_error=False)
+            failed = Failed(seen[-1], now, now, kind=FailureKind.FAULT, detail=detail)
+            unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)
+            assert isinstance(unread, RobotsCopy)
+            return unread, failed, None
+
+    async def _ask(self, site: ClaimedSite, group: str, seen: list[str]) -> tuple[RobotsCopy, FetchResult]:
+        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; ``seen`` has the URLs."""
         while True:
-            answer = await self._send(url, site, group, first=len(seen) == 1)
+            answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
+            if isinstance(answer, Failed) and answer.kind is FailureKind.FAULT:
+                raise Fault(answer.detail)
             now = self._clock.now()
             meaning = interpret(
                 answer, settings=self._needs.settings, previous=site.copy, hops=len(seen) - 1, seen=tuple(seen), now=now
@@ -172,8 +192,7 @@ class RobotsKeeper:
             if isinstance(meaning, RobotsCopy):
                 return meaning, answer
             assert isinstance(meaning, Follow)
-            url = meaning.url
-            seen.append(url)
+            seen.append(meaning.url)
 
     async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult:
         previous = site.copy if first else None

@@ -64,7 +64,7 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
         gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, lambda *_: None)
         gate.enter("a.test", Pace())
         needs = RobotsNeeds(RobotsSettings(reading), "fig", GroupBy.HOST, lambda _: False)
-        keeper = RobotsKeeper(needs, gate, None, clock, commit, lambda _: None)
+        keeper = RobotsKeeper(needs, gate, None, clock, commit, lambda _: None, repr)
         await keeper.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)

@@ -281,20 +281,6 @@ def test_whoever_takes_pages_slowly_slows_the_crawl(db_path: Path, monkeypatch: 
     assert set(taken) == set(WEB.depths)
 
 
-def test_a_bug_in_a_worker_ends_the_crawl_with_that_error(db_path: Path) -> None:
-    class Broken(SimulatedWeb):
-        async def fetch(self, request):  # type: ignore[no-untyped-def]
-            if request.url.endswith("p3.html"):
-                raise ZeroDivisionError("a bug")
-            return await super().fetch(request)
-
-    async def main(clock: VirtualClock) -> None:
-        await crawl(clock, db_path, Broken(clock, WEB.sites), WEB.seeds)
-
-    with pytest.raises(ZeroDivisionError):
-        run_virtual(main)
-
-
 def test_in_a_crowd_a_robots_txt_is_used_before_it_runs_out(db_path: Path) -> None:
     """A round of all sites takes longer than a copy holds: what was just asked for must be good for a page."""
     short_lived = Page("", content_type="text/plain", headers=(("Cache-Control", "no-cache"),))
