@@ -335,11 +335,11 @@ class Crawl:
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         adopt_mains(self._scope, [(news.site, news.main_site)])
-        pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
-            news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
+            news = replace(news, sitemaps=await sitemaps.to_ask_for(news, self._robots, self._scope))
         if self._manners.updates.rup:
             news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
+        pending = self._news(hurry=True)
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:

@@ -72,7 +72,7 @@ class Envoy:
         try:
             while True:
                 copy = await self._robots.in_force(site, group)
-                rules = self._robots.rules(site.name, copy)
+                rules = await self._robots.rules(site.name, copy)
                 allowed = permission(site.name, copy, rules, place.path)
                 if isinstance(allowed, Closed):
                     return allowed

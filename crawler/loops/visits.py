@@ -66,7 +66,7 @@ class Visits:
 
     async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
         assert site.copy is not None
-        rules = self._robots.rules(site.name, site.copy)
+        rules = await self._robots.rules(site.name, site.copy)
         main = None if rules is None or rules.main_site is None else self._robots.main_of(site.name)
         decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
         match decision:

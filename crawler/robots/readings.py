@@ -41,6 +41,11 @@ class SiteRules:
     parts: tuple[Rules, ...]  # one per reading asked; each may forbid
     servers: AgentServers
 
+    @property
+    def size(self) -> int:
+        """How many rules, servers and sitemaps: with the octets of the file they make up the memory that this takes."""
+        return sum(len(part.lines) for part in self.parts) + len(self.servers.latest_first) + len(self.sitemaps)
+
     def verdict(self, path: str) -> Verdict:
         """May this path with its query (as :func:`crawler.url.split` gives it) be fetched, and which line says so?
 
