@@ -16,7 +16,7 @@ from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
 from crawler.robots.rules import Rules, Verdict
-from crawler.robots.text import CRAWL_DELAY, HOST, KNOWN_FIELDS, REQUEST_RATE, SITEMAP, USER_AGENT, Line, RobotsFile
+from crawler.robots.text import CRAWL_DELAY, HOST, REQUEST_RATE, SITEMAP, USER_AGENT, Line, RobotsFile
 
 #: The longest pause taken from a file, in seconds (31 years), so that arithmetic on times stays finite.
 MAX_DELAY_S = 1e9
@@ -37,7 +37,6 @@ class SiteRules:
     main_site: str | None  # where this site is a mirror: the site it names; never in the rfc9309 reading
     host_line: int | None  # the Host line that counts, or in the rfc9309 reading would count
     sitemaps: tuple[str, ...]  # canonical URLs
-    extensions: tuple[Line, ...]  # lines whose field no reading knows
     parts: tuple[Rules, ...]  # one per reading asked; each may forbid
     servers: AgentServers
 
@@ -113,7 +112,6 @@ def read(
         main_site=claim.main_site,
         host_line=claim.line.number if claim.line else None,
         sitemaps=_sitemaps(file.lines, site),
-        extensions=tuple(line for line in file.lines if line.text and line.field not in KNOWN_FIELDS),
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
     )

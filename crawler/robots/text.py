@@ -65,12 +65,17 @@ class RobotsFile:
     truncated: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def extensions(self) -> list[Line]:
+        """The lines whose field no reading knows."""
+        return [line for line in self.lines if line.text and line.field not in KNOWN_FIELDS]
 
-def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_EXTENSIONS) -> RobotsFile:
+
+def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     """Parse any bytes as robots.txt. Never raises; time and memory are linear in ``max_bytes``.
 
     Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). What lies past ``max_bytes`` octets is ignored, and the file
-    marked ``truncated``. Lines of unknown fields are dropped after the first ``max_extensions``.
+    marked ``truncated``. Lines of unknown fields are dropped after the first :data:`MAX_EXTENSIONS`.
     """
     whole = whole_lines(body, max_bytes)
     lines: list[Line] = []
@@ -82,7 +87,7 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_
                 continue
             if line.field not in KNOWN_FIELDS:
                 extensions += 1
-                if extensions > max_extensions:
+                if extensions > MAX_EXTENSIONS:
                     continue
             lines.append(line)
         elif not commented and lines and lines[-1].text:
@@ -91,8 +96,8 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_
     truncated = len(whole) < len(body)
     if truncated:
         said.append(f"longer than {max_bytes} bytes; the rest is ignored")
-    if extensions > max_extensions:
-        said.append(f"{extensions} lines of unknown fields, of which {max_extensions} are shown")
+    if extensions > MAX_EXTENSIONS:
+        said.append(f"{extensions} lines of unknown fields, of which {MAX_EXTENSIONS} are kept")
     return RobotsFile(tuple(lines), truncated, tuple(said))
 
 

@@ -351,12 +351,3 @@ def test_sitemaps_stand_anywhere_and_come_out_canonical(reading: Reading) -> Non
         "Sitemap:\nSitemap: ftp://a.example/s.xml\n"
     )
     assert rules(text, reading=reading).sitemaps == ("http://other.example/s.xml", "http://a.example/own.xml")
-
-
-@EVERY
-def test_unknown_lines_are_kept(reading: Reading) -> None:
-    found = rules("User-agent: *\nClean-param: ref /a\n: nothing\n\nDisallow: /x\n", reading=reading)
-    assert [(line.number, line.field, line.value) for line in found.extensions] == [
-        (2, "clean-param", "ref /a"),
-        (3, "", "nothing"),
-    ]
