@@ -62,7 +62,7 @@ async def test_a_random_web_is_crawled_without_violation(loopback: LoopbackWeb, 
 async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb, db_path: Path) -> None:
     """Robots.txt that is late, redirected, absent, forbidden or asks for pauses; pages that are refused for a while."""
     port = loopback.port
-    hosts = ("busy", "late", "led", "led2", "none", "shut", "slow")
+    hosts = ("busy", "late", "led", "led2", "none", "shut", "slow", "unasked")
     links = "".join(f"<a href='http://{host}.test:{port}/'>{host}</a>" for host in hosts)
     more = "<a href='/a'>a</a> <a href='/closed/b'>b</a>"
     site: Site = {"/": Page(more), "/a": Page(), "/closed/b": Page()}
@@ -74,6 +74,7 @@ async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb
             "none.test": {"/": Page("<a href='/a'>a</a>"), "/a": Page()},
             "shut.test": {**site, "/robots.txt": Page(status=403)},
             "late.test": {**site, "/robots.txt": lambda asked: rules if asked.before else Page(status=503)},
+            "unasked.test": {**site, "/robots.txt": lambda asked: rules if asked.before else Page(status=304)},
             "led.test": {**site, "/robots.txt": redirect(f"http://slow.test:{port}/robots.txt")},
             "led2.test": {**site, "/robots.txt": redirect(f"http://slow.test:{port}/robots.txt")},
             "busy.test": {

@@ -186,6 +186,23 @@ def test_a_304_renews_the_text_before_it_and_no_other() -> None:
     assert breaches(robots(0, status=304), versions=[version(0.1)]) == [Check.LOG]
 
 
+def test_a_304_that_renews_nothing_defers_the_site() -> None:
+    """It came to a request that named no copy, so it is logged with an error."""
+    log = (robots(0, status=304, error="304 Not Modified"), robots(70), sent(80))
+    deferred = version(0.1, None, action="defer", until=60.1)
+    assert breaches(*log, versions=[deferred, version(70.1)]) == []
+    assert breaches(log[0], sent(20), versions=[deferred]) == [Check.PERMISSION]
+    assert breaches(log[0], sent(20), versions=[version(0.1)]) == [Check.LOG, Check.LOG, Check.PERMISSION]
+
+
+def test_a_copy_kept_while_the_site_fails_is_the_one_before_it() -> None:
+    opened = b"User-agent: *\nDisallow:\n"
+    log = (robots(0), robots(20, status=503, error="503"), sent(40))
+    for body, expected in ((CLOSED, []), (opened, [Check.LOG])):
+        versions = [version(0.1, until=20.1), version(20.1, body, until=80.1)]
+        assert breaches(*log, versions=versions, texts=[CLOSED, opened], terms=[under(stale_if_error=True)]) == expected
+
+
 def test_every_version_is_that_of_an_answer() -> None:
     assert breaches(robots(0), versions=[version(0.1), version(50.0)]) == [Check.LOG]
     assert breaches(robots(0), versions=[version(0.1, by=f"{SITE}/other")]) == [Check.LOG]
