@@ -62,6 +62,10 @@ def padded(before: str, size: int, after: str) -> Page:
     return octets(before.encode() + b"# padding\n" * (size // 10) + after.encode())
 
 
+def whole(text: str) -> Headers:
+    return (("Content-Range", f"bytes 0-{len(text) - 1}/{len(text)}"),)
+
+
 CLOSED_BY_STATUS = {DRAFT: NONE, STRICT: NONE, RFC: BOTH}
 DRAFT_ONLY = {DRAFT: OPEN, STRICT: OPEN, RFC: BOTH}
 RFC_ONLY = {DRAFT: BOTH, STRICT: OPEN, RFC: OPEN}
@@ -71,6 +75,7 @@ LASTING = {
     "200": Cell(FILE, OPEN),
     "203": Cell(replace(FILE, status=203), OPEN),
     "200-empty": Cell(plain(""), BOTH),
+    "206-whole": Cell(replace(FILE, status=206, headers=whole(TEXT)), OPEN),
     "204": Cell(Page(status=204, content_type=""), BOTH),
     "200-html": Cell(Page("<!DOCTYPE html>\n<title>What are you looking for?</title>\n<p>Disallow: /"), BOTH),
     "200-html-type": Cell(Page(TEXT), OPEN),
@@ -113,6 +118,7 @@ LASTING = {
 # No usable answer ever comes: asked again after growing pauses, until the site is given up.
 FAILING = {
     **{str(code): Cell(Page(status=code), NONE) for code in (300, 304, 408, 425, 429, 500, 502, 503, 504, 599)},
+    "206": Cell(replace(FILE, status=206, headers=(("Content-Range", f"bytes 0-{len(TEXT) - 1}/500"),)), NONE),
     "301-no-location": Cell(Page(status=301), NONE),
     "302-loop": Cell(redirect("/robots.txt"), NONE),
     "302-loop-of-2": Cell(redirect("/r.txt"), NONE, {"/r.txt": redirect("/robots.txt")}),

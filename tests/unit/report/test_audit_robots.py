@@ -50,6 +50,21 @@ def test_a_file_in_force_while_the_site_fails_needs_the_setting() -> None:
         assert breaches(*log, versions=longer, terms=stretched) == expected
 
 
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Content-Range": "bytes 0-13/14"}, []),
+        ({"Content-Range": "bytes 0-13/500"}, [Check.LOG, Check.PERMISSION]),
+        ({}, [Check.LOG, Check.PERMISSION]),
+    ],
+)
+def test_a_part_of_a_file_is_no_answer(headers: dict[str, str], expected: list[Check]) -> None:
+    log = (robots(0, status=206), sent(20))
+    assert breaches(*log, versions=[version(0.1, headers=headers)]) == expected
+    early = version(0.1)._replace(headers=None, run=None, answered_by=None)
+    assert breaches(*log, versions=[early]) == []
+
+
 def test_an_answer_counts_though_its_version_was_taken_out() -> None:
     log = (robots(0), sent(3), robots(20, status=403, error="403"), sent(40))
     (found,), _ = judged(*log, versions=[version(0.1)])

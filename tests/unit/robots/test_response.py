@@ -63,6 +63,35 @@ def test_2xx_parse_and_obey(reading: Reading) -> None:
     assert (copy.failures, copy.retry_at, copy.note) == (0, None, "")
 
 
+@pytest.mark.parametrize("status", [200, 201, 203, 204, 205, 226])
+def test_a_content_range_means_nothing_but_in_a_206(status: int) -> None:
+    part = fetched(headers=(("Content-Range", "bytes 0-13/500"),))
+    assert meaning(replace(part, status=status)).action is RobotsAction.PARSE
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("ranges", "action"),
+    [
+        (["bytes 0-13/14"], "parse"),
+        (["Bytes  0-0/1"], "parse"),
+        (["bytes 0-13/500"], "defer"),
+        (["bytes 1-13/14"], "defer"),
+        (["bytes 0-13/*"], "defer"),
+        (["bytes */14"], "defer"),
+        (["bytes 0-13/14, bytes 0-13/500"], "defer"),
+        (["bytes 0-13/14", "bytes 0-13/500"], "defer"),
+        ([], "defer"),  # multipart/byteranges, for one
+    ],
+)
+def test_a_part_of_the_file_is_no_file(ranges: list[str], action: str, reading: Reading) -> None:
+    """Nobody asked for a part, and what the rest closes is not known."""
+    headers = tuple(("Content-Range", value) for value in ranges)
+    copy = meaning(replace(fetched(headers=headers), status=206), RobotsSettings(reading))
+    assert (copy.action, copy.status) == (action, "206")
+    assert (copy.body == b"") is (action == "defer")
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_401_and_403_restrict_except_in_rfc9309(status: int) -> None:
     assert meaning(failed(status), RobotsSettings(Reading.STRICT)).action is RobotsAction.RESTRICTED
