@@ -41,7 +41,7 @@ class Check(StrEnum):
 
 #: Each check in one sentence, for people.
 TITLES: Mapping[Check, str] = {
-    Check.LOG: "The log is whole: numbered without a gap, each request within a recorded run",
+    Check.LOG: "The log is whole: no gap, as many as were counted, each in a recorded run",
     Check.IDENTITY: "Every request named the crawler and, outside loopback, a contact",
     Check.ROBOTS_FIRST: "Every page's site had answered for its robots.txt before",
     Check.FRESH: "The robots.txt in force had not run out",
@@ -97,7 +97,7 @@ class Answered(NamedTuple):
 class Version(NamedTuple):
     """What an answer for robots.txt meant from ``valid_from`` on, and what the store says of how it came.
 
-    ``headers`` are those that say how long it holds and whether it is whole; ``None``: an early store, which did not keep them.
+    ``headers`` are those that say how long it holds and whether it is whole; ``None``: an early store without them.
     """
 
     valid_from: float

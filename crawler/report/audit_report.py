@@ -61,7 +61,8 @@ site:
   uncut;
 - no request of a crawl may have begun on a site after the crawl had heeded that its operator blocked it, nor half a
   second after the operator had asked for a pause;
-- request numbers must run without a gap from 1, so that nothing can have been taken out of the log unnoticed.
+- request numbers must run without a gap from 1, and each run must have as many requests as its processes counted when
+  they logged them, so that none can have been taken out of the log, at its end either, without changing the counts too.
 
 Times are compared with a tolerance of {tolerance}."""
 

@@ -142,6 +142,9 @@ async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path)
     assert done.returncode == 1
     assert "line 2: Disallow: /closed/" in done.stdout
     assert "1 violation in" in done.stdout
+    with sqlite3.connect(db_path) as db:
+        db.execute("DELETE FROM request WHERE id = (SELECT max(id) FROM request)")
+    assert "as many requests of run 1 as were counted" in audit(db_path).stdout
 
 
 def test_an_empty_log_and_no_store(db_path: Path) -> None:
