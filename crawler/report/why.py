@@ -168,14 +168,16 @@ async def _robots(store: Store, site: str, path: str, token: str, reading: Readi
 def _waits_for(known: dict[str, Any], now: float) -> str:
     if known["site"]["at_limit"]:
         return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
+    is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
+    deferred = is_deferred and f"robots.txt, which could not be had ({known['robots']['status']})"
+    if known["next_at"] <= now and deferred:
+        return f"{deferred} and is asked for again first"
     if known["next_at"] <= now:
         return "its turn: nothing stands against it but the URLs before it"
     if known["due_at"] == known["next_at"]:
         reason = known["site"]["waits_for"]
         return "its next attempt" + (f", {reason}" if reason and known["site"]["next_at"] > now else "")
-    if known["robots"] and known["robots"]["action"] == "defer":
-        return f"robots.txt, which could not be had ({known['robots']['status']})"
-    return str(known["site"]["waits_for"] or "the pause of its site")
+    return str(deferred or known["site"]["waits_for"] or "the pause of its site")
 
 
 def render(known: dict[str, Any], console: Console) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from crawler.demo.pages import Page, plain
+from crawler.demo.pages import Fault, Page, plain
 from crawler.report.why import render
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
@@ -74,6 +75,17 @@ def test_mobile_agents_section_4_example(path: str, server: str | None, line: in
     asked.crawl("fict.test")
     assert asked.why("fict.test", path)["robots"]["agent_server"] == {"url": server, "line": line}
     assert f"agents {server or 'not taken in'}, by line {line}" in asked.words("fict.test", path)
+
+
+def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
+    """Nothing that is said of it sounds as if the page came next."""
+    asked.web.sites["cut.test"] = {"/robots.txt": replace(plain(FICT), fault=Fault.CUT), "/": Page()}
+    asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n')
+    words = asked.words("cut.test")
+    assert "waits for robots.txt, which could not be had (truncated)" in words
+    assert "could not be had, so nothing is fetched until it can" in words
+    assert "its turn" not in words
+    assert "after 200" not in json.dumps(asked.why("cut.test"))
 
 
 def test_a_forbidden_url_and_the_way_to_it(asked: Asked) -> None:
