@@ -27,7 +27,7 @@ from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTM
 from crawler.model import Headers, PageFacts, Reading, header_values
 from crawler.page.charset import to_utf8
 from crawler.page.directives import directives, x_robots_tag
-from crawler.page.links import LinkTable, canonical_in_headers, collapse, refresh_target
+from crawler.page.links import LinkTable, canonical_in_headers, collapse, refresh_target, rel_words
 from crawler.url import NotCrawlable, canonicalise
 
 MAX_TITLE_CHARS = 1_000
@@ -152,7 +152,7 @@ class _Tags:
                 continue
             tag, attributes = node.tag, node.attributes
             if tag == "link" and "href" in attributes:  # in a drawing it may be XLink's alone
-                self._link(attributes, (attributes.get("rel") or "").lower().split())
+                self._link(attributes, rel_words(attributes.get("rel") or ""))
             elif tag == "meta":
                 if "content" in attributes:
                     self._meta(attributes)
@@ -165,7 +165,7 @@ class _Tags:
 
     def _link(self, attributes: dict[str, str | None], rel: list[str]) -> None:
         href = attributes["href"] or ""
-        if "alternate" in rel and len(self.feeds) < MAX_FEEDS:
+        if "alternate" in rel and "nofollow" not in rel and len(self.feeds) < MAX_FEEDS:
             bare = (attributes.get("type") or "").partition(";")[0]
             self.feeds += [href] if bare.strip().lower() in _FEED_TYPES else []
         if "canonical" in rel:

@@ -99,11 +99,16 @@ def _link(url: str, uses: list[Use]) -> Link:
     rel, anchor = uses[0]
     if len(uses) == 1 and not rel:
         return Link(url, anchor, "", True)
-    chosen = next((use for use in uses if "nofollow" not in use[0].lower().split()), None)
+    chosen = next((use for use in uses if "nofollow" not in rel_words(use[0])), None)
     rel, anchor = chosen or uses[0]
     # That use's own text, else the first that there is.
     anchor = anchor or next((text for _, text in uses if text), "")
     return Link(url, anchor, " ".join(rel.lower().split())[:MAX_REL_CHARS], chosen is not None)
+
+
+def rel_words(rel: str) -> list[str]:
+    """The words of a ``rel``. Blanks separate them (HTML, 2.3.7); but who writes ``nofollow,noopener`` means both."""
+    return rel.lower().replace(",", " ").replace(";", " ").split()
 
 
 def anchor_text(node: LexborNode, keep_chars: int) -> str:
@@ -158,7 +163,7 @@ def canonical_in_headers(headers: Headers, url: str) -> str | None:
             for name, quoted, single, bare in _PARAMETER.findall(parameters):
                 given.setdefault(name.lower(), quoted or single or bare)
             # With an anchor parameter the link is about another resource (RFC 8288, 3.2).
-            if "anchor" in given or "canonical" not in given.get("rel", "").lower().split():
+            if "anchor" in given or "canonical" not in rel_words(given.get("rel", "")):
                 continue
             try:
                 return canonicalise(target, url)

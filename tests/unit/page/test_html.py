@@ -146,6 +146,16 @@ class TestCanonical:
 
 
 class TestLinks:
+    @pytest.mark.parametrize("rel", ["nofollow,noopener", "tag, NoFollow", "tag;nofollow", "nofollow,", "ugc nofollow"])
+    def test_nofollow_among_other_words_of_a_rel(self, rel: str) -> None:
+        """Blanks separate them; a comma in their place must not open what was closed."""
+        (anchor, following) = page(f"<a href=x rel='{rel}'>no</a><link rel='next {rel}' href=y>").links
+        assert (anchor.follow, following.follow) == (False, False)
+        feed = "<link rel='alternate {}' type=application/rss+xml href=f>"
+        assert (page(feed.format(rel)).feeds, page(feed.format("home")).feeds) == ((), ("http://a.test/dir/f",))
+        (other,) = page("<a href=x rel=nofollowed,no-follow>yes</a>").links
+        assert other.follow
+
     def test_targets_once_each_in_order_without_fragments(self) -> None:
         facts = page("<a href=b>1</a><a href=a>2</a><a href=b#x>3</a><a href='../dir/b'>4</a><a href=page.html#y>5</a>")
         assert urls(facts) == ["http://a.test/dir/b", "http://a.test/dir/a", URL]
