@@ -25,7 +25,9 @@ from crawler.robots.text import (
     REQUEST_RATE,
     USER_AGENT,
     Line,
+    as_seen,
     contents,
+    decoded,
     is_html,
     line_of,
     whole_lines,
@@ -52,6 +54,14 @@ _COMMENT = re.compile(r"[ \t](?://|/\*|;|<!--|--)")
 _COMMENTED_OUT = ("//", "/*", ";", "!", "<!--", "--", "%", "'")
 _NAMING = re.compile(r"[A-Za-z0-9_-]")
 _EVERYBODY = frozenset({"all", "any"})
+
+
+_STAR_IN_NAME = (
+    "* stands for all robots only by itself; only strict heeds a name that ends in it, as the beginning of one"
+)
+_UNLIKE_ITS_LOOKS = (
+    "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
+)
 
 
 class Doubt(NamedTuple):
@@ -102,8 +112,13 @@ def doubts_about(body: bytes) -> Doubts:
 def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
     names = _Names()
     headed = False
-    for number, content, _ in contents(body):
-        line = line_of(number, content)
+    for number, content, _ in contents(decoded(body)):
+        line, looks = line_of(number, content), as_seen(content)
+        seen = None if looks == content else line_of(number, looks.strip())
+        if seen is not None and seen.field in KNOWN_FIELDS:
+            headed = headed or seen.field == USER_AGENT
+            yield line or Line(number, "", "", content), _UNLIKE_ITS_LOOKS
+            continue
         if line is None:
             means = _without_colon(content)
             line = Line(number, "", "", content)
@@ -124,7 +139,7 @@ def _about_agent(value: str) -> str:
         return "a second field on a line is not read, but taken for a part of the name"
     if "*" in value:
         alone = "*" in value.split()
-        return "" if alone else "* stands for all robots only by itself; here it is a part of a name"
+        return "" if alone else _STAR_IN_NAME
     if not _NAMING.search(value):
         return "it names no robot, so rules under it alone bind nobody"
     return "it names robots called so; all robots are *" if value.lower() in _EVERYBODY else ""

@@ -7,6 +7,7 @@ response to /robots.txt means" and "Freshness".
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -33,6 +34,7 @@ from crawler.robots.text import MAX_BYTES, notes, whole_lines
 
 _DAY_S = 86_400.0
 _SHOWN_CHARS = 100
+_GZIP = b"\x1f\x8b"
 _FRESH_S = {Reading.STRICT: 7 * _DAY_S, Reading.DRAFT1996: 7 * _DAY_S, Reading.RFC9309: _DAY_S}
 _FRESH_MAX_S = {Reading.STRICT: MAX_SECONDS, Reading.DRAFT1996: MAX_SECONDS, Reading.RFC9309: _DAY_S}
 
@@ -118,6 +120,19 @@ def is_part(status: int, headers: Headers) -> bool:
     return not whole
 
 
+def _unpacked(body: bytes, max_bytes: int, *, is_cut: bool) -> bytes | None:
+    """What gzip holds, and of what is longer than ``max_bytes`` a little more; ``None`` where the data are broken.
+
+    ``is_cut``: it was cut on the way here, so it need not be whole.
+    """
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        plain = inflate.decompress(body, max_bytes + 1)
+    except zlib.error:
+        return None
+    return plain if inflate.eof or is_cut or len(plain) > max_bytes else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """The circumstances of one answer."""
@@ -132,9 +147,16 @@ class _Asked:
         if is_part(answer.status, answer.headers):
             ranges = ", ".join(header_values(answer.headers, "content-range"))[:_SHOWN_CHARS]
             return self._defer(answer, "206", f"only a part of the file was sent ({ranges or 'it does not say which'})")
-        body = whole_lines(answer.body, self.settings.max_bytes, cut=answer.truncated)
-        said = notes(body)
-        if len(body) < len(answer.body) or answer.truncated:
+        came = answer.body
+        packed = came.startswith(_GZIP)
+        if packed:
+            plain = _unpacked(came, self.settings.max_bytes, is_cut=answer.truncated)
+            if plain is None:
+                return self._defer(answer, "encoding", "the body is gzip that says it is not, and it is broken or cut")
+            came = plain
+        body = whole_lines(came, self.settings.max_bytes, cut=answer.truncated)
+        said = (*notes(body), *(["gzip that says it is not: read all the same"] if packed else []))
+        if len(body) < len(came) or answer.truncated:
             said = (*said, f"longer than {self.settings.max_bytes} bytes; the rest is ignored")
         return self._lasting(RobotsAction.PARSE, answer, str(answer.status), "; ".join(said), body)
 

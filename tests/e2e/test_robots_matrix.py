@@ -70,6 +70,9 @@ CLOSED_BY_STATUS = {DRAFT: NONE, STRICT: NONE, RFC: BOTH}
 DRAFT_ONLY = {DRAFT: OPEN, STRICT: OPEN, RFC: BOTH}
 RFC_ONLY = {DRAFT: BOTH, STRICT: OPEN, RFC: OPEN}
 
+LOOKS_CLOSED = {DRAFT: BOTH, STRICT: OPEN, RFC: BOTH}  # to the eye alone
+LOOKS_ALL = {DRAFT: OPEN, STRICT: NONE, RFC: OPEN}
+
 # The first answer decides, and robots.txt is asked for once.
 LASTING = {
     "200": Cell(FILE, OPEN),
@@ -86,7 +89,12 @@ LASTING = {
     "200-crlf": Cell(plain(TEXT.replace("\n", "\r\n")), OPEN),
     "200-no-end": Cell(plain(TEXT.rstrip()), OPEN),
     "200-latin1": Cell(octets(b"User-agent: *\nDisallow: /caf\xe9\nDisallow: /closed\n"), OPEN, {"/caf%E9": Page()}),
-    "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), OPEN),
+    "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), LOOKS_ALL),
+    "200-no-break-space": Cell(plain("User-agent:\xa0*\xa0\nDisallow:\xa0/closed\xa0\n"), LOOKS_CLOSED),
+    "200-zero-width": Cell(plain("User-agent: *\nDis\u200ballow: /closed\n"), LOOKS_CLOSED),
+    "200-utf16-no-bom": Cell(octets(TEXT.replace("\n", "\r\n").encode("utf-16-le")), LOOKS_CLOSED),
+    "200-beginning-of-name": Cell(plain("User-agent: Polite*\nDisallow: /closed\n"), LOOKS_CLOSED),
+    "200-gzip-unsaid": Cell(octets(gzip.compress(TEXT.encode())), OPEN),
     "200-etag-latin1": Cell(raw(b'HTTP/1.0 200 OK\r\nETag: "\xe9"\r\n\r\n' + TEXT.encode()), OPEN),
     "200-utf16": Cell(octets(TEXT.encode("utf-16")), OPEN),
     "200-gzip": Cell(octets(gzip.compress(TEXT.encode()), (("Content-Encoding", "gzip"),)), OPEN),
@@ -131,6 +139,7 @@ FAILING = {
     "chunked-cut": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode())), NONE),
     "no-http": Cell(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), NONE),
     "gzip-broken": Cell(octets(b"\x1f\x8bno", (("Content-Encoding", "gzip"),)), NONE),
+    "gzip-unsaid-cut": Cell(octets(gzip.compress(TEXT.encode())[:-12]), NONE),
     "gzip-cut": Cell(octets(gzip.compress(TEXT.encode())[:-12], (("Content-Encoding", "gzip"),)), NONE),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from crawler.robots import doubts_about
@@ -10,6 +12,10 @@ from crawler.robots.doubts import MAX_DOUBTS, Doubts
 
 def doubts(text: str | bytes) -> Doubts:
     return doubts_about(text if isinstance(text, bytes) else text.encode())
+
+
+STAR = "* stands for all robots only by itself; only strict heeds a name that ends in it, as the beginning of one"
+UNLIKE = "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +31,10 @@ def doubts(text: str | bytes) -> Doubts:
         ("Disalow: /x", "there is no such field, so it is ignored; there is Disallow"),
         ("Dis allow: /x", "there is no such field, so it is ignored; there is Disallow"),
         ("- Disallow: /x", "there is no such field, so it is ignored; there is Disallow"),
-        ("\ufeffDisallow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("\ufeffDisallow: /x", UNLIKE),
+        ("Dis\u200ballow: /x", UNLIKE),
+        ("Disallow:\xa0/x", UNLIKE),
+        ("Disallow\xa0/x", "Disallow has no colon, so it is ignored"),
         ("Alow: /x", "there is no such field, so it is ignored; there is Allow"),
         ("User agent: x", "there is no such field, so it is ignored; there is User-agent"),
         ("Useragent: x", "there is no such field, so it is ignored; there is User-agent"),
@@ -47,13 +56,13 @@ def doubts(text: str | bytes) -> Doubts:
         (r"User-agent: *\nDisallow: /", "a second field on a line is not read, but taken for a part of the name"),
         ("User-agent:", "it names no robot, so rules under it alone bind nobody"),
         ("User-agent: /", "it names no robot, so rules under it alone bind nobody"),
-        ("User-agent: Google*", "* stands for all robots only by itself; here it is a part of a name"),
+        ("User-agent: Google*", STAR),
         ("User-agent: All", "it names robots called so; all robots are *"),
     ],
 )
 def test_a_line_in_doubt_is_told_with_its_number_and_what_it_means(line: str, means: str) -> None:
     (doubt,) = doubts(f"User-agent: *\n{line} # why\nDisallow: /other\n").first
-    shown = line.replace("\ufeff", "\ufffd")
+    shown = re.sub("[\ufeff\u200b\xa0]", "\ufffd", line)
     assert (doubt.line, doubt.text, doubt.means) == (2, shown, means)
     assert str(doubt) == f"line 2 ({shown}): {means}"
 

@@ -1,5 +1,6 @@
 """What the answer to /robots.txt means, and for how long: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
 
+import gzip
 from dataclasses import replace
 from hashlib import sha256
 
@@ -90,6 +91,21 @@ def test_a_part_of_the_file_is_no_file(ranges: list[str], action: str, reading: 
     copy = meaning(replace(fetched(headers=headers), status=206), RobotsSettings(reading))
     assert (copy.action, copy.status) == (action, "206")
     assert (copy.body == b"") is (action == "defer")
+
+
+def test_gzip_that_does_not_say_so_is_read_all_the_same() -> None:
+    """What is closed in it was meant to be closed; and where it is broken, nobody knows what was."""
+    text = b"User-agent: *\nDisallow: /\n"
+    packed = gzip.compress(text)
+    copy = meaning(fetched(packed))
+    assert (copy.action, copy.body, copy.sha256) == ("parse", text, sha256(text).digest())
+    assert copy.note == "gzip that says it is not: read all the same"
+    for broken in (packed[:-9], packed[:2], b"\x1f\x8bDisallow: /\n"):
+        assert (meaning(fetched(broken)).action, meaning(fetched(broken)).status) == ("defer", "encoding")
+    long = gzip.compress(text + b"Disallow: /x\n" * 1_000_000)
+    cut = meaning(fetched(long), RobotsSettings(max_bytes=1000))
+    assert (cut.action, cut.body[: len(text)], len(cut.body) <= 1000) == ("parse", text, True)
+    assert "longer than 1000 bytes" in cut.note
 
 
 @pytest.mark.parametrize("status", [401, 403])
