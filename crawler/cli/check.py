@@ -22,6 +22,7 @@ from crawler.loops.reader import read_within
 from crawler.model import Reading
 from crawler.page.check import check_case
 from crawler.robots.check import check_case as check_robots_case
+from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import read
 from crawler.robots.records import product_token
 from crawler.robots.text import parse
@@ -44,20 +45,21 @@ def robots() -> None:
 def robots_check(
     urls: tuple[str, ...], file: Path | None, agent: str, reading: str, site: str | None, jsonl: bool, as_json: bool
 ) -> int:
-    """Verdicts of a robots.txt file on URLs, with the line that decides."""
+    """Verdicts of a robots.txt file on URLs, with the line that decides; and the lines that no reading honours."""
     if jsonl:
         return _jsonl(partial(check_robots_case, now=SystemClock().now()))
     if file is None or not urls:
         raise UsageError("robots check needs --file ROBOTS.TXT and a URL, or --jsonl")
-    robots_file = parse(file.read_bytes())
-    for note in robots_file.notes:
-        tell(f"{file}: {note}")
+    body = file.read_bytes()
+    robots_file, doubted = parse(body), doubts_about(body)
+    for said in (*robots_file.notes, *doubted.told()):
+        tell(f"{file}: {said}")
     for url in urls:
         own_site, path = split(canonical(url))
         on = split(canonical(site)).site if site else own_site
         verdict = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on).verdict(path)
         if as_json:
-            print_json({"url": url, **asdict(verdict)})
+            print_json({"url": url, **asdict(verdict), **doubted.as_json()})
         else:
             rule = f"line {verdict.line}: {verdict.text.strip()}" if verdict.line else "no rule is about it"
             print(f"{'allowed' if verdict.allowed else 'forbidden':9}  {url}  {rule}  ({verdict.reading})")

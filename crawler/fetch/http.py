@@ -18,6 +18,7 @@ import aiohttp
 from yarl import URL
 
 from crawler.clock import Clock
+from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
     BODY_ERRORS,
@@ -51,6 +52,9 @@ from crawler.url import host_of
 KEEP_ALIVE_S = 4
 #: Open connections, idle ones included, per request that may be in flight.
 CONNECTIONS_PER_REQUEST = 4
+#: Octets of a status line or header, and headers in one answer. Cookies alone come to 9,000 octets on real sites.
+MAX_FIELD_BYTES = 32_768
+MAX_HEADERS = 256
 DNS_CACHE_S = 300
 DNS_CACHE_NAMES = 10_000
 
@@ -101,7 +105,7 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve)
-        connector_type = TeeConnector if self._settings.keep_exchanges else aiohttp.TCPConnector
+        connector_type = TeeConnector if self._settings.keep_exchanges else Connector
         connector = connector_type(
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
@@ -123,6 +127,9 @@ class HttpFetcher:
             headers=headers,
             timeout=self._timeouts,
             auto_decompress=False,
+            max_line_size=MAX_FIELD_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_HEADERS,
             trace_configs=[self._last_look()] if self._is_shared else None,
         )
         # aiohttp sends a GET again, at once, where a connection breaks before the answer. A second request without

@@ -14,14 +14,19 @@ from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
 from crawler.model import Kind, Reading, RobotsAction
-from crawler.report.layout import Fact, counted, duration, facts, size
+from crawler.report.layout import Fact, counted, duration, facts, many, size
 from crawler.report.revisits import about_revisits, revisits_of
+from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.readings import read
 from crawler.robots.text import parse
 from crawler.store.interface import Store
 from crawler.url import split
 
 _LINKERS_SHOWN = 10
+_DOUBTS_SHOWN = 3
+
+#: What an operator can do where a robots.txt says less than its owner may have meant.
+REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
 
 
 async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str, Any]:
@@ -156,7 +161,7 @@ async def _robots(store: Store, site: str, path: str, token: str, reading: Readi
             "main_site": rules.main_site,
             "host_line": rules.host_line,
             "agent_server": None if server.line is None else {"url": server.url, "line": server.line},
-        }
+        } | doubts_about(body).as_json()
     return row
 
 
@@ -253,7 +258,20 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
         if server := robots["agent_server"]:
             rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
+        rows += _in_doubt(robots)
     return rows
+
+
+def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
+    """Lines that may have been meant to close more, and what the operator can do about it."""
+    said = [str(Doubt(**doubt)) for doubt in robots["doubts"][:_DOUBTS_SHOWN]]
+    if not said:
+        return []
+    if left := robots["doubts_count"] - len(said):
+        listed = len(robots["doubts"])
+        which = "them all" if listed == robots["doubts_count"] else f"the first {listed}"
+        said.append(f"and {many(left, 'more such line')}; --json lists {which}")
+    return [("in doubt", line) for line in [*said, f"its owner may have meant to close more: {REMEDY}"]]
 
 
 def _about_mirror(mirror: dict[str, Any]) -> str:

@@ -13,10 +13,12 @@ The ideas:
 
 From the bottom: ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (many of them) · ``records`` (which lines are
 for us) · ``hosts`` → ``rules`` (in order of precedence) · ``mobile_agents`` → ``readings`` (all of it together); beside
-them ``http_dates`` → ``response``, ``mirrors``; and ``check`` on top, for trying it without network.
+them ``http_dates`` → ``response``, ``mirrors``; on top ``check``, for trying it without network, and ``doubts``: which
+lines may have been meant otherwise than any reading takes them.
 """
 
 from crawler.robots.check import check_case
+from crawler.robots.doubts import Doubt, Doubts, doubts_about
 from crawler.robots.http_dates import http_date, retry_after_s
 from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.mobile_agents import AgentServer
@@ -29,6 +31,8 @@ from crawler.robots.text import Line, RobotsFile, parse
 __all__ = [
     "AgentServer",
     "Cycle",
+    "Doubt",
+    "Doubts",
     "Follow",
     "Line",
     "Main",
@@ -37,6 +41,7 @@ __all__ = [
     "SiteRules",
     "Verdict",
     "check_case",
+    "doubts_about",
     "freshness",
     "http_date",
     "interpret",

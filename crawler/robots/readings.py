@@ -132,16 +132,16 @@ def _crawl_delay(members: Iterable[Line]) -> tuple[float | None, int | None]:
     """The longest pause asked for, in seconds, and the line that asks."""
     longest: tuple[float | None, int | None] = (None, None)
     for line in members:
-        delay_s = _delay_s(line)
+        delay_s = asked_delay_s(line)
         if delay_s is not None and (longest[0] is None or delay_s > longest[0]):
             longest = (delay_s, line.number)
     return longest
 
 
-def _delay_s(line: Line) -> float | None:
+def asked_delay_s(line: Line) -> float | None:
     """Seconds between requests by a ``Crawl-delay: 2.5`` or a ``Request-rate: 1/5``, 1/10m, 100/24h.
 
-    A time of day after a rate is passed over: the pause is kept all day.
+    None where it cannot be read. A time of day after a rate is passed over: the pause is kept all day.
     """
     if line.field == CRAWL_DELAY and _SECONDS.fullmatch(line.value):
         return min(float(line.value), MAX_DELAY_S)

@@ -5,6 +5,7 @@ Sources: the 1996 draft, 3.2, 3.3 and 4.2; RFC 9309, 2.2 and 2.5; ``docs/protoco
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,22 +72,19 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_
     marked ``truncated``. Lines of unknown fields are dropped after the first ``max_extensions``.
     """
     whole = whole_lines(body, max_bytes)
-    text = _decoded(whole)
     lines: list[Line] = []
     extensions = 0
-    for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
-        content = (raw.partition("#")[0] if "#" in raw else raw).strip(_WHITE)
+    for number, content, commented in contents(whole):
         if content:
-            field, colon, value = content.partition(":")
-            if not colon:
+            line = line_of(number, content)
+            if line is None:
                 continue
-            line = Line(number, field.rstrip(_WHITE).lower(), value.lstrip(_WHITE), content)
             if line.field not in KNOWN_FIELDS:
                 extensions += 1
                 if extensions > max_extensions:
                     continue
             lines.append(line)
-        elif "#" not in raw and lines and lines[-1].text:
+        elif not commented and lines and lines[-1].text:
             lines.append(Line(number, "", "", ""))  # of several blank lines, the first is enough
     said = list(notes(whole))
     truncated = len(whole) < len(body)
@@ -95,6 +93,20 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_
     if extensions > max_extensions:
         said.append(f"{extensions} lines of unknown fields, of which {max_extensions} are shown")
     return RobotsFile(tuple(lines), truncated, tuple(said))
+
+
+def contents(body: bytes) -> Iterator[tuple[int, str, bool]]:
+    """Each line as (its number, what it says without its comment and outer white space, whether it has a comment)."""
+    text = _decoded(body).replace("\r\n", "\n").replace("\r", "\n")
+    for number, raw in enumerate(text.split("\n"), 1):
+        said, mark, _ = raw.partition("#")
+        yield number, said.strip(_WHITE), bool(mark)
+
+
+def line_of(number: int, content: str) -> Line | None:
+    """``content`` as a field and its value; None where it has no colon."""
+    field, colon, value = content.partition(":")
+    return Line(number, field.rstrip(_WHITE).lower(), value.lstrip(_WHITE), content) if colon else None
 
 
 def _decoded(body: bytes) -> str:
@@ -115,10 +127,14 @@ def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
 
+def is_html(body: bytes) -> bool:
+    """Whether an HTML page is served in place of the file."""
+    return body[:1024].removeprefix(_BOM).lstrip().lower().startswith(_HTML_STARTS)
+
+
 def notes(body: bytes) -> tuple[str, ...]:
     """What strikes the eye in a body served as robots.txt. Its lines are read all the same."""
-    start = body[:1024].removeprefix(_BOM).lstrip().lower()
-    if start.startswith(_HTML_STARTS):
+    if is_html(body):
         return ("HTML served as robots.txt",)
     if body.startswith(_UTF16_BOMS):
         return ("UTF-16 served as robots.txt, which is to be UTF-8: read all the same",)

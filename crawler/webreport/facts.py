@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from crawler.model import State
 from crawler.report.audit import Audit
 from crawler.report.audit_history import History
+from crawler.robots.doubts import Doubts
 from crawler.store.interface import Counts
 
 if TYPE_CHECKING:
@@ -119,6 +120,15 @@ class Mirror:
 
 
 @dataclass(frozen=True, slots=True)
+class DoubtfulSite:
+    """A site whose robots.txt in force has lines in doubt, and the pages fetched there."""
+
+    site: str
+    fetched: int
+    doubts: Doubts
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """Sites and the links between them: ``sites`` as (name, pages fetched), ``links`` by their places therein."""
 
@@ -151,6 +161,8 @@ class Facts:
     excluded: Sequence[Reason]
     failed: Sequence[Reason]
     robots: Sequence[tuple[str, int]]  # what the robots.txt in force means: sites
+    doubtful: Sequence[DoubtfulSite]
+    all_doubtful: int  # of which the first are listed
     sites: Sequence[SiteRow]
     mirrors: Sequence[Mirror]
     all_mirrors: int  # of which the first are listed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
@@ -12,12 +13,14 @@ from crawler.model import State
 from crawler.report.audit import Audit, audit
 from crawler.report.audit_history import read_history
 from crawler.report.audit_log import snapshot
+from crawler.robots.doubts import doubts_about
 from crawler.store.interface import Store
 from crawler.survey import load
 from crawler.webreport import queries
 from crawler.webreport.facts import (
     ANSWERS,
     QUANTILES,
+    DoubtfulSite,
     Facts,
     Graph,
     Mirror,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 SITES_SHOWN = 200
 MIRRORS_SHOWN = 100
+DOUBTFUL_SHOWN = 50
 PAGES_SHOWN = 15
 SITES_DRAWN = 60
 SEEDS_SHOWN = 10
@@ -55,6 +59,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
     audited = await _audit(store, now)
     async with snapshot(store):
         (totals,) = await store.query(queries.TOTALS)
+        doubtful, all_doubtful = await _doubtful(store)
         return Facts(
             at=now,
             store=name,
@@ -75,6 +80,8 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             excluded=await _reasons(store, State.EXCLUDED),
             failed=await _reasons(store, State.FAILED),
             robots=await _counted(store, queries.ROBOTS),
+            doubtful=doubtful,
+            all_doubtful=all_doubtful,
             sites=await _sites(store),
             mirrors=[Mirror(*row.values()) for row in await store.query(queries.MIRRORS, (MIRRORS_SHOWN,))],
             all_mirrors=totals["mirrors"],
@@ -169,6 +176,20 @@ async def _sites(store: Store) -> list[SiteRow]:
         ended = {state: row[state] for state in State}
         sites.append(SiteRow(number, site, ended, *rest[len(State) :]))
     return sorted(sites, key=lambda site: (-site.states[State.FETCHED], -site.requests, site.number))
+
+
+async def _doubtful(store: Store) -> tuple[list[DoubtfulSite], int]:
+    """The first sites whose robots.txt has lines in doubt, and how many there are."""
+    first: list[DoubtfulSite] = []
+    count = 0
+    async with aclosing(store.rows(queries.ROBOTS_FILES)) as sites:
+        async for site, fetched, text in sites:
+            (row,) = await store.query(queries.ROBOTS_TEXT, (text,))
+            if (found := doubts_about(row["body"])).count:
+                count += 1
+                if count <= DOUBTFUL_SHOWN:
+                    first.append(DoubtfulSite(site, fetched, found))
+    return first, count
 
 
 async def _graph(store: Store) -> Graph:

@@ -36,6 +36,12 @@ TYPES = """SELECT coalesce(nullif(content_type, ''), 'none said') AS what, count
 ROBOTS = """SELECT r.action AS what, count(*) AS n FROM site s JOIN robots_copy r ON r.id = s.robots_id
   GROUP BY 1 ORDER BY n DESC, what LIMIT ?"""
 
+#: Sites with a robots.txt in force, those with most pages first, and its text.
+ROBOTS_FILES = """SELECT s.name, s.fetched, r.text_id FROM site s JOIN robots_copy r ON r.id = s.robots_id
+  WHERE r.action = 'parse' AND r.text_id IS NOT NULL ORDER BY s.fetched DESC, s.id"""
+
+ROBOTS_TEXT = "SELECT body FROM robots_text WHERE id = ?"
+
 #: An expression and a source for answers to requests for pages, in seconds.
 ANSWER_TIME = ("finished_at - started_at", "request WHERE purpose = 'page' AND status IS NOT NULL")
 

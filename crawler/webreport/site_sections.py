@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from crawler.model import State
 from crawler.report.audit_words import many
+from crawler.report.why import REMEDY
 from crawler.webreport.blocks import (
     Cell,
     badge,
@@ -22,12 +23,13 @@ from crawler.webreport.blocks import (
     without_empty,
 )
 from crawler.webreport.charts import percent
-from crawler.webreport.facts import Facts, Mirror, PageRow, SiteRow
+from crawler.webreport.facts import DoubtfulSite, Facts, Mirror, PageRow, SiteRow
 from crawler.webreport.graph import picture
 from crawler.webreport.markup import Node, el, short
 from crawler.webreport.words import ROBOTS, STATES, span, volume
 
 _TOP_SITES = 12
+_DOUBTS_SHOWN = 3
 
 
 def robots(facts: Facts) -> list[Node]:
@@ -42,7 +44,33 @@ def robots(facts: Facts) -> list[Node]:
         _asked("Longest Crawl-delay", "between requests", facts.history.crawl_delays),
         _asked("Longest Retry-After", "at most", [row[:2] for row in facts.history.retry_afters]),
     ]
-    return [cards(*made) if any(part is not None for part in made) else card(el("p", "No robots.txt was asked for."))]
+    if all(part is None for part in made):
+        return [card(el("p", "No robots.txt was asked for."))]
+    return [cards(*made, _doubtful(facts))]
+
+
+def _doubtful(facts: Facts) -> Node | None:
+    """Sites whose owners may have meant to close more than they did."""
+    if not facts.doubtful:
+        return None
+    shown = len(facts.doubtful)
+    which = "" if shown == facts.all_doubtful else f" The {shown} with most pages are shown."
+    said = (
+        f"The robots.txt of {many(facts.all_doubtful, 'site')} has lines that no reading takes as they may have been "
+        f"meant: their owners may have wanted more closed.{which} {REMEDY}; or write to the owner. "
+        "`crawler why URL` tells more."
+    )
+    rows = [[_lines(site), number(site.doubts.count), number(site.fetched)] for site in facts.doubtful]
+    return card(
+        el("h3", "Lines in doubt"), el("p", said, class_="note"), table(("site", "lines", "pages"), rows), whole=True
+    )
+
+
+def _lines(site: DoubtfulSite) -> Cell:
+    lines = [el("div", str(doubt)) for doubt in site.doubts.first[:_DOUBTS_SHOWN]]
+    if site.doubts.count > len(lines):
+        lines.append(el("div", f"… and {site.doubts.count - len(lines):,} more", class_="soft"))
+    return Cell(el("div", el("span", short(site.site), class_="url"), *lines), site.site, "wide")
 
 
 def _asked(title: str, head: str, rows: Iterable[tuple[str, float]]) -> Node | None:

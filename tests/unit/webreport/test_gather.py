@@ -14,9 +14,9 @@ from crawler.model import Purpose, State
 from crawler.report.audit import Audit
 from crawler.store.sqlite import SqliteStore
 from crawler.webreport.facts import Facts, Reason
-from crawler.webreport.gather import gather
+from crawler.webreport.gather import DOUBTFUL_SHOWN, gather
 from crawler.webreport.page import document
-from tests.contract.visits import NOW, Harness, excluded, failed, fetched, link, request, robots
+from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, request, robots
 
 A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
 
@@ -56,6 +56,25 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     assert [(reason.word, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]
     assert facts.excluded[1] == Reason("depth", 1, f"{A}p3", "depth: 9 links")
     assert facts.failed == [Reason("500 Internal Server Error", 1, B, "500 Internal Server Error (2 attempts)")]
+
+
+async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness) -> None:
+    """Those with most pages first, by the copy in force; few are listed, all are counted."""
+    names = [f"http://s{n:02}.test" for n in range(DOUBTFUL_SHOWN + 5)]
+    await harness.seed(*(f"{name}/" for name in names))
+    claims = {claim.urls[0].url: claim for claim in await harness.claim(100)}
+    for name in names[1:]:
+        await harness.news(claims[f"{name}/"].urls[0].site_id, name, robots(b"Disallow: /x\n"))
+    mended, clean = (claims[f"{name}/"].urls[0].site_id for name in names[1:3])
+    await harness.news(mended, names[1], robots(b"User-agent: *\nDisallow: /x\n"))
+    await harness.news(clean, names[2], deferred(NOW, NOW + 60))
+    await harness.commit(claims[f"{names[-1]}/"], fetched(claims[f"{names[-1]}/"].urls[0]))
+    facts = await told(harness)
+    assert facts.all_doubtful == len(names) - 3
+    assert [(row.site, row.fetched) for row in facts.doubtful[:2]] == [(names[-1], 1), (names[3], 0)]
+    assert len(facts.doubtful) == DOUBTFUL_SHOWN
+    assert [doubt.line for doubt in facts.doubtful[0].doubts.first] == [1]
+    assert "The 50 with most pages are shown." in document(facts).decode()
 
 
 async def test_sites_and_the_links_between_them(harness: Harness) -> None:

@@ -14,8 +14,9 @@ from crawler.config import Settings, settings_from
 from crawler.model import State
 from crawler.report.audit import Audit
 from crawler.report.audit_facts import Check, Violation
+from crawler.robots import Doubt, Doubts
 from crawler.store.sqlite import SqliteStore
-from crawler.webreport.facts import Facts, PageRow, Reason, Run
+from crawler.webreport.facts import DoubtfulSite, Facts, PageRow, Reason, Run
 from crawler.webreport.gather import gather
 from crawler.webreport.page import document
 from crawler.webreport.words import rules, span, time_label, volume
@@ -66,6 +67,7 @@ async def test_texts_of_strangers_stay_texts(facts: Facts) -> None:
         answers=[(HOSTILE, 1)],
         types=[(HOSTILE, 2)],
         robots=[(HOSTILE, 2)],
+        doubtful=[DoubtfulSite(HOSTILE, 3, Doubts((Doubt(1, HOSTILE, HOSTILE),), 2))],
         most_linked=[PageRow(f"javascript:{HOSTILE}", HOSTILE, 3)],
         graph=replace(facts.graph, sites=[(HOSTILE, 3)]),
         counts=replace(facts.counts, states=dict.fromkeys(State, 1)),

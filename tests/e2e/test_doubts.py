@@ -1,0 +1,91 @@
+"""Lines of a robots.txt that mean less than they may have been meant to: told to the owner, and to the operator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.demo.pages import Page, plain
+from tests.command import HASTY, LOOPBACK, crawler, here
+from tests.web import LoopbackWeb
+
+DOUBTFUL = "Disallow: /above\nUser-agent: *\nDisallow: private\nDissallow: /typo\nDisallow: /closed\nCrawl-delay: 1,5\n"
+TOLD = [
+    "line 1 (Disallow: /above): it stands above every User-agent line, so it binds nobody",
+    "line 3 (Disallow: private): a path begins with /, so it closes nothing",
+    "line 4 (Dissallow: /typo): there is no such field, so it is ignored; there is Disallow",
+    "line 6 (Crawl-delay: 1,5): it is no number of seconds, such as 2 or 1.5, so it asks for no pause",
+]
+
+
+@pytest.fixture
+def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
+    """A crawl of a site with doubtful lines, and of one without."""
+    pages = {path: Page(path) for path in ("/private", "/typo", "/closed")}
+    links = "".join(f"<a href={path}>{path}</a>" for path in pages)
+    clean = "User-agent: *\nDisallow: /closed\nNoindex: /x\n"
+    loopback.sites["one.test"] = {"/robots.txt": plain(DOUBTFUL), "/": Page(links), **pages}
+    loopback.sites["two.test"] = {"/robots.txt": plain(clean), "/": Page("two")}
+    (tmp_path / "c.toml").write_text(HASTY)
+    seeds = [loopback.url("one.test"), loopback.url("two.test")]
+    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    assert ended.code == 0, ended
+    return tmp_path / "c.db"
+
+
+def test_the_owner_hears_of_them_and_the_verdicts_are_what_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("robots.txt").write_text(DOUBTFUL)
+    urls = ["http://one.test/private", "http://one.test/closed"]
+    ended = crawler("robots", "check", "--file", "robots.txt", *urls)
+    assert ended.code == 0
+    assert ended.err.splitlines() == [f"crawler: robots.txt: {line}" for line in TOLD]
+    assert ended.out.splitlines() == [
+        "allowed    http://one.test/private  no rule is about it  (strict)",
+        "forbidden  http://one.test/closed  line 5: Disallow: /closed  (draft1996)",
+    ]
+    told = [
+        json.loads(line) for line in here("robots", "check", "--file", "robots.txt", "--json", *urls).out.splitlines()
+    ]
+    assert [(answer["allowed"], answer["line"], answer["doubts_count"]) for answer in told] == [
+        (True, None, 4),
+        (False, 5, 4),
+    ]
+    assert [f"line {doubt['line']} ({doubt['text']}): {doubt['means']}" for doubt in told[0]["doubts"]] == TOLD
+
+
+def test_a_file_without_them_is_checked_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text("User-agent: *\nDisallow: /closed\nClean-param: ref /\n")
+    ended = here("robots", "check", "--file", tmp_path / "robots.txt", "http://one.test/")
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_why_tells_the_first_and_what_to_do(db: Path, loopback: LoopbackWeb) -> None:
+    words = " ".join(here("why", loopback.url("one.test", "/private"), "--db", db).out.split())
+    said = f"in doubt {' '.join(TOLD[:3])} and 1 more such line; --json lists them all its owner may have meant to"
+    assert (
+        f"{said} close more: `crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
+        in words
+    )
+    known = json.loads(here("why", loopback.url("one.test", "/private"), "--db", db, "--json").out)
+    assert (known["state"], known["robots"]["allowed"], known["robots"]["doubts_count"]) == ("fetched", True, 4)
+    assert [doubt["line"] for doubt in known["robots"]["doubts"]] == [1, 3, 4, 6]
+    assert "in doubt" not in here("why", loopback.url("two.test"), "--db", db).out
+
+
+def test_the_report_lists_the_sites_that_have_them(db: Path, tmp_path: Path, loopback: LoopbackWeb) -> None:
+    assert here("report", tmp_path / "r.html", "--db", db).code == 0
+    page = LexborHTMLParser((tmp_path / "r.html").read_text())
+    (card,) = [card for card in page.css(".card") if [h.text() for h in card.css("h3")] == ["Lines in doubt"]]
+    note, rows = card.css(".note")[0].text(), card.css("tbody tr")
+    assert "The robots.txt of 1 site has lines" in note
+    assert "`crawler run --exclude REGEX`" in note
+    assert "`crawler control block HOST`" in note
+    ((said, lines, pages),) = [[cell.text() for cell in row.css("td")] for row in rows]
+    assert said == loopback.url("one.test").rstrip("/") + "".join(TOLD[:3]) + "… and 1 more"
+    assert (lines, pages) == ("4", "3")

@@ -1,0 +1,134 @@
+"""Lines that no reading takes as they may have been meant: which are told, and which are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.robots import doubts_about
+from crawler.robots.doubts import MAX_DOUBTS, Doubts
+
+
+def doubts(text: str | bytes) -> Doubts:
+    return doubts_about(text if isinstance(text, bytes) else text.encode())
+
+
+@pytest.mark.parametrize(
+    ("line", "means"),
+    [
+        ("Disallow: private", "a path begins with /, so it closes nothing"),
+        ("Disallow: http://example.org/x", "a path begins with /, so it closes nothing"),
+        ("Disallow: ?sort=", "a path begins with /, so it closes nothing"),
+        ("disallow: $", "a path begins with /, so it closes nothing"),
+        ("Disallow: %2Fx", "a path begins with /, so it closes nothing"),
+        ("Allow: public", "a path begins with /, so it opens nothing"),
+        ("Dissallow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("Disalow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("Dis allow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("- Disallow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("\ufeffDisallow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("Alow: /x", "there is no such field, so it is ignored; there is Allow"),
+        ("User agent: x", "there is no such field, so it is ignored; there is User-agent"),
+        ("Useragent: x", "there is no such field, so it is ignored; there is User-agent"),
+        ("User_Agents: x", "there is no such field, so it is ignored; there is User-agent"),
+        ("Crawl delay: 3", "there is no such field, so it is ignored; there is Crawl-delay"),
+        ("Site-map: /s.xml", "there is no such field, so it is ignored; there is Sitemap"),
+        ("Disallow /x", "Disallow has no colon, so it is ignored"),
+        ("Disallow; /x", "Disallow has no colon, so it is ignored"),
+        ("disallow\uff1a/x", "Disallow has no colon, so it is ignored"),
+        ("Disallow http://example.org/", "Disallow has no colon, so it is ignored"),
+        ("User agent *", "User-agent has no colon, so it is ignored"),
+        ("Crawl-delay: 1,5", "it is no number of seconds, such as 2 or 1.5, so it asks for no pause"),
+        ("Crawl-delay: 10 s", "it is no number of seconds, such as 2 or 1.5, so it asks for no pause"),
+        ("Request-rate: 1", "it is no rate, such as 1/10s, so it asks for no pause"),
+        ("Disallow: /a, /b", "commas separate no paths: they are taken for a part of them"),
+        ("Disallow: /c // the c", "only # begins a comment; this is taken for a part of the path"),
+        ("Disallow: /d Disallow: /e", "a second field on a line is not read, but taken for a part of the path"),
+        ("User-agent: *Disallow: /", "a second field on a line is not read, but taken for a part of the name"),
+        (r"User-agent: *\nDisallow: /", "a second field on a line is not read, but taken for a part of the name"),
+        ("User-agent:", "it names no robot, so rules under it alone bind nobody"),
+        ("User-agent: /", "it names no robot, so rules under it alone bind nobody"),
+        ("User-agent: Google*", "* stands for all robots only by itself; here it is a part of a name"),
+        ("User-agent: All", "it names robots called so; all robots are *"),
+    ],
+)
+def test_a_line_in_doubt_is_told_with_its_number_and_what_it_means(line: str, means: str) -> None:
+    (doubt,) = doubts(f"User-agent: *\n{line} # why\nDisallow: /other\n").first
+    shown = line.replace("\ufeff", "\ufffd")
+    assert (doubt.line, doubt.text, doubt.means) == (2, shown, means)
+    assert str(doubt) == f"line 2 ({shown}): {means}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "Disallow:",
+            "Allow:",
+            "Disallow",
+            "Disallow: /",
+            "disallow : /x",
+            "Disallow: /a /b",
+            "Disallow: /my folder/",
+        ),
+        *("Disallow: *.pdf", "Disallow: /*?sort=", "Disallow: /x$", "Disallow: /a,b", "Disallow: /c // /d", "Allow: *"),
+        *("User-agent: * Rex", "User-agent: Googlebot, Bingbot", "User-agent: Mozilla/5.0 (compatible; x/1)"),
+        *(
+            "Crawl-delay:",
+            "Crawl-delay: 0",
+            "Crawl-delay: .5",
+            "Request-rate: 1/10m 0600-0845",
+            "Visit-time: 0600-0845",
+        ),
+        *("Clean-param: ref /", "Noindex: /x", "Content-Signal: search=yes", "Content-Usage: bots=n", "NoFollow: /x"),
+        *("Host: http://example.org", "Hosts: x", "Robot-version: 2.0", "Comment: be kind", "License: /l.xml", "a: b"),
+        *("Sitemap: s.xml", "https://example.org/sitemap.xml", "Mobile-agent-server: / none", "a line of prose"),
+        *("//Disallow: /x", ";Disallow: /x", "<!-- Disallow: /x", "# Dissallow: /x", "Sitemap-index: /i.xml"),
+    ],
+)
+def test_lines_that_mean_what_they_say_and_those_of_others_are_left_alone(line: str) -> None:
+    assert doubts(f"User-agent: *\n{line}\n") == Doubts()
+
+
+def test_rules_above_every_user_agent_line_bind_nobody() -> None:
+    found = doubts("Disallow: /a\nCrawl-delay: 5\nSitemap: /s.xml\n\nUser-agent: x\nDisallow: /b\n")
+    assert [doubt.line for doubt in found.first] == [1, 2]
+    assert {doubt.means for doubt in found.first} == {"it stands above every User-agent line, so it binds nobody"}
+
+
+def test_few_are_told_and_all_are_counted() -> None:
+    found = doubts("User-agent: *\n" + "Disallow: a\n" * 1000)
+    assert (len(found.first), found.count) == (MAX_DOUBTS, 1000)
+    assert found.told()[-1] == "980 more such lines, told when these are mended"
+    assert len(found.told()) == MAX_DOUBTS + 1
+
+
+def test_what_is_shown_of_a_line_is_short_and_printable() -> None:
+    (doubt,) = doubts(b"User-agent: *\nDisallow: \x1b[2J\xff" + b"a" * 1000).first
+    assert doubt.text == "Disallow: \ufffd[2J\ufffd" + "a" * 65 + "…"
+
+
+def test_a_page_of_html_is_noted_as_a_whole_and_has_no_lines_in_doubt() -> None:
+    assert doubts(b"<html>\nDissallow: /x\nDisallow /y\n") == Doubts()
+
+
+def test_a_file_in_utf16_is_looked_at_as_it_is_read() -> None:
+    (doubt,) = doubts("\ufeffUser-agent: *\nDisallow: private\n".encode("utf-16-le")).first
+    assert doubt.line == 2
+
+
+def test_only_what_is_read_of_a_file_is_looked_at() -> None:
+    assert doubts(b"User-agent: *\n" + b"#" * (512 * 1024) + b"\nDissallow: /x\n") == Doubts()
+
+
+def test_a_file_of_many_names_costs_no_more_comparisons_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def compare(name: str, *_: object, **__: object) -> list[str]:
+        compared.append(name)
+        return []
+
+    monkeypatch.setattr("crawler.robots.doubts.get_close_matches", compare)
+    doubts("".join(f"name{'x' * (n % 30)}{n}: 1\n" for n in range(5000)) + "a" * 41 + ": 1\n")
+    assert len(compared) == 1000
+    doubts("Dissallow: /x\n" * 5000)
+    assert compared[1000:] == ["dissallow"]
