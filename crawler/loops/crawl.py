@@ -104,7 +104,7 @@ class Crawl:
                 await self._hand_in_late()
                 if (ended_by := self._stopping or await self._begin_anew()) is not None:
                     return ended_by
-        except StoreError as error:
+        except (StoreError, asyncio.CancelledError) as error:
             if not isinstance(error, ConnectionLost):  # a full disk may have room for what was sent
                 with suppress(StoreError):
                     await self._hand_in_late()
@@ -225,7 +225,6 @@ class Crawl:
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
         turned, self._turned = self._turned, asyncio.Event()
-        await record_all(self._recorder, pending.recorded)
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         committed = sum(outcome.queued.seen is None for outcome in pages)
         now = self._clock.now()
@@ -245,8 +244,9 @@ class Crawl:
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         asked_at = boot_s()
         try:
+            await record_all(self._recorder, pending.recorded)
             result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
-        except StoreError as error:
+        except (StoreError, asyncio.CancelledError) as error:
             if isinstance(error, LeaseLost) and error.committed:
                 self.progress.committed(pending.requests, pending.outcomes)
             else:
