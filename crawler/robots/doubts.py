@@ -1,4 +1,4 @@
-"""Lines of a robots.txt that no reading takes as their writer may have meant them, each with what it means to us.
+"""Lines of a robots.txt that no reading, or strict alone, takes as they may have been meant, and what each means to us.
 
 No verdict depends on them: what is fetched is settled by the readings alone. They are told to the owner, who can mend
 the file, and to the operator, who can leave out more than the file closes.
