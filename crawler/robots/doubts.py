@@ -56,9 +56,6 @@ _NAMING = re.compile(r"[A-Za-z0-9_-]")
 _EVERYBODY = frozenset({"all", "any"})
 
 
-_STAR_IN_NAME = (
-    "* stands for all robots only by itself; only strict heeds a name that ends in it, as the beginning of one"
-)
 _UNLIKE_ITS_LOOKS = (
     "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
 )
@@ -139,7 +136,7 @@ def _about_agent(value: str) -> str:
         return "a second field on a line is not read, but taken for a part of the name"
     if "*" in value:
         alone = "*" in value.split()
-        return "" if alone else _STAR_IN_NAME
+        return "" if alone else "* stands for all robots only by itself; here it is a part of a name"
     if not _NAMING.search(value):
         return "it names no robot, so rules under it alone bind nobody"
     return "it names robots called so; all robots are *" if value.lower() in _EVERYBODY else ""

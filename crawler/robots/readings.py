@@ -81,8 +81,8 @@ def read(
     """
     token = records.product_token(token)
     parts, members, claim = _asked(file.lines, token, reading, site, knows_host)
-    if reading is Reading.STRICT and (meant := _as_meant(file, token)) != file.lines:
-        others, more, _ = _asked(meant, token, reading, site, knows_host)
+    if reading is Reading.STRICT and file.seen:  # what it closes by its looks may have been meant to be closed
+        others, more, _ = _asked(file.seen, token, reading, site, knows_host)
         parts, members = [*parts, *others], [*members, *more]
     delay_s, delay_line = _crawl_delay(members)
     rfc = reading is Reading.RFC9309
@@ -124,17 +124,6 @@ def _asked(
             claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
         members = [*members, *others]
     return parts, members, claim
-
-
-def _as_meant(file: RobotsFile, token: str) -> tuple[Line, ...]:
-    """The lines as they look, and a ``User-agent: Fig*`` as our name where that begins so.
-
-    Nothing obliges us to read them so; what they close then may have been meant to be closed.
-    """
-    return tuple(
-        line._replace(value=token) if line.field == USER_AGENT and records.begins(line.value, token) else line
-        for line in file.seen or file.lines
-    )
 
 
 def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], reading: Reading) -> HostClaim:

@@ -54,13 +54,6 @@ def rfc_rules(lines: Sequence[Line], token: str, *, digits: bool = False) -> tup
     return rules, others
 
 
-def begins(value: str, token: str) -> bool:
-    """Whether a ``User-agent`` value has ``Fig*`` for a robot called ``figtree``; ``*`` alone is everybody's."""
-    return "*" in value and any(
-        len(name) > 1 and name.endswith("*") and token.startswith(name[:-1]) for name in value.lower().split()
-    )
-
-
 def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:
     """The draft's records as (agents, members). Agents with no member are no record (1996 draft, 3.3)."""
     agents: list[str] = []

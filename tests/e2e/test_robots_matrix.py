@@ -93,7 +93,6 @@ LASTING = {
     "200-no-break-space": Cell(plain("User-agent:\xa0*\xa0\nDisallow:\xa0/closed\xa0\n"), LOOKS_CLOSED),
     "200-zero-width": Cell(plain("User-agent: *\nDis\u200ballow: /closed\n"), LOOKS_CLOSED),
     "200-utf16-no-bom": Cell(octets(TEXT.replace("\n", "\r\n").encode("utf-16-le")), LOOKS_CLOSED),
-    "200-beginning-of-name": Cell(plain("User-agent: Polite*\nDisallow: /closed\n"), LOOKS_CLOSED),
     "200-gzip-unsaid": Cell(octets(gzip.compress(TEXT.encode())), OPEN),
     "200-etag-latin1": Cell(raw(b'HTTP/1.0 200 OK\r\nETag: "\xe9"\r\n\r\n' + TEXT.encode()), OPEN),
     "200-utf16": Cell(octets(TEXT.encode("utf-16")), OPEN),

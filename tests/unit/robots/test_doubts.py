@@ -14,7 +14,6 @@ def doubts(text: str | bytes) -> Doubts:
     return doubts_about(text if isinstance(text, bytes) else text.encode())
 
 
-STAR = "* stands for all robots only by itself; only strict heeds a name that ends in it, as the beginning of one"
 UNLIKE = "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
 
 
@@ -56,7 +55,7 @@ UNLIKE = "characters in it are not seen, or only look like blanks; only strict h
         (r"User-agent: *\nDisallow: /", "a second field on a line is not read, but taken for a part of the name"),
         ("User-agent:", "it names no robot, so rules under it alone bind nobody"),
         ("User-agent: /", "it names no robot, so rules under it alone bind nobody"),
-        ("User-agent: Google*", STAR),
+        ("User-agent: Google*", "* stands for all robots only by itself; here it is a part of a name"),
         ("User-agent: All", "it names robots called so; all robots are *"),
     ],
 )

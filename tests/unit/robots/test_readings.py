@@ -196,31 +196,8 @@ def test_what_a_file_looks_like_opens_nothing() -> None:
     for opened in (
         "User-agent: Fig\u200bTree\nDisallow:\n",
         "User-agent: *\nAllow: /a\xa0\n",
-        "User-agent: fig*\nAllow: /\n",
     ):
         assert not allowed(f"{opened}\nUser-agent: *\nDisallow: /a\n", "/a")
-
-
-@pytest.mark.parametrize(
-    ("name", "is_ours"),
-    [
-        ("fig*", True),
-        ("F*", True),
-        ("FigTree*", True),
-        ("other FIG*", True),
-        ("figs*", False),
-        ("*fig", False),
-        ("oak*", False),
-    ],
-)
-def test_a_name_that_ends_in_a_star_is_ours_where_ours_begins_so(name: str, is_ours: bool) -> None:
-    """In strict alone, and only to close."""
-    text = f"User-agent: {name}\nDisallow: /a\nCrawl-delay: 9\n\nUser-agent: *\nDisallow: /b\n"
-    asked = rules(text)
-    assert (asked.verdict("/a").allowed, asked.verdict("/b").allowed) == (not is_ours, name == "FigTree*")
-    assert asked.crawl_delay_s == (9 if is_ours else None)
-    exact = rules(text, reading=RFC)
-    assert exact.verdict("/a").allowed is (name != "FigTree*")
 
 
 def test_rfc9309_2_2_2_a_half_escape_is_compared_with_the_url_as_written() -> None:
