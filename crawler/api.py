@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -19,7 +20,7 @@ from crawler.errors import CrawlerError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
-from crawler.seeds import Seeds, read_seeds, require_good
+from crawler.seeds import Seeds, all_seeds, read_seeds
 from crawler.store.interface import Store
 from crawler.store.location import store_name
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from crawler.search.results import Found
     from crawler.survey.estimate import Survey
 
+_LOG = logging.getLogger("crawler")
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
 #: Where messages name an option of the command line: what does the same here. Those of exports have the same names.
 _OPTIONS = {
@@ -42,14 +44,15 @@ _OPTIONS = {
     "--method": "sample.method",
     "--per": "sample.per",
     "--sample": "sample.size",
-    "--seeds": "run(seeds=…)",
+    "--seeds": "run(seeds=…) or seeds.file",
+    "--skip-bad-seeds": "seeds.skip_bad",
     "--warc": "output.warc",
 }
 _OPTION = re.compile(r"--[a-z][a-z-]*(?! \(in Python)\b")
 
 
-def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
-    """A crawl on the store ``db``, as an async context manager.
+def open(db: str | Path | None = None, config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
+    """A crawl on the store ``db``, as an async context manager; without it that of the key ``store.db``, "crawl.db".
 
     ``config`` is a TOML file's path, a mapping of its keys (``{"politeness.delay": 5}``), or
     :class:`~crawler.config.Settings`. Raises :class:`~crawler.errors.ConfigError` naming every wrong key.
@@ -63,7 +66,9 @@ def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | 
             settings = settings_from(config, source="config")
         case _:
             settings = settings_from(read_file(Path(config)), source=f"configuration {config}")
-    return OpenCrawl(replace(settings, output=replace(settings.output, db=str(db))))
+    if db is not None:
+        settings = replace(settings, output=replace(settings.output, db=str(db)))
+    return OpenCrawl(settings)
 
 
 class OpenCrawl:
@@ -92,7 +97,9 @@ class OpenCrawl:
     def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
 
-        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each.
+        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each; without any they
+        come from the file that the key ``seeds.file`` names. Bad ones are passed over with ``seeds.skip_bad``, and
+        logged as ``crawler``.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         run = _Run()
@@ -104,12 +111,10 @@ class OpenCrawl:
         self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
-        seeds = [seeds] if isinstance(seeds, str) else seeds
-        good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
-        require_good(bad, "run(seeds=…)", unit="seed")
-        strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
+        with _named_for_python():
+            taken = _seeds(settings, seeds)
         await self._settle()
-        run.task = asyncio.create_task(self._crawl(settings, Seeds(good, strata), run))
+        run.task = asyncio.create_task(self._crawl(settings, taken, run))
         self._runs.add(run)
         try:
             while (page := await run.next_page()) is not None:
@@ -338,6 +343,18 @@ def _raise_first(failures: Iterable[BaseException | None]) -> None:
     failure = next(filter(None, failures), None)
     if failure is not None:
         raise failure
+
+
+def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seeds:
+    """What a run begins with. Raises :class:`UsageError` where it cannot begin so."""
+    if settings.team.workers > 1:
+        raise UsageError(
+            f"workers.count = {settings.team.workers}: run() is one process; leave it out, or crawl by `crawler run`"
+        )
+    texts, output = [seeds] if isinstance(seeds, str) else list(seeds), settings.output
+    file, skip = "" if texts else output.seeds, output.skip_bad_seeds
+    taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip, tell=_LOG.warning)
+    return Seeds(taken.urls, _strata(seeds)) if isinstance(seeds, Mapping) else taken
 
 
 def _strata(seeds: Mapping[str, str]) -> dict[str, str]:

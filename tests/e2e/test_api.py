@@ -154,7 +154,7 @@ async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Pat
 
     with pytest.raises(SeedError, match="run\\(seeds=…\\): 1 bad seed"):
         await run(seeds=("a.test",))
-    with pytest.raises(UsageError, match=r"no seeds.* --seeds \(in Python: run\(seeds=…\)\) FILE"):
+    with pytest.raises(UsageError, match=r"no seeds.* --seeds \(in Python: run\(seeds=…\) or seeds\.file\) FILE"):
         await run(seeds=())
     with pytest.raises(ConfigError, match="max_pages = -1"):
         await run(max_pages=-1)
