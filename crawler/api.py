@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from types import AsyncGeneratorType, TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 from weakref import ref
 
 from crawler.assemble import crawl_session, existing_store, run_to_end
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from crawler.search.results import Found
     from crawler.survey.estimate import Survey
 
+T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
 #: Where messages name an option of the command line: what does the same here. Those of exports have the same names.
@@ -81,6 +82,7 @@ class OpenCrawl:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._runs: set[_Run] = set()  # those that may be under way, or whose failure nobody has heard of
+        self._readings: set[_Reading] = set()  # those that have a store open
         self.ended_by: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -89,6 +91,8 @@ class OpenCrawl:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for reading in tuple(self._readings):
+            await reading.close()
         failures = [await run.end() for run in tuple(self._runs)]
         self._runs.clear()
         if error is None:
@@ -151,7 +155,7 @@ class OpenCrawl:
         async with self._store() as store:
             return await store.body(canonical, version)
 
-    async def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
+    def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
         """The pages in the store as they are when this begins, one in memory at a time, also while a crawl goes on.
 
         ``where`` is an SQL condition on the columns of the view ``pages`` (``"depth < 3 AND status = 200"``). Raises
@@ -161,19 +165,33 @@ class OpenCrawl:
 
         if where is not None:
             require_one_expression(where)
-        async with self._store() as store, aclosing(stored_pages(store, where)) as pages:
-            async for page in pages:
-                yield page
+        return self._read(lambda store: stored_pages(store, where))
 
-    async def links(self, url: str) -> AsyncGenerator[PageLink, None]:
+    def links(self, url: str) -> AsyncGenerator[PageLink, None]:
         """The links from a URL, then those of other pages to it; none for a URL that the crawl has not met.
 
         One in memory at a time. For the links to it, all links of the crawl are gone through.
         """
         canonical = _canonical(url)
-        async with self._store() as store, aclosing(stored_links(store, canonical)) as links:
-            async for link in links:
-                yield link
+        return self._read(lambda store: stored_links(store, canonical))
+
+    def _read(self, read: Callable[[Store], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        reading = _Reading()
+        items = self._items(reading, read)
+        reading.taker = ref(items)
+        return items
+
+    async def _items(
+        self, reading: _Reading, read: Callable[[Store], AsyncGenerator[T, None]]
+    ) -> AsyncGenerator[T, None]:
+        self._readings.add(reading)
+        try:
+            async with self._store() as store, aclosing(read(store)) as items:
+                async for item in items:
+                    yield item
+        finally:
+            self._readings.discard(reading)
+            reading.closed.set()
 
     async def export(
         self,
@@ -337,6 +355,24 @@ class _Run:
             await asyncio.gather(self.task, return_exceptions=True)
             raise
         return None if self.task.cancelled() else self.task.exception()
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A generator under way that reads the store, by whom it is taken from."""
+
+    taker: ref[AsyncGenerator[Any, None]] = field(init=False)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def close(self) -> None:
+        """Have it let go of the store. One whose loop was left nobody has any more: Python is closing it then."""
+        taker = self.taker()
+        if taker is None:
+            await self.closed.wait()
+        elif (
+            isinstance(taker, AsyncGeneratorType) and not taker.ag_running
+        ):  # else another task takes from it, and closes it
+            await taker.aclose()
 
 
 def _raise_first(failures: Iterable[BaseException | None]) -> None:
