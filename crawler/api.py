@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
@@ -16,9 +15,10 @@ from weakref import ref
 from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply, read_file, settings_from
-from crawler.errors import CrawlerError, UsageError
+from crawler.errors import UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
+from crawler.naming import named_for_python
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, all_seeds, read_seeds
 from crawler.store.interface import Store
@@ -35,21 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
 _BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
-#: Where messages name an option of the command line: what does the same here. Those of exports have the same names.
-_OPTIONS = {
-    "--agent": "identity.agent",
-    "--contact": "identity.contact",
-    "--db": "crawler.open(db)",
-    "--max-depth": "limits.max_depth",
-    "--max-pages": "limits.max_pages",
-    "--method": "sample.method",
-    "--per": "sample.per",
-    "--sample": "sample.size",
-    "--seeds": "run(seeds=…) or seeds.file",
-    "--skip-bad-seeds": "seeds.skip_bad",
-    "--warc": "output.warc",
-}
-_OPTION = re.compile(r"--[a-z][a-z-]*(?! \(in Python)\b")
 
 
 def open(db: str | Path | None = None, config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
@@ -115,7 +100,7 @@ class OpenCrawl:
         self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
-        with _named_for_python():
+        with named_for_python():
             taken = _seeds(settings, seeds)
         await self._settle()
         run.task = asyncio.create_task(self._crawl(settings, taken, run))
@@ -139,7 +124,7 @@ class OpenCrawl:
     @asynccontextmanager
     async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
         await self._settle()
-        with _named_for_python():
+        with named_for_python():
             async with existing_store(self._settings, read_only=read_only) as store:
                 yield store
 
@@ -235,7 +220,7 @@ class OpenCrawl:
         from crawler.rup_robot import robot
 
         await self._settle()
-        with _named_for_python():
+        with named_for_python():
             async with robot(self._settings, site, tell, make=True) as subscriber:
                 yield subscriber
 
@@ -283,28 +268,13 @@ class OpenCrawl:
 
         clock, strata = SystemClock(), seeds.strata
         session = crawl_session(settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over)
-        with _named_for_python():
+        with named_for_python():
             async with session as (crawl, store):
                 stopper = asyncio.create_task(_stop_when(run.stop, crawl))
                 try:
                     self.ended_by = await run_to_end(crawl, store, clock)
                 finally:
                     stopper.cancel()
-
-
-@contextmanager
-def _named_for_python() -> Iterator[None]:
-    """What an error calls by its option, it also calls by what that is in Python."""
-    try:
-        yield
-    except CrawlerError as error:
-        error.args = (_OPTION.sub(_both_names, str(error)),)
-        raise
-
-
-def _both_names(option: re.Match[str]) -> str:
-    name = _OPTIONS.get(option[0])
-    return option[0] if name is None else f"{option[0]} (in Python: {name})"
 
 
 def _canonical(url: str) -> str:

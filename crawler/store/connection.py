@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -36,7 +36,7 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
-
+_INTERRUPT_AGAIN_S = 0.05
 
 #: Of what a store is a copy that is not finished.
 UNFINISHED = "SELECT source FROM store_copy WHERE done_at IS NULL"
@@ -134,6 +134,32 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
         await db.close()
         raise
     return db
+
+
+async def close_reader(db: aiosqlite.Connection) -> None:
+    """Close a connection that only reads; what it still looks for is given up, for nobody waits for it any more."""
+    closing = asyncio.ensure_future(db.close())
+    while not closing.done():
+        with suppress(ValueError, sqlite3.ProgrammingError):  # it is closed by now
+            await db.interrupt()
+        await asyncio.wait([closing], timeout=_INTERRUPT_AGAIN_S)  # a statement may have begun only then
+    await closing
+
+
+async def batches(
+    db: aiosqlite.Connection, sql: str, parameters: Sequence[object], most: int
+) -> AsyncGenerator[Iterable[Any], None]:
+    """The rows of a query, so many at once. Cancelled, it waits for nothing: the cursor ends with the connection."""
+    cursor = await db.execute(sql, parameters)
+    try:
+        while batch := await cursor.fetchmany(most):
+            yield batch
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        await cursor.close()
+        raise
+    await cursor.close()
 
 
 def _read_only_uri(path: Path) -> str:

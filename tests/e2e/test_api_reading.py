@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,38 @@ def test_a_loop_that_was_left_lets_go_of_the_store(home: str, db_path: Path) -> 
         check=False,
     )
     assert (done.stdout, done.stderr) == ("well\n", "")
+
+
+ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT i FROM n WHERE i = 2"
+ENDLESS = ROWS.replace("SELECT i FROM n WHERE i = 2", "SELECT count(*) FROM n")
+STILL_ASKED = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_looks_for_too_long_can_be_cancelled(
+    kind: str, request: pytest.FixtureRequest, loopback: LoopbackWeb, db_path: Path
+) -> None:
+    db = request.getfixturevalue("postgres").make_database() if kind == "postgres" else db_path
+    loopback.sites["a.test"] = {"/": Page("<a href=/b>b</a>"), "/b": Page("<a href=/>home</a>")}
+    async with crawler.open(db, QUICK) as crawl:
+        assert len([page async for page in crawl.run(seeds=[loopback.url("a.test")])]) == 2
+
+        async def every_page() -> None:
+            async for _ in crawl.pages(f"depth = 0 OR ({ENDLESS}) > 0"):
+                pass
+
+        for ask in (
+            lambda: crawl.query(ENDLESS),
+            lambda: crawl.query(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT 1 FROM n WHERE i = 2"
+            ),
+            lambda: crawl.export("csv", db_path.with_name("o.csv"), where=f"({ENDLESS}) > 0"),
+            every_page,
+        ):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await ask()
+            assert await crawl.query("SELECT count(*) AS n FROM pages") == [{"n": 2}]
+            if kind == "postgres":
+                while await crawl.query(STILL_ASKED):
+                    await asyncio.sleep(0.1)
