@@ -36,6 +36,11 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
+#: Those that take an argument.
+_PRAGMAS_THAT_READ = {
+    *("table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list"),
+    *("foreign_key_check", "integrity_check", "quick_check"),
+}
 _INTERRUPT_AGAIN_S = 0.05
 
 #: Of what a store is a copy that is not finished.
@@ -127,6 +132,8 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
             await db.executescript(_PRAGMAS)
         await _migrate(db, version)
         await db.create_function("zstd", 1, compress, deterministic=True)
+        if read_only:
+            await db.set_authorizer(_may_read)
     except sqlite3.Error as error:
         await db.close()
         raise StoreError(_explain(path, error)) from error
@@ -134,6 +141,13 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
         await db.close()
         raise
     return db
+
+
+def _may_read(action: int, name: str | None, value: str | None, database: str | None, within: str | None) -> int:
+    """An authorizer: of what a file open to read lets pass, it denies other files and the setting of pragmas."""
+    sets = action == sqlite3.SQLITE_PRAGMA and value is not None and name not in _PRAGMAS_THAT_READ
+    denied = sets or action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
+    return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
 
 async def close_reader(db: aiosqlite.Connection) -> None:
@@ -216,7 +230,7 @@ async def reading(path: Path) -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if "readonly database" in str(error):
+        if "readonly database" in str(error) or getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
         kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error

@@ -11,7 +11,9 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Page
+from crawler.store.postgres import PostgresStore
 from tests.command import ROOT
+from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
@@ -62,7 +64,6 @@ def test_a_loop_that_was_left_lets_go_of_the_store(home: str, db_path: Path) -> 
 
 ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT i FROM n WHERE i = 2"
 ENDLESS = ROWS.replace("SELECT i FROM n WHERE i = 2", "SELECT count(*) FROM n")
-STILL_ASKED = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -90,6 +91,35 @@ async def test_what_looks_for_too_long_can_be_cancelled(
                 async with asyncio.timeout(0.3):
                     await ask()
             assert await crawl.query("SELECT count(*) AS n FROM pages") == [{"n": 2}]
-            if kind == "postgres":
-                while await crawl.query(STILL_ASKED):
-                    await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "VACUUM INTO '{}'",
+        "ATTACH '{}' AS y",
+        "DETACH main",
+        "PRAGMA journal_mode = delete",
+        "PRAGMA user_version = 5",
+        "DELETE FROM url",
+        "CREATE TABLE mine (x)",
+    ],
+)
+async def test_a_query_writes_no_file(statement: str, home: str, db_path: Path) -> None:
+    new = db_path.with_name("new.db")
+    async with crawler.open(db_path) as crawl:
+        with pytest.raises(crawler.UsageError, match="a query only reads the store; begin it with SELECT"):
+            await crawl.query(statement.format(new))
+        assert await crawl.query("SELECT name FROM pragma_table_info('pages') LIMIT 1") == [{"name": "url"}]
+        assert await crawl.query("PRAGMA table_info('pages')")
+        assert await crawl.query("PRAGMA journal_mode") == [{"journal_mode": "wal"}]
+    assert not new.exists()
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM url", "CREATE TABLE mine (x INTEGER)"])
+async def test_a_query_writes_nothing_on_postgresql(statement: str, postgres: Cluster) -> None:
+    db = postgres.make_database()
+    await (await PostgresStore.open(db)).close()
+    async with crawler.open(db) as crawl:
+        with pytest.raises(crawler.UsageError, match="a query only reads the store; begin it with SELECT"):
+            await crawl.query(statement)
