@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
-_BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
+_BUFFER = 1  # pages handed over but not yet taken; more would be no faster, and lost to a loop that is left
 
 
 def open(db: str | Path | None = None, config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
@@ -84,8 +84,10 @@ class OpenCrawl:
             _raise_first(failures)
 
     def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
-        """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
+        """Crawl, and yield each page that this run fetches, once it is committed, and at most once.
 
+        Leaving the loop early stops the crawl in order, which takes up to 6 s; pages that were fetched ahead stay in
+        the store, where :meth:`pages` has them, but no run hands them over any more (see ``docs/python.md``).
         ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each; without any they
         come from the file that the key ``seeds.file`` names. Bad ones are passed over with ``seeds.skip_bad``, and
         logged as ``crawler``.
