@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, Unpack
 from weakref import ref
 
+from crawler import arguments
+from crawler.arguments import RunLimits
 from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply, read_file, settings_from
@@ -51,9 +53,13 @@ def open(db: str | Path | None = None, config: Settings | Mapping[str, object] |
         case Mapping():
             settings = settings_from(config, source="config")
         case _:
-            settings = settings_from(read_file(Path(config)), source=f"configuration {config}")
+            settings = settings_from(
+                read_file(Path(arguments.path("config", config))), source=f"configuration {config}"
+            )
     if db is not None:
-        settings = replace(settings, output=replace(settings.output, db=str(db)))
+        with named_for_python():
+            store = {"store.db": arguments.path("db", db)}
+            settings = apply(settings, store, source="open()", names={"store.db": "db"})
     return OpenCrawl(settings)
 
 
@@ -83,7 +89,9 @@ class OpenCrawl:
         if error is None:
             _raise_first(failures)
 
-    def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
+    def run(
+        self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Unpack[RunLimits]
+    ) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page that this run fetches, once it is committed, and at most once.
 
         Leaving the loop early stops the crawl in order, which takes up to 6 s; pages that were fetched ahead stay in
@@ -99,7 +107,7 @@ class OpenCrawl:
         return pages
 
     async def _pages_of(
-        self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
+        self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         with named_for_python():
@@ -151,7 +159,7 @@ class OpenCrawl:
         from crawler.export.job import require_one_expression
 
         if where is not None:
-            require_one_expression(where)
+            require_one_expression(arguments.text("where", where))
         return self._read(lambda store: stored_pages(store, where))
 
     def links(self, url: str) -> AsyncGenerator[PageLink, None]:
@@ -190,11 +198,14 @@ class OpenCrawl:
         bodies: bool = False,
         base_url: str | None = None,
     ) -> Tally:
-        """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`."""
+        """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`.
+
+        ``out`` is a path, "-" for standard output, or a file open in binary.
+        """
         from crawler.export import export as export_to
 
+        target = arguments.output("out", out)
         async with self._store() as store:  # its own: the export opens a transaction on it
-            target = Path(out) if isinstance(out, str) else out
             now = SystemClock().now()
             return await export_to(
                 store, format, target, now=now, table=table, where=where, bodies=bodies, base_url=base_url
@@ -249,6 +260,7 @@ class OpenCrawl:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
 
+        limit = arguments.count("limit", limit)
         async with self._store() as store:
             return await search(store, words, limit=limit, site=site)
 
@@ -257,7 +269,7 @@ class OpenCrawl:
         from crawler.webreport.gather import gather
         from crawler.webreport.write import require_html, write
 
-        path = require_html(Path(out))
+        path = require_html(Path(arguments.path("out", out)))
         async with self._store() as store:
             facts = await gather(store, store_name(self._settings.output.db), SystemClock().now())
         write(path, facts)
@@ -280,7 +292,7 @@ class OpenCrawl:
 
 
 def _canonical(url: str) -> str:
-    good, bad = read_seeds([url.encode(errors="surrogatepass")])
+    good, bad = read_seeds([arguments.text("url", url).encode(errors="surrogatepass")])
     if bad or not good:
         raise UsageError(f"not a URL: {url[:200]!r}")
     return good[0]
@@ -359,7 +371,7 @@ def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seed
         raise UsageError(
             f"workers.count = {settings.team.workers}: run() is one process; leave it out, or crawl by `crawler run`"
         )
-    texts, output = [seeds] if isinstance(seeds, str) else list(seeds), settings.output
+    texts, output = arguments.urls("seeds", seeds), settings.output
     file, skip = "" if texts else output.seeds, output.skip_bad_seeds
     taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip, tell=_LOG.warning)
     return Seeds(taken.urls, _strata(seeds)) if isinstance(seeds, Mapping) else taken

@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,7 +148,7 @@ def test_a_wrong_configuration_is_refused_where_it_is_given(tmp_path: Path) -> N
 async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
     url = web.url("a.test")
 
-    async def run(db: Path = db_path, seeds: tuple[str, ...] = (url,), **limits: object) -> None:
+    async def run(db: Path = db_path, seeds: tuple[str, ...] = (url,), **limits: Any) -> None:
         async with crawler.open(db, QUICK) as crawl:
             async for _ in crawl.run(seeds=seeds, **limits):
                 pass

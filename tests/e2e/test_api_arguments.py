@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import crawler
+from crawler.arguments import RunLimits
+from crawler.config import KEYS
 from crawler.demo.pages import Page
+from tests.command import ROOT
 from tests.web import LoopbackWeb
 
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
@@ -63,3 +71,100 @@ async def test_settings_that_cannot_hold_in_one_process(web: LoopbackWeb, db_pat
                 [page async for page in crawl.run()]
     assert not db_path.exists()
     assert web.log == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"db": 5}, "db = 5: must be a path"),
+        ({"db": b"x.db"}, "db = b'x.db': must be a path"),
+        ({"db": ""}, "open\\(\\): db.*must not be empty"),
+        ({"db": ":memory:"}, "open\\(\\): db :memory:: a store outlives the process; name a file"),
+        ({"config": 5}, "config = 5: must be a path"),
+    ],
+)
+def test_what_opens_no_store(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(crawler.UsageError, match=said):
+        crawler.open(**arguments)
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        [b"http://a.test/"],
+        [1],
+        [None],
+        [("http://a.test/", "x")],
+        None,
+        5,
+        Path("seeds.txt"),
+        b"x",
+        {"http://a.test/": 1},
+    ],
+)
+async def test_what_are_no_seeds(seeds: Any, web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        with pytest.raises(crawler.UsageError, match=r"^seeds.* = .*: must be URLs, each a text"):
+            [page async for page in crawl.run(seeds)]
+    assert not db_path.exists()
+
+
+async def test_other_arguments_that_mean_nothing(web: LoopbackWeb, db_path: Path) -> None:
+    async with crawler.open(db_path, QUICK) as crawl:
+        [page async for page in crawl.run(web.url("a.test"))]
+        await crawl.index()
+        wrong: Any = 5
+        text: Any = io.StringIO()
+        asked: list[tuple[Callable[[], Awaitable[object]], str]] = [
+            (lambda: crawl.search("test", limit=0), "limit = 0: must be a whole number, 1 or more"),
+            (lambda: crawl.search("test", limit=-1), "limit = -1"),
+            (lambda: crawl.export("csv", wrong), "out = 5: must be a path"),
+            (lambda: crawl.export("csv", text), "must be a path, .* or a file open in binary"),
+            (lambda: crawl.report(wrong), "out = 5: must be a path"),
+            (lambda: crawl.body(wrong), "url = 5: must be a text"),
+            (lambda: anext(crawl.pages(wrong)), "where = 5: must be a text"),
+        ]
+        for ask, said in asked:
+            with pytest.raises(crawler.UsageError, match=said):
+                await ask()
+    async with crawler.open("x" * 5000, QUICK) as crawl:
+        with pytest.raises(crawler.UsageError, match="no place for a store: File name too long"):
+            await crawl.query("SELECT 1")
+        with pytest.raises(crawler.UsageError, match="no place for a store: File name too long"):
+            await anext(crawl.run(web.url("a.test")))
+
+
+def test_an_export_to_standard_output(web: LoopbackWeb, db_path: Path) -> None:
+    script = f"""
+import asyncio, crawler
+async def main():
+    async with crawler.open({str(db_path)!r}, {QUICK!r}) as crawl:
+        [page async for page in crawl.run({web.url("a.test")!r})]
+        print("first")
+        await crawl.export("csv", "-", where="depth = 0")
+        print("last")
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=db_path.parent,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[1].split(",")[0], lines[2].split(",")[0], lines[-1]) == (
+        "first",
+        "url",
+        web.url("a.test"),
+        "last",
+    )
+    assert not (db_path.parent / "-").exists()
+
+
+def test_the_limits_of_a_run_are_those_of_the_configuration() -> None:
+    assert {f"limits.{name}" for name in RunLimits.__annotations__} == {
+        key for key in KEYS if key.startswith("limits.")
+    }

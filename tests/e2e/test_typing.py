@@ -21,6 +21,9 @@ async def main() -> None:
                 link: crawler.Link = page.links[0]
                 print(link.anchor, link.address)  # wrong
                 print(page.adress)  # wrong
+            crawl.run(max_pagess=10)  # wrong
+            crawl.run(["https://example.org/"], max_time="2 hours", max_pages="10")  # wrong
+            crawl.run([b"https://example.org/"])  # wrong
             await crawl.serach("words")  # wrong
             number: int = await crawl.body("https://example.org/")  # wrong
             async with crawl.rup("https://example.org") as subscriber:
