@@ -17,14 +17,14 @@ from crawler.arguments import RunLimits
 from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply, read_file, settings_from
-from crawler.errors import UsageError
+from crawler.errors import StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
 from crawler.naming import named_for_python
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.seeds import Seeds, all_seeds, read_seeds
 from crawler.store.interface import Store
-from crawler.store.location import store_name
+from crawler.store.location import is_url, store_name
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -73,6 +73,7 @@ class OpenCrawl:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._runs: set[_Run] = set()  # those that may be under way, or whose failure nobody has heard of
+        self._writing = asyncio.Lock()
         self._readings: set[_Reading] = set()  # those that have a store open
         self.ended_by: str | None = None
 
@@ -112,9 +113,9 @@ class OpenCrawl:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         with named_for_python():
             taken = _seeds(settings, seeds)
-        await self._settle()
-        run.task = asyncio.create_task(self._crawl(settings, taken, run))
-        self._runs.add(run)
+        async with self._alone():
+            run.task = asyncio.create_task(self._crawl(settings, taken, run))
+            self._runs.add(run)
         try:
             while (page := await run.next_page()) is not None:
                 yield page
@@ -130,6 +131,18 @@ class OpenCrawl:
         failures = [await run.end() for run in left]
         self._runs.difference_update(left)
         _raise_first(failures)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """One call that writes at a time. Raises :class:`StoreInUse` while a run of our own has the file."""
+        async with self._writing:
+            await self._settle()
+            db = self._settings.output.db
+            if not is_url(db) and any(not run.task.done() for run in self._runs):
+                raise StoreInUse(
+                    f"{db}: a run() of this crawl is under way; leave its loop, or take all its pages, first"
+                )
+            yield
 
     @asynccontextmanager
     async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
@@ -219,7 +232,7 @@ class OpenCrawl:
         from crawler.rank import load_ranking
 
         ranking = load_ranking()
-        async with self._store(read_only=False) as store:
+        async with self._alone(), self._store(read_only=False) as store:
             ranked: Ranked = await ranking.rank(store)
             return ranked
 
@@ -241,7 +254,7 @@ class OpenCrawl:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
         from crawler.search.index import build_index
 
-        async with self._store(read_only=False):
+        async with self._alone(), self._store(read_only=False):
             return await build_index(self._settings.output.db)
 
     async def sample(self) -> Survey:

@@ -22,7 +22,9 @@ _OPTIONS = {
     "--skip-bad-seeds": "seeds.skip_bad",
     "--warc": "output.warc",
 }
-_OPTION = re.compile(r"--[a-z][a-z-]*(?! \(in Python)\b")
+_OPTION = re.compile(r"--[a-z][a-z-]*\b(?! \(in Python)")
+#: What is done by a command, which stays as it can be typed.
+_COMMAND_OR_OPTION = re.compile(rf"`crawler run (?P<options>[^`]*)`(?! \(in Python)|`[^`]*`|{_OPTION.pattern}")
 
 
 @contextmanager
@@ -31,10 +33,16 @@ def named_for_python() -> Iterator[None]:
     try:
         yield
     except CrawlerError as error:
-        error.args = (_OPTION.sub(_both_names, str(error)),)
+        error.args = (_COMMAND_OR_OPTION.sub(_both_names, str(error)),)
         raise
 
 
-def _both_names(option: re.Match[str]) -> str:
-    name = _OPTIONS.get(option[0])
-    return option[0] if name is None else f"{option[0]} (in Python: {name})"
+def _both_names(found: re.Match[str]) -> str:
+    if found["options"] is None:
+        name = _OPTIONS.get(found[0])
+    else:
+        told = [
+            _OPTIONS[option] for option in _OPTION.findall(found["options"]) if option in _OPTIONS and option != "--db"
+        ]
+        name = ", ".join(told) or "run()"
+    return found[0] if name is None else f"{found[0]} (in Python: {name})"

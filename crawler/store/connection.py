@@ -288,6 +288,8 @@ def lock_store(path: Path) -> FileLock:
     try:
         lock.acquire()
     except Timeout:
+        if not Path(lock.lock_file).exists():
+            raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
         raise StoreInUse(
             f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import subprocess
@@ -168,3 +169,25 @@ def test_the_limits_of_a_run_are_those_of_the_configuration() -> None:
     assert {f"limits.{name}" for name in RunLimits.__annotations__} == {
         key for key in KEYS if key.startswith("limits.")
     }
+
+
+async def test_messages_for_who_has_no_command_line(web: LoopbackWeb, db_path: Path) -> None:
+    command = f"`crawler run --db {db_path} --seeds FILE`"
+    said = f"{db_path}: no such store; {command} (in Python: run(seeds=…) or seeds.file) makes one"
+    async with crawler.open(db_path, QUICK) as crawl:
+        with pytest.raises(crawler.UsageError) as told:
+            await crawl.query("SELECT 1")
+        assert str(told.value) == said
+        async for _ in crawl.run([web.url("a.test"), web.url("b.test")]):
+            for ask in (crawl.index, crawl.rank, lambda: anext(crawl.run())):
+                with pytest.raises(crawler.StoreInUse, match=r"a run\(\) of this crawl is under way; leave its loop"):
+                    await ask()
+        built, ranked = await asyncio.gather(crawl.index(), crawl.rank())
+    assert built.pages == ranked.pages == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where nobody can make a file")
+async def test_a_place_where_no_file_can_be_made() -> None:
+    async with crawler.open("/proc/x.db", QUICK) as crawl:
+        with pytest.raises(crawler.UsageError, match="cannot be written: no file can be made in /proc"):
+            await anext(crawl.run("http://a.test/"))
