@@ -42,6 +42,7 @@ _PRAGMAS_THAT_READ = {
     *("foreign_key_check", "integrity_check", "quick_check"),
 }
 _INTERRUPT_AGAIN_S = 0.05
+_ROWS_AT_ONCE = 500
 
 #: Of what a store is a copy that is not finished.
 UNFINISHED = "SELECT source FROM store_copy WHERE done_at IS NULL"
@@ -160,14 +161,15 @@ async def close_reader(db: aiosqlite.Connection) -> None:
     await closing
 
 
-async def batches(
-    db: aiosqlite.Connection, sql: str, parameters: Sequence[object], most: int
-) -> AsyncGenerator[Iterable[Any], None]:
-    """The rows of a query, so many at once. Cancelled, it waits for nothing: the cursor ends with the connection."""
+async def rows_of(
+    db: aiosqlite.Connection, sql: str, parameters: Sequence[object]
+) -> AsyncGenerator[tuple[Any, ...], None]:
+    """The rows of a query. Cancelled, it waits for nothing: the cursor ends with the connection."""
     cursor = await db.execute(sql, parameters)
     try:
-        while batch := await cursor.fetchmany(most):
-            yield batch
+        while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+            for row in batch:
+                yield tuple(row)
     except asyncio.CancelledError:
         raise
     except BaseException:
@@ -243,6 +245,15 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
     if "malformed" in text or "not a database" in text:
         return f"{path}: {text}; the file is damaged or no SQLite store, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
+
+
+async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
+    """Let SQLite's cache follow the size of the store: a sixteenth of it, within 2 and 8 MB, ``now_kib`` before. What a
+    small store reads anew, the system has in memory. Returns what it may take now, in KiB."""
+    kib = min(8 << 10, max(2 << 10, file_bytes >> 24 << 10))  # in whole MB
+    if kib != now_kib:
+        await db.execute(f"PRAGMA cache_size = -{kib}")
+    return kib
 
 
 async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:

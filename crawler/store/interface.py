@@ -326,6 +326,10 @@ class Store(Shared, Protocol):
         """Look for sites with the same pages at the same paths, and note them as ``evidence = content``; how many."""
         ...
 
+    async def fail_circles(self) -> None:
+        """Have the redirects fail that are in a circle or lead into one, once all of them have been seen."""
+        ...
+
     async def group_pace(self, name: str) -> Pace: ...
 
     async def visit(self, site: str) -> int | None:
@@ -354,8 +358,6 @@ class Store(Shared, Protocol):
     async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Read the views of ``docs/interface.md`` with SQL."""
         ...
-
-    async def begin_notes(self) -> None: ...
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
         """The rows of a query one after the other, however many, in bounded memory. Close it where you stop early."""

@@ -91,7 +91,6 @@ class SqlRuns(ABC):
         await self.query("BEGIN")
 
     async def begin_notes(self) -> None:
-        """Begin to read one moment of the store, with temporary tables of one's own, until ``ROLLBACK``."""
         await self.query("BEGIN")
 
     async def begin_copy(self, source: str, now: float) -> None:
@@ -230,6 +229,11 @@ class SqlRuns(ABC):
         await self._workers.end(None, ended_by, now)
         await self._revisits.sweep()
         await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
+
+    @lasting
+    async def fail_circles(self) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["fail_circles"])
 
     async def leave(self, now: float) -> None:
         """End the part in a run of who has not: stopped, or failed, before its crawl had begun. Waits for nobody: where

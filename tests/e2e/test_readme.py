@@ -13,8 +13,9 @@ from crawler.store.postgres import PostgresStore
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-PYTHON = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+README, STORE, PYTHON = (
+    (Path(__file__).parents[2] / name).read_text() for name in ("README.md", "docs/store.md", "docs/python.md")
+)
 
 
 def test_the_python_example_crawls(tmp_path: Path) -> None:
@@ -58,8 +59,9 @@ def test_the_python_page_handles_every_page_once_though_it_is_killed(tmp_path: P
 
 
 def sql_examples() -> list[str]:
-    (block,) = re.findall(r"^```sql\n(.*?)^```", README, flags=re.M | re.S)
-    return str(block).strip().removesuffix(";").split(";\n")
+    blocks = re.findall(r"^```sql\n(.*?)^```", README + STORE, flags=re.M | re.S)
+    assert len(blocks) == 2
+    return [statement for block in blocks for statement in str(block).strip().removesuffix(";").split(";\n")]
 
 
 async def test_the_sql_examples_answer_on_postgresql(postgres: Cluster) -> None:
