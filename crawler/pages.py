@@ -84,8 +84,8 @@ async def stored_pages(store: Store, where: str | None) -> AsyncGenerator[Page, 
         async with aclosing(store.rows(_PAGES + (f" WHERE (\n{where}\n)" if where else ""))) as rows:
             async for row in rows:
                 number, url, status, kind, at, depth, title, description, keywords, main, noindex, nofollow, kept = row
-                found = [link async for link in _links(store, "l.source = ?", number)]
-                links = tuple(Link(link.target, link.anchor, link.rel, link.follow) for link in found)
+                async with aclosing(_links(store, "l.source = ?", number)) as found:
+                    links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
                 body = await store.body(url) if kept else None
                 texts = (title, description, keywords, main)
                 yield Page(url, status, kind, at, depth, *texts, bool(noindex), bool(nofollow), links, body)
@@ -99,10 +99,10 @@ async def stored_links(store: Store, url: str) -> AsyncGenerator[PageLink, None]
     """The links from a canonical URL, then those of other pages to it; none for one that is not known."""
     number = await store.find(url)
     if number is not None:
-        async for link in _links(store, "l.source = ?", number):
-            yield link
-        async for link in _links(store, "l.target = ? AND l.source <> l.target", number):
-            yield link
+        for condition in ("l.source = ?", "l.target = ? AND l.source <> l.target"):
+            async with aclosing(_links(store, condition, number)) as links:
+                async for link in links:
+                    yield link
 
 
 async def _links(store: Store, condition: str, number: int) -> AsyncGenerator[PageLink, None]:

@@ -91,7 +91,7 @@ class RunCount(NamedTuple):
 @asynccontextmanager
 async def snapshot(store: Store) -> AsyncIterator[None]:
     """What is read within is of one moment, though a crawl may go on; temporary tables end with it."""
-    await store.query("BEGIN")
+    await store.begin_notes()
     try:
         yield
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +23,7 @@ from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.again import lasting
 from crawler.store.connection import (
+    close_reader,
     decompress,
     every,
     fit_cache,
@@ -33,6 +34,7 @@ from crawler.store.connection import (
     open_database,
     reading,
     require_usable,
+    rows_of,
     transaction,
 )
 from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
@@ -44,8 +46,6 @@ from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.store.workers import Workers
 from crawler.url import split
-
-_ROWS_AT_ONCE = 500
 
 
 class SqlStore(SqlRuns):
@@ -327,7 +327,8 @@ class SqliteStore(SqlStore):
         return cls(path, db, politeness or PolitenessSettings(), lock, lease_s)
 
     async def close(self) -> None:
-        await self._db.close()
+        reads_only = self._lock is None and self.lease_s is None
+        await (close_reader(self._db) if reads_only else self._db.close())
         if self._lock is not None:
             self._lock.release()
 
@@ -338,10 +339,9 @@ class SqliteStore(SqlStore):
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
     async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
-        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
-            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for row in batch:
-                    yield tuple(row)
+        async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
+            async for row in found:
+                yield row
 
     def on_news(self, wake: Callable[[], None]) -> None:
         """SQLite sends no news: workers on one file look now and then."""
