@@ -156,7 +156,7 @@ class OpenCrawl:
 
         if where is not None:
             require_one_expression(where)
-        async with self._store() as store, aclosing(stored_pages(store, where)) as pages:
+        async with self._store() as store, aclosing(stored_pages(store, where, SystemClock().now())) as pages:
             async for page in pages:
                 yield page
 
@@ -240,7 +240,7 @@ class OpenCrawl:
         from crawler.search.results import search
 
         async with self._store() as store:
-            return await search(store, words, limit=limit, site=site)
+            return await search(store, words, now=SystemClock().now(), limit=limit, site=site)
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""
