@@ -43,7 +43,8 @@ _WHAT_IS_HERE = (
     "(behind TLS), without informational (1xx) answers, and without requests cut off because the crawl was stopped: "
     "these are in its request log alone. Headers alone, WARC-Truncated: pages that ask by NOINDEX or "
     "NOARCHIVE that no copy is kept; redirects, errors and unwanted types, whose bodies are not read; metadata records "
-    "say which. Payload digests are of payloads as they stand here."
+    "say which; there Content-Length, Content-Encoding and Transfer-Encoding are called X-Crawler-Content-Length and "
+    "so on, for what they tell of is not in the record. Payload digests are of payloads as they stand here."
 )
 
 

@@ -39,6 +39,9 @@ ASKED = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n"
 HEAD = b"HTTP/1.1 200 Fine  by me\r\nCONTENT-type:text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 BODY = b"00002;x=y\r\nok\r\n0\r\nTrailer: t\r\n\r\n"
 ERROR = b"HTTP/1.1 404 No\r\nContent-Length: 5\r\n\r\n"
+ALONE = HEAD.replace(b"Transfer-", b"X-Crawler-Transfer-")
+ERROR_ALONE = ERROR.replace(b"Content-", b"X-Crawler-Content-")
+ODD = b"HTTP/1.0 200 OK\ncontent-length : 9\nX-Content-Length: 8\nCONTENT-ENCODING:br\n\n"
 
 
 class Still(SystemClock):
@@ -130,7 +133,7 @@ async def test_the_file_says_who_wrote_it(tmp_path: Path) -> None:
 
 async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None:
     response, _, metadata = await one(tmp_path, page(left_out="the page asks that no copy is kept"))
-    assert response[2] == HEAD
+    assert response[2] == ALONE
     assert response[1]["WARC-Truncated"] == "unspecified"
     assert "WARC-Payload-Digest" not in response[1]
     assert b"bodyLeftOut: the page asks that no copy is kept\r\n" in metadata[2]
@@ -139,10 +142,30 @@ async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("recorded", "truncated", "block"),
     [
-        (failed(FailureKind.HTTP, ERROR + b"gone!", complete=True, status=404), "unspecified", ERROR),
-        (failed(FailureKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", HEAD),
-        (failed(FailureKind.TIMEOUT, HEAD), "time", HEAD),
-        (failed(FailureKind.TOO_LARGE, HEAD + BODY), "length", HEAD),
+        (
+            failed(FailureKind.HTTP, ERROR + b"gone!", complete=True, status=404),
+            "unspecified",
+            b"HTTP/1.1 404 No\r\nX-Crawler-Content-Length: 5\r\n\r\n",
+        ),
+        (failed(FailureKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", ALONE),
+        (failed(FailureKind.TIMEOUT, HEAD), "time", ALONE),
+        (failed(FailureKind.TOO_LARGE, HEAD + BODY), "length", ALONE),
+        (
+            failed(
+                FailureKind.TIMEOUT,
+                b"HTTP/1.0 200 OK\ncontent-length : 9\nX-Content-Length: 8\nCONTENT-ENCODING:br\n\n",
+            ),
+            "time",
+            b"HTTP/1.0 200 OK\nX-Crawler-content-length : 9\nX-Content-Length: 8\nX-Crawler-CONTENT-ENCODING:br\n\n",
+        ),
+        (
+            Recorded(
+                Fetched("http://a.test/robots.txt", NOW, NOW, exchange=exchange(ERROR + b"two", complete=False)),
+                Purpose.ROBOTS,
+            ),
+            "length",
+            ERROR_ALONE + b"two",
+        ),
         (failed(FailureKind.HTTP, ERROR, complete=True), None, ERROR),
         (Recorded(Redirected("http://a.test/", NOW, NOW, exchange=exchange(ERROR)), Purpose.PAGE, "x"), None, ERROR),
         (
@@ -185,7 +208,7 @@ async def test_the_same_payload_again_is_a_revisit_also_in_a_later_run(tmp_path:
     first = "http://a.test/a"
     assert told == [
         ("a", "response", None, HEAD + BODY),
-        ("b", "response", None, HEAD),
+        ("b", "response", None, ALONE),
         ("c", "revisit", first, HEAD),
         ("d", "revisit", first, HEAD),
         ("e", "response", None, HEAD + b"0\r\n\r\n"),
