@@ -19,7 +19,7 @@ from crawler.export.warc import warc_date, warc_fields
 from crawler.model import Failed, FailureKind, NotModified, Purpose, Recorded
 
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
-_HEAD = re.compile(rb"HTTP/.*?\r?\n\r?\n", re.DOTALL)
+_HEAD = re.compile(rb"HTTP/[0-9.]+ +[1-9][0-9][0-9][ \r\n].*?\r?\n\r?\n", re.DOTALL)
 _LENGTH = re.compile(rb"(?<=\n)(Content-Length)(?=[ \t]*:)", re.IGNORECASE)
 _FRAMING = re.compile(rb"(?<=\n)(Content-Length|Content-Encoding|Transfer-Encoding)(?=[ \t]*:)", re.IGNORECASE)
 _CUT_SHORT = {FailureKind.TRUNCATED: "disconnect", FailureKind.TIMEOUT: "time", FailureKind.TOO_LARGE: "length"}
@@ -82,10 +82,8 @@ def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload |
 
 def _head(recorded: Recorded) -> bytes:
     """Status line and headers of the answer; nothing where it is not HTTP, or stops within them."""
-    answer = recorded.answer
-    if answer.exchange is None or (isinstance(answer, Failed) and answer.kind is FailureKind.PROTOCOL):
-        return b""
-    head = _HEAD.match(answer.exchange.response)
+    exchange = recorded.answer.exchange
+    head = exchange and _HEAD.match(exchange.response)
     return head[0] if head else b""
 
 

@@ -183,12 +183,32 @@ async def test_why_a_body_is_not_whole(tmp_path: Path, recorded: Recorded, trunc
     assert (response[0], response[2], response[1].get("WARC-Truncated")) == ("response", block, truncated)
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nHalf a hea", b"not HTTP at all\r\n\r\n"])
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 200 OK\r\nHalf a hea", b"not HTTP at all\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"]
+)
 async def test_without_an_answer_there_is_no_response(tmp_path: Path, answer: bytes) -> None:
     request, metadata = await one(tmp_path, failed(FailureKind.CONNECT, answer, detail="it broke\r\nForged: 1"))
     assert (request[0], metadata[0]) == ("request", "metadata")
     assert metadata[1]["WARC-Concurrent-To"] == request[1]["WARC-Record-ID"]
     assert b"error: it broke Forged: 1\r\n" in metadata[2]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: s=" + b"a" * 9000 + b"\r\n\r\n",
+        b"HTTP/1.1 200\nBad Header\nOdd : 1\n\n",
+    ],
+)
+async def test_of_an_answer_that_the_parser_refuses_the_headers_are_kept(tmp_path: Path, head: bytes) -> None:
+    refused = failed(FailureKind.PROTOCOL, head + b"okEXTRA", detail="the answer is not HTTP within limits")
+    response, _, metadata = await one(tmp_path, refused)
+    assert response[2] == head.replace(b"Content-", b"X-Crawler-Content-")
+    assert response[1]["WARC-Truncated"] == "unspecified"
+    assert b"error: the answer is not HTTP within limits\r\n" in metadata[2]
+    (file,) = files(tmp_path)
+    assert Checker(Namespace(inputs=[str(file)], verbose=False)).process_all() == 0
 
 
 async def test_what_never_left_is_told_in_metadata(tmp_path: Path) -> None:
