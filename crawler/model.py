@@ -62,6 +62,7 @@ class FailureKind(StrEnum):
     ENCODING = "encoding"  # a Content-Encoding that is broken or not offered
     TOO_LARGE = "too_large"
     UNWANTED_TYPE = "unwanted_type"  # told from the headers, the body was not read
+    FAULT = "fault"  # a bug of ours, which the answer brought to light
     ADDRESS = "address"  # our own refusal: a private address, or off loopback without a contact
 
 
