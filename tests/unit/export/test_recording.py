@@ -244,7 +244,7 @@ async def test_not_modified_is_a_revisit(tmp_path: Path) -> None:
 
 
 async def test_other_readers_find_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = HEAD + b"2\r\nok\r\n0\r\n\r\n"  # warcio does not know the extensions of chunks
+    plain = HEAD + b"2\r\nok\r\n0\r\n\r\n"  # warcio does not know the trailers of chunks
     batch = [
         page("a", plain),
         page("b", plain),
