@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
@@ -25,7 +26,6 @@ from crawler.loops.operator import heeded
 from crawler.loops.progress import Progress
 from crawler.loops.rescope import WAIT, adopt_known, begin, require_same_crawl
 from crawler.loops.robots import RobotsNeeds
-from crawler.model import State
 from crawler.sample.design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.store.interface import Store
 from crawler.store.location import is_url, shown
@@ -289,32 +289,38 @@ async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bo
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
-    """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks for
-    mirrors by content when all have ended."""
+    """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks back
+    when all have ended."""
     ended_by = "a failure"
     try:
         async with measured(crawl.progress), heeded(crawl, store, clock):
             ended_by = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
-            await look_at_contents(crawl.progress, store, clock)
+            await look_back(crawl.progress, store, clock)
     except ConnectionLost:
         raise  # it was waited for: there is nobody to tell
     except StoreError as error:
         with suppress(StoreError):  # a full disk may not take even this
             await store.end_run(f"the store failed: {error}", clock.now())
         raise
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            ended_by = "cut short by the caller; run() goes on"
         await store.end_run(ended_by, clock.now())
         raise
     await store.end_run(ended_by, clock.now())
     if not crawl.stopped and store.lease_s is not None and look_alone:
-        await look_at_contents(crawl.progress, store, clock)
+        await look_back(crawl.progress, store, clock)
     return ended_by
 
 
-async def look_at_contents(progress: Progress, store: Store, clock: Clock) -> None:
-    """At the end of a crawl that has brought pages, and by the last who is at work on it, look for mirrors."""
-    if progress.ends[State.FETCHED] and await store.run_under_way(clock.now()) is None:
+async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
+    """At the end of a crawl that has asked for anything, and by the last who is at work on it, look for what only the
+    whole shows: redirects that go in a circle and, where it has brought pages, mirrors."""
+    if not progress.requests or await store.run_under_way(clock.now()) is not None:
+        return
+    await store.fail_circles()
+    if progress.pages:
         await store.find_content_mirrors(clock.now())
 
 

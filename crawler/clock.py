@@ -69,10 +69,10 @@ def iso(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def local_hhmm(epoch_s: float, now: float) -> str:
-    """A time of day for people, in their time zone; with the date where it is not today."""
+def brief_time(epoch_s: float, now: float) -> str:
+    """``10:42:00Z``, a time for people in UTC, as :func:`iso` has it; ``2026-11-21T10:42Z`` where it is not today."""
     try:
-        then, today = (datetime.fromtimestamp(t).astimezone() for t in (epoch_s, now))
+        then, today = (datetime.fromtimestamp(t, UTC) for t in (epoch_s, now))
     except (OverflowError, ValueError, OSError):
         return "the end of time"  # a Retry-After may name any date
-    return then.strftime("%H:%M:%S" if then.date() == today.date() else "%Y-%m-%d %H:%M")
+    return then.strftime("%H:%M:%SZ" if then.date() == today.date() else "%Y-%m-%dT%H:%MZ")

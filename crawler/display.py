@@ -14,7 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from crawler.clock import Clock, local_hhmm
+from crawler.clock import Clock, brief_time
 from crawler.errors import StoreError
 from crawler.frontier.politeness import Pace
 from crawler.loops.budget import Budget
@@ -110,7 +110,7 @@ class Watch:
             await self._clock.sleep(min(max(_REFRESH_S, 20 * took_s), _LOOK_AT_LEAST_EVERY_S))
 
     async def _look(self) -> None:
-        now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.ends[State.FETCHED]
+        now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.pages
         seen.queued = await self._store.queued_count()
         seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
@@ -134,7 +134,7 @@ class Watch:
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
-                (f"{ends[State.FETCHED]:,} pages", "bold green"),
+                (f"{progress.pages:,} pages", "bold green"),
                 f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
             ),
             Text.assemble(
@@ -153,7 +153,7 @@ class Watch:
         if self._asked_at is not None and now - self._asked_at > _SLOW_S:
             lines.append(Text(f"no answer from the store for {duration(now - self._asked_at)}", style="bold yellow"))
         if progress.paused_since is not None:
-            since = local_hhmm(progress.paused_since, now)
+            since = brief_time(progress.paused_since, now)
             lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))
         stopped_by = self._stopped_by()
         hint = _HINT
@@ -174,7 +174,7 @@ class Watch:
             longest = Waiting(live[0], live[1].next_at, live[1].waits_for)
         if longest is None:
             return None
-        return f"waiting for {longest.group} until {local_hhmm(longest.until, now)}, {longest.reason}"
+        return f"waiting for {longest.group} until {brief_time(longest.until, now)}, {longest.reason}"
 
 
 class WaitNotes:
@@ -219,7 +219,7 @@ class WaitNotes:
                 noted_at = now
                 reason = f": {wait.reason}" if wait.reason else ""
                 self._tell(
-                    f"everything left waits, first for {wait.group} until {local_hhmm(wait.until, now)}{reason} "
+                    f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason} "
                     f"(`crawler control block {wait.group}` leaves it out)"
                 )
 
@@ -256,7 +256,7 @@ def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) 
         "links": counts.links,
         "sites": counts.sites,
         "run": {
-            "pages": progress.ends[State.FETCHED],
+            "pages": progress.pages,
             "requests": progress.requests,
             "bytes": progress.wire_bytes,
             "revisits": {found.value: n for found, n in progress.revisits.items()},

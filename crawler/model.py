@@ -109,7 +109,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Fetched(Answer):
-    """A 2xx answer. ``content_type`` is the bare lower-case type, or ``""``."""
+    """A 2xx answer with a document. ``content_type`` is the bare lower-case type, or ``""``."""
 
     status: int = 200
     content_type: str = ""

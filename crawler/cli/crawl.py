@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from crawler.assemble import begun, crawl_session, look_at_contents, require_alone, run_to_end
+from crawler.assemble import begun, crawl_session, look_back, require_alone, run_to_end
 from crawler.cli.base import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
 from crawler.cli.team import Team, require_shares
@@ -196,7 +196,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         async with _shown(settings, team, team, store, clock, signals):
             ended_by = await team.run()
             if not team.stopped:
-                await look_at_contents(team.progress, store, clock)
+                await look_back(team.progress, store, clock)
         await store.end_run(ended_by, clock.now())
         result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
     _tell_end(settings, result)

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from crawler.assemble import existing_store
 from crawler.cli.base import cli, db_option, run_async, store_at, tell
+from crawler.cli.progress import progress_line
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.export import FORMATS, VIEWS, Tally
@@ -76,18 +75,12 @@ def export(
 
 @asynccontextmanager
 async def _progress(tally: Tally, unit: str) -> AsyncIterator[None]:
-    """A line on standard error that counts, where that is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} {task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        line = progress.add_task(unit, total=None)
+    """Show how many are written."""
+    with progress_line(f"0 {unit}") as say:
 
         async def follow() -> None:
             while True:
-                progress.update(line, completed=tally.written)
+                say(f"{tally.written:,} {unit}")
                 await asyncio.sleep(_REFRESH_S)
 
         following = asyncio.create_task(follow())

@@ -8,6 +8,7 @@ import click
 
 from crawler.assemble import existing_store
 from crawler.cli.base import canonical, cli, console, db_option, json_option, run_async, store_at
+from crawler.cli.progress import progress_line
 from crawler.clock import SystemClock
 from crawler.config import Settings
 from crawler.display import print_json
@@ -65,7 +66,8 @@ def audit(db: str, as_json: bool, report: Path | None) -> int:
 
     async def judge() -> int:
         async with existing_store(store_at(db)) as store:
-            found = await audit_report.audit(store, SystemClock().now())
+            with progress_line("judging every request"):
+                found = await audit_report.audit(store, SystemClock().now())
         if report is not None:
             write_report(report, found)
         if as_json:

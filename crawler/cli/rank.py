@@ -8,6 +8,7 @@ import click
 
 from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at
+from crawler.cli.progress import progress_line
 from crawler.display import print_json
 from crawler.rank import load_ranking
 
@@ -23,7 +24,8 @@ def rank(db: str, as_json: bool, top: int, sites: bool) -> int:
 
     async def reckon() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
-            ranked = await ranking.rank(store)
+            with progress_line("ranking"):
+                ranked = await ranking.rank(store)
             rows = await ranking.top(store, top, sites=sites)
         if as_json:
             print_json({**asdict(ranked), "top": rows})

@@ -8,6 +8,7 @@ import click
 
 from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, run_async, store_at
+from crawler.cli.progress import progress_line
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.report.audit_words import many
@@ -28,7 +29,8 @@ def report(out: Path, db: str) -> int:
 
     async def show() -> int:
         async with existing_store(store_at(db)) as store:
-            facts = await gather(store, store_name(db), SystemClock().now())
+            with progress_line("reading the store"):
+                facts = await gather(store, store_name(db), SystemClock().now())
         console.print(f"{out}: {volume(write(out, facts))}; {_said(facts)}", markup=False, soft_wrap=True)
         return 0
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 import click
 from rich.console import Console, Group
 from rich.padding import Padding
-from rich.progress import Progress
 from rich.text import Text
 
 from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at, tell
+from crawler.cli.progress import progress_line
 from crawler.clock import SystemClock
 from crawler.display import print_json
 from crawler.search.excerpt import Marked
@@ -27,9 +27,8 @@ def index_command(db: str, as_json: bool) -> int:
 
     async def build() -> int:
         async with existing_store(store_at(db), read_only=False):
-            with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-                task = bar.add_task("indexing", total=None)
-                built = await build_index(db, lambda done, total: bar.update(task, completed=done, total=total))
+            with progress_line("looking for what to read") as say:
+                built = await build_index(db, lambda done, total: say(f"{done:,} of {total:,} pages looked at"))
         if as_json:
             print_json(asdict(built))
         else:
@@ -86,8 +85,10 @@ def _render(found: Found, console: Console) -> None:
             console.print("\nWith some of it:")
         console.print()
         console.print(Text.assemble(f"{place}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
-        lines = Group(Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt))
-        console.print(Padding(lines, (0, 0, 0, 3)))
+        lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
+        if hit.anchor is not None:
+            lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))
+        console.print(Padding(Group(*lines), (0, 0, 0, 3)))
 
 
 def _bold(marked: Marked) -> Text:

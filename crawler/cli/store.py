@@ -6,12 +6,11 @@ from dataclasses import asdict
 from shlex import quote
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from crawler.assemble import existing_store, open_store
 from crawler.cli.base import cli, console, json_option, run_async, store_at
+from crawler.cli.progress import progress_line
 from crawler.clock import SystemClock
 from crawler.display import print_json
 from crawler.store.copy import copy_store
@@ -38,13 +37,12 @@ def copy(source: str, target: str, as_json: bool) -> int:
         async with existing_store(store_at(source)) as ours:
             theirs = await open_store(store_at(target), to_copy_into=True)
             try:
-                with _progress() as bar:
-                    task = bar.add_task("beginning", total=None)
+                with progress_line("beginning") as say:
                     copied = await copy_store(
                         ours,
                         theirs,
                         SystemClock().now(),
-                        lambda table, rows, what: bar.update(task, description=f"{table}: {rows:,} rows {what}"),
+                        lambda table, rows, what: say(f"{table}: {rows:,} rows {what}"),
                     )
             finally:
                 await theirs.close()
@@ -65,10 +63,3 @@ def copy(source: str, target: str, as_json: bool) -> int:
         return 0
 
     return run_async(work())
-
-
-def _progress() -> Progress:
-    """A line on standard error, where that is a terminal."""
-    seen = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=seen, transient=True, disable=not seen.is_terminal)

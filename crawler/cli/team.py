@@ -25,7 +25,6 @@ from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.politeness import Pace
 from crawler.loops.budget import Budget
 from crawler.loops.progress import Progress
-from crawler.model import State
 from crawler.store.sqlite import SqlStore
 
 _MOST_WORKERS = 256
@@ -99,7 +98,7 @@ class Team:
     def budget(self) -> Budget:
         """What this command may still take, as far as it knows."""
         limit = self.settings.crawl.max_pages
-        return Budget() if limit is None else Budget(max(0, limit - self.progress.ends[State.FETCHED]))
+        return Budget() if limit is None else Budget(max(0, limit - self.progress.pages))
 
     @property
     def stopped(self) -> bool:

@@ -19,6 +19,7 @@ from yarl import URL
 
 from crawler.clock import Clock
 from crawler.errors import fault
+from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
     BODY_ERRORS,
@@ -40,6 +41,7 @@ from crawler.model import (
     FetchResult,
     Headers,
     NotModified,
+    Purpose,
     Redirected,
     Request,
     header,
@@ -52,6 +54,9 @@ from crawler.url import host_of
 KEEP_ALIVE_S = 4
 #: Open connections, idle ones included, per request that may be in flight.
 CONNECTIONS_PER_REQUEST = 4
+#: Octets of a status line or header, and headers in one answer. Cookies alone come to 9,000 octets on real sites.
+MAX_FIELD_BYTES = 32_768
+MAX_HEADERS = 256
 DNS_CACHE_S = 300
 DNS_CACHE_NAMES = 10_000
 
@@ -59,6 +64,12 @@ DNS_CACHE_NAMES = 10_000
 _LARGE_BYTES = 1_000_000
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: Successes that bring no document, or a part of one that must not pass for the whole (RFC 9110, 15.3.5 to 15.3.7).
+_NO_DOCUMENT = {
+    204: "so there is no page",
+    205: "so there is no page",
+    206: "though no part was asked for",
+}
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 
@@ -102,7 +113,7 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve)
-        connector_type = TeeConnector if self._settings.keep_exchanges else aiohttp.TCPConnector
+        connector_type = TeeConnector if self._settings.keep_exchanges else Connector
         connector = connector_type(
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
@@ -124,6 +135,9 @@ class HttpFetcher:
             headers=headers,
             timeout=self._timeouts,
             auto_decompress=False,
+            max_line_size=MAX_FIELD_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_HEADERS,
             trace_configs=[self._last_look()] if self._is_shared else None,
         )
         # aiohttp sends a GET again, at once, where a connection breaks before the answer. A second request without
@@ -190,7 +204,8 @@ class HttpFetcher:
         url, status = request.url, response.status
         # As latin-1 every octet is kept, and none becomes a surrogate that no database takes.
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
-        if 200 <= status < 300:
+        nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
+        if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers)
         now, wire_bytes = self._clock.now(), response.content.total_bytes
         location = _ascii(header(headers, "Location") or "") if status in _REDIRECTS else ""
@@ -199,6 +214,10 @@ class HttpFetcher:
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes)
         kind, detail = FailureKind.HTTP, _status_line(status)
+        if nothing is not None:
+            detail += f", {nothing}"
+        elif status in _REDIRECTS:
+            detail += ", without a Location to go to"
         return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
 
     async def _fetched(

@@ -15,9 +15,9 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, cast
 
-import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from crawler.fetch.connector import Connector
 from crawler.model import Exchange
 
 _INFORMATIONAL = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9][ \r].*?\r?\n\r?\n", re.DOTALL)
@@ -58,7 +58,7 @@ def taping() -> Iterator[Tape]:
         tape.stopped = True
 
 
-class TeeConnector(aiohttp.TCPConnector):
+class TeeConnector(Connector):
     """A connector whose connections write on the tape of the task that sends."""
 
     def __init__(self, **options: Any) -> None:

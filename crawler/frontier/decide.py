@@ -6,8 +6,9 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     (offered) --refused---> excluded        queued --3xx--> redirected
     excluded --better offer, wider scope, unblocked--> queued
     queued --robots.txt, mirror, type, scope, blocked--> excluded
-    queued --permanent failure, or retries spent--> failed
+    queued --permanent failure, 204, 205, 206, or retries spent--> failed
     queued --temporary failure--> queued (later)
+    redirected --the end of a crawl shows a circle--> failed
     fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
 """
 
@@ -302,7 +303,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
         return Outcome(queued, State.FAILED, f"{result.status} to itself")
     hops = queued.hops + 1
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
-    refusal = refusal or _too_many_hops(hops, settings)
+    refusal = refusal or _too_many_hops(hops, settings)  # a circle ends where it began: Store.fail_circles finds it
     offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal in (None, BLOCKED), queued.kind)
     return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
 

@@ -26,7 +26,7 @@ from crawler.loops.frame import Frame
 from crawler.loops.gate import Blocked, Fetcher, Gate
 from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
-from crawler.loops.pending import Pending, Waiters
+from crawler.loops.pending import Load, Pending, Waiters
 from crawler.loops.progress import Progress
 from crawler.loops.recording import Listening, Recorder, of_document, record_all
 from crawler.loops.robots import Busy, RobotsKeeper
@@ -34,9 +34,8 @@ from crawler.loops.visits import Visits
 from crawler.model import Fetched, PageFacts, RobotsAction
 from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
 
-_BATCH = 100  # outcomes in one transaction, when they come fast
-_CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
-_BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
+_BATCH = Load(100, 1_500, 16 << 20)  # in one transaction, when outcomes come fast
+_CROWD = Load(250, 3_000, 64 << 20)  # when the workers wait for the store, or for whoever takes the pages
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
@@ -105,7 +104,7 @@ class Crawl:
                 await self._hand_in_late()
                 if (ended_by := self._stopping or await self._begin_anew()) is not None:
                     return ended_by
-        except StoreError as error:
+        except (StoreError, asyncio.CancelledError) as error:
             if not isinstance(error, ConnectionLost):  # a full disk may have room for what was sent
                 with suppress(StoreError):
                     await self._hand_in_late()
@@ -226,7 +225,6 @@ class Crawl:
     async def _turn(self) -> None:
         pending, self._pending = self._pending, Pending()
         turned, self._turned = self._turned, asyncio.Event()
-        await record_all(self._recorder, pending.recorded)
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         committed = sum(outcome.queued.seen is None for outcome in pages)
         now = self._clock.now()
@@ -246,8 +244,9 @@ class Crawl:
         pending.visited = {group for group in pending.visited if not self._robots.is_visiting(group)}
         asked_at = boot_s()
         try:
+            await record_all(self._recorder, pending.recorded)
             result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
-        except StoreError as error:
+        except (StoreError, asyncio.CancelledError) as error:
             if isinstance(error, LeaseLost) and error.committed:
                 self.progress.committed(pending.requests, pending.outcomes)
             else:
@@ -300,7 +299,7 @@ class Crawl:
         if pending.since is None:
             pending.since = self._clock.now()
             self._wake.set()
-        if hurry or len(pending.outcomes) >= _BATCH or pending.bytes >= _BATCH_BYTES:
+        if hurry or pending.reaches(_BATCH):
             self._hurry()
         return pending
 
@@ -322,9 +321,8 @@ class Crawl:
 
     def book(self, outcome: Outcome) -> None:
         pending = self._news()
-        pending.outcomes.append(outcome)
-        pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-        if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
+        pending.book(outcome)
+        if pending.reaches(_CROWD):
             self._uncrowded.clear()
 
     def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:

@@ -80,7 +80,7 @@ async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str
 
     ``no_revisit`` is what there is to say of revisits."""
     ended_by = f"nothing is left in the frontier{no_revisit}"
-    if progress.ends[State.FETCHED]:
+    if progress.pages:
         return ended_by
     seeds = await store.query(
         "SELECT state, reason, count(*) AS n FROM url WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"

@@ -27,12 +27,16 @@ _KINDS = [
 
 @dataclass(slots=True)
 class Progress:
-    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by kind of failure."""
+    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by kind of failure.
+
+    ``pages`` are those visits that left a row in the view ``pages``: a sitemap is ``fetched``, and no page.
+    """
 
     started_at: float
     requests: int = 0
     wire_bytes: int = 0
     active: int = 0  # politeness groups being worked on
+    pages: int = 0
     ends: Counter[State] = field(default_factory=Counter)
     revisits: Counter[Found] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
@@ -70,6 +74,7 @@ class Progress:
         for report in reports:
             total.requests += report["requests"]
             total.wire_bytes += report["wire_bytes"]
+            total.pages += report["pages"]
             total.active += report["active"]
             total.lost_leases += report["lost_leases"]
             total.late(report["worst_lag_s"])
@@ -100,6 +105,7 @@ class Progress:
             self.revisits[outcome.again.found] += 1
         else:
             self.ends[outcome.state] += 1
+            self.pages += outcome.page is not None
 
 
 def kind_of(error: str) -> str:

@@ -14,9 +14,14 @@ from rich.text import Text
 
 from crawler.rank.graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
+from crawler.report.layout import STATE_STYLES
 from crawler.store.interface import Store
 
 _ROWS_AT_ONCE = 10_000
+_PAGES = "ranks r JOIN url u ON u.id = r.url_id"
+_OF_PAGES = "r.url, r.pagerank, r.in_links, r.in_sites, u.state"
+_SITES = "site_ranks r JOIN site s ON s.name = r.site"
+_OF_SITES = "r.site, r.pagerank, r.pages, s.fetched, r.in_links, r.in_sites"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,13 @@ async def rank(store: Store) -> Ranked:
 
 
 async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
-    """The first ``count`` rows of the view ``ranks`` (``site_ranks`` of ``sites``), the most popular first."""
-    columns, view = ("site, pagerank, pages", "site_ranks") if sites else ("url, pagerank", "ranks")
+    """The first ``count`` rows of the view ``ranks`` (``site_ranks`` of ``sites``), the most popular first.
+
+    With it goes what was fetched, for many may link to what never was: the ``state`` of pages, how many of sites.
+    """
+    columns, view = (_OF_SITES, _SITES) if sites else (_OF_PAGES, _PAGES)
     order = "pagerank DESC, " + ("site" if sites else "url")
-    return await store.query(f"SELECT {columns}, in_links, in_sites FROM {view} ORDER BY {order} LIMIT ?", (count,))
+    return await store.query(f"SELECT {columns} FROM {view} ORDER BY {order} LIMIT ?", (count,))
 
 
 def render(ranked: Ranked, rows: Sequence[dict[str, Any]], console: Console) -> None:
@@ -56,13 +64,16 @@ def render(ranked: Ranked, rows: Sequence[dict[str, Any]], console: Console) -> 
     if not rows:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    *numbers, name = sorted(rows[0], key=lambda column: column in ("url", "site"))
+    name, *rest = rows[0]
+    numbers = [column for column in rest if column != "state"]
     for column in ("", *numbers):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column(name, overflow="fold")
+    for column in (*rest[len(numbers) :], name):
+        table.add_column(column, overflow="fold")
     for place, row in enumerate(rows, 1):
-        cells = (f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers)
-        table.add_row(f"{place}.", *cells, Text(row[name]))
+        cells = [f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers]
+        state = [Text(row["state"], style=STATE_STYLES[row["state"]])] if "state" in row else []
+        table.add_row(f"{place}.", *cells, *state, Text(row[name]))
     console.print()
     console.print(table)
 

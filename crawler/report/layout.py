@@ -10,6 +10,8 @@ from rich.text import Text
 
 Fact = tuple[str, str | Text]
 
+STATE_STYLES = {"queued": "cyan", "fetched": "green", "redirected": "blue", "excluded": "yellow", "failed": "red"}
+
 
 def facts(rows: Iterable[Fact], *, indent: int = 0) -> Table:
     """Labelled lines; a label like the one before it is not repeated. Long URLs are folded, never cut."""

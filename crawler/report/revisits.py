@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crawler.clock import iso, local_hhmm
+from crawler.clock import brief_time, iso
 from crawler.frontier.revisit import Habits
 from crawler.report.layout import Fact, duration
 from crawler.store.interface import Store
@@ -40,7 +40,7 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
     seen = f"{revisit['changes']:.1f} changes seen lately, {duration(revisit['watched_s'])} without"
     chance, every = f"{revisit['chance_of_change']:.0%}", duration(revisit["changes_every_s"])
     rows: list[Fact] = [
-        ("revisit", f"due {local_hhmm(revisit['due_at'], now)}: {revisit['why']}"),
+        ("revisit", f"due {brief_time(revisit['due_at'], now)}: {revisit['why']}"),
         ("revisit", f"last seen {iso(revisit['checked_at'])}; has changed since with a chance of {chance}"),
         ("revisit", f"changes about every {every} ({seen})"),
     ]
@@ -67,5 +67,5 @@ def told(counts: Mapping[str, Any], now: float) -> list[Fact]:
     """The same in words; nothing where no run has had ``--revisit``."""
     if not counts["known"]:
         return []
-    when = f"the first {local_hhmm(counts['next_at'], now)}"
+    when = f"the first {brief_time(counts['next_at'], now)}"
     return [("Revisits", f"{counts['due']:,} of {counts['known']:,} URLs are due for `crawler run --revisit`, {when}")]

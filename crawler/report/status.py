@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crawler.clock import iso, local_hhmm
+from crawler.clock import brief_time, iso
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.model import State
-from crawler.report.layout import Fact, counted, duration, facts, many
+from crawler.report.layout import STATE_STYLES, Fact, counted, duration, facts, many
 from crawler.report.revisits import count_revisits, told
 from crawler.store.interface import Beat, Counts, Store, Waiting
 
@@ -28,7 +28,6 @@ _WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_
 SILENT_S = 15.0
 #: How a paused crawl is set going.
 GO_ON = "`crawler control resume` or the dashboard lets it go on"
-_STYLES = {"queued": "cyan", "fetched": "green", "redirected": "blue", "excluded": "yellow", "failed": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def as_json(status: Status) -> dict[str, Any]:
 def render(status: Status, console: Console) -> None:
     """Print a status for people."""
     counts = status.counts
-    states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=_STYLES[state]) for state in State)
+    states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
     rows: list[Fact] = [
         ("URLs", states),
         ("Store", f"{counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests"),
@@ -145,7 +144,7 @@ def render(status: Status, console: Console) -> None:
         if status.last_run["worst_lag_s"] is not None:
             rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
     if status.standing.paused_since is not None:
-        rows.append(("Paused", f"since {local_hhmm(status.standing.paused_since, status.at)}; {GO_ON}"))
+        rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {GO_ON}"))
     if status.standing.blocked:
         rows.append(("Blocked", ", ".join(status.standing.blocked)))
     if status.excluded_for:
@@ -153,7 +152,7 @@ def render(status: Status, console: Console) -> None:
     if status.failed_for:
         rows.append(("Failed", counted(status.failed_for)))
     rows += [
-        ("Waiting", f"for {wait.group} until {local_hhmm(wait.until, status.at)}, {wait.reason}")
+        ("Waiting", f"for {wait.group} until {brief_time(wait.until, status.at)}, {wait.reason}")
         for wait in status.waiting
     ]
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
@@ -234,7 +233,7 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
 def _sites_table(status: Status) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("Site", overflow="fold")
-    for name in ("queued", "fetched"):
+    for name in ("queued", "pages"):
         table.add_column(name, justify="right", no_wrap=True)
     nexts = [_next(row, status) for row in status.sites]
     for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
@@ -262,4 +261,4 @@ def _next(row: Mapping[str, Any], status: Status) -> str:
         return "paused"
     if row["at_limit"]:
         return "at its limit"
-    return local_hhmm(row["next_at"], now) if row["next_at"] > now else "now"
+    return brief_time(row["next_at"], now) if row["next_at"] > now else "now"

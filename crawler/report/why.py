@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from crawler.clock import iso, local_hhmm
+from crawler.clock import brief_time, iso
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
@@ -24,6 +24,7 @@ from crawler.store.interface import Store
 from crawler.url import split
 
 _LINKERS_SHOWN = 10
+_STEPS_SHOWN = 30
 _DOUBTS_SHOWN = 3
 
 #: What an operator can do where a robots.txt says less than its owner may have meant.
@@ -50,6 +51,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
             (number,),
         )
         known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
+        known["leads_to"] = await _leads_to(store, number)
         known["linked_from"] = await _linkers(store, number)
         known["page"] = await _page(store, number, now)
         known["revisit"] = await revisits_of(store, number, now)
@@ -91,6 +93,22 @@ async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope
+
+
+async def _leads_to(store: Store, number: int) -> list[dict[str, Any]]:
+    """What this URL leads to by redirects (or as a mirror's, or a duplicate), step by step, as far as it goes round."""
+    steps: dict[int, dict[str, Any]] = {}
+    following: int | None = number
+    while following is not None and following not in steps and len(steps) <= _STEPS_SHOWN:
+        (row,) = await store.query(
+            "SELECT s.name || u.path AS url, u.state, u.reason, u.target FROM url u JOIN site s ON s.id = u.id >> 39"
+            " WHERE u.id = ?",
+            (following,),
+        )
+        target = row.pop("target")
+        steps[following], following = row, target
+    again = [] if following not in steps else [steps[following]]
+    return [*list(steps.values())[1:], *again]
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
@@ -220,10 +238,9 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
         rows.append(("kind", "asked for to learn whether the site offers updates"))
     if known["lastmod"] is not None:
         rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
-    if known.get("target"):
-        rows.append(("leads to", known["target"]))
+    rows += _leads(known)
     if "next_at" in known:
-        when = "" if known["next_at"] is None else f"{local_hhmm(known['next_at'], known['at'])}, "
+        when = "" if known["next_at"] is None else f"{brief_time(known['next_at'], known['at'])}, "
         rows.append(("next", f"{when}waits for {known['waits_for']}"))
     rows += [("found by", url) for url in known["chain"][:-1]]
     linked = known["linked_from"]
@@ -233,6 +250,17 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     if linked["count"] > len(linked["first"]):
         rows.append(("linked by", f"… {linked['count']:,} pages in all"))
     return rows
+
+
+def _leads(known: dict[str, Any]) -> list[Fact]:
+    """Each step to where a URL leads, the last with what became of it."""
+    steps = known["leads_to"]
+    if not steps:
+        return []
+    before = [known["url"], *(step["url"] for step in steps[:-1])]
+    end = steps[-1]
+    told = "goes round" if end["url"] in before else f"{end['state']}: {end['reason']}"
+    return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({told.rstrip(': ')})")]
 
 
 _MEANINGS = {

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crawler.errors import UsageError
 from crawler.page.directives import asked_of
 from crawler.search import tsearch
+from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark
 from crawler.search.place import SITE_COUNTS
 from crawler.search.query import Query, parse_query
@@ -88,6 +89,7 @@ class Hit:
     """A page that was found. ``score`` compares hits of one search; ``pagerank`` is ``None`` where none is known.
 
     ``in_links`` pages link to it, ``in_sites`` other sites; ``all_words`` says whether it has all that was asked for.
+    Where neither title nor excerpt shows any of that, ``anchor`` is what a link to it says, if it was found by that.
     """
 
     url: str
@@ -100,6 +102,7 @@ class Hit:
     in_links: int
     in_sites: int
     pagerank: float | None
+    anchor: Marked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,16 @@ async def _hits(store: Store, query: Query, rows: Sequence[dict[str, Any]], *, a
             Hit(title=title, excerpt=excerpt, all_words=all_words, **{name: row[name] for name in _AS_THEY_ARE})
             for row, (title, excerpt) in zip(batch, marked, strict=True)
         ]
-    return hits
+    return await _with_anchors(store, query, rows, hits)
+
+
+async def _with_anchors(store: Store, query: Query, rows: Sequence[dict[str, Any]], hits: list[Hit]) -> list[Hit]:
+    """The hits, where nothing is marked with the anchor that they were found by."""
+    bare = [row["url_id"] for row, hit in zip(rows, hits, strict=True) if not hit.title.marks + hit.excerpt.marks]
+    if not bare:
+        return hits
+    anchors = await matching_anchors(store, query.with_any(), bare)
+    return [replace(hit, anchor=anchors.get(row["url_id"])) for row, hit in zip(rows, hits, strict=True)]
 
 
 _AS_THEY_ARE = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank")

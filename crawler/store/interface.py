@@ -326,6 +326,10 @@ class Store(Shared, Protocol):
         """Look for sites with the same pages at the same paths, and note them as ``evidence = content``; how many."""
         ...
 
+    async def fail_circles(self) -> None:
+        """Have the redirects fail that are in a circle or lead into one, once all of them have been seen."""
+        ...
+
     async def group_pace(self, name: str) -> Pace: ...
 
     async def visit(self, site: str) -> int | None:

@@ -227,6 +227,11 @@ class SqlRuns(ABC):
         await self._revisits.sweep()
         await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
 
+    @lasting
+    async def fail_circles(self) -> None:
+        async with self._writing():
+            await self._db.execute(self._sql["fail_circles"])
+
     async def leave(self, now: float) -> None:
         """End the part in a run of who has not: stopped, or failed, before its crawl had begun. Waits for nobody: where
         it cannot be said, the lease runs out."""

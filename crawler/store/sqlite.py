@@ -25,6 +25,7 @@ from crawler.store.again import lasting
 from crawler.store.connection import (
     decompress,
     every,
+    fit_cache,
     is_held,
     load_queries,
     lock_store,
@@ -293,6 +294,7 @@ class SqliteStore(SqlStore):
         self._revisits = Revisits(db, self._sql, self._offers)
         self._turns = self._turn_taker()
         self._file = (path.stat().st_dev, path.stat().st_ino)
+        self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
         self.rup = SqliteRup(self._every, db, self._writing, self._again)
         self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again)
@@ -372,22 +374,25 @@ class SqliteStore(SqlStore):
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
         async with self._mutex:
-            self._require_file()
+            file_bytes = self._require_file()
             try:
                 async with transaction(self._db, self._path):
+                    self._cache_kib = await fit_cache(self._db, file_bytes, self._cache_kib)
                     yield
             except BaseException:
                 self._offers.forget()  # what it remembers may have been rolled back
                 raise
 
-    def _require_file(self) -> None:
-        """SQLite goes on happily with a file that was deleted or replaced under it; what it commits there is lost."""
+    def _require_file(self) -> int:
+        """SQLite goes on happily with a file that was deleted or replaced under it; what it commits there is lost.
+        Returns its size in bytes."""
         try:
             now = self._path.stat()
         except OSError:
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._file:
             raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
+        return now.st_size
 
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):

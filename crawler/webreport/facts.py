@@ -81,6 +81,25 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """A URL that links lead to and that failed, or redirects to one that did: how many pages link to it, and some."""
+
+    url: str
+    reason: str
+    pages: int
+    linked_from: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLinks:
+    """How many links lead to such a URL, to how many of these, and the most linked of them."""
+
+    links: int
+    targets: int
+    first: Sequence[Broken]
+
+
+@dataclass(frozen=True, slots=True)
 class SiteRow:
     """One site. ``robots_action`` is ``None`` where its robots.txt was never asked for."""
 
@@ -160,6 +179,7 @@ class Facts:
     answer_times: Spread
     excluded: Sequence[Reason]
     failed: Sequence[Reason]
+    broken: BrokenLinks
     robots: Sequence[tuple[str, int]]  # what the robots.txt in force means: sites
     doubtful: Sequence[DoubtfulSite]
     all_doubtful: int  # of which the first are listed

@@ -21,6 +21,8 @@ from crawler.webreport import queries
 from crawler.webreport.facts import (
     ANSWERS,
     QUANTILES,
+    Broken,
+    BrokenLinks,
     DoubtfulSite,
     Facts,
     Graph,
@@ -41,6 +43,8 @@ SITES_SHOWN = 200
 MIRRORS_SHOWN = 100
 DOUBTFUL_SHOWN = 50
 PAGES_SHOWN = 15
+BROKEN_SHOWN = 100
+_LINKING_SHOWN = 3
 SITES_DRAWN = 60
 SEEDS_SHOWN = 10
 _GROUPS_SHOWN = 12
@@ -80,6 +84,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             answer_times=await _spread(store, *queries.ANSWER_TIME, _TIMES_S),
             excluded=await _reasons(store, State.EXCLUDED),
             failed=await _reasons(store, State.FAILED),
+            broken=await _broken(store),
             robots=await _counted(store, queries.ROBOTS),
             doubtful=doubtful,
             all_doubtful=all_doubtful,
@@ -117,6 +122,15 @@ async def _counted(store: Store, sql: str) -> list[tuple[str, int]]:
 
 async def _reasons(store: Store, state: State) -> list[Reason]:
     return [Reason(*row.values()) for row in await store.query(queries.REASONS, (state, _GROUPS_SHOWN))]
+
+
+async def _broken(store: Store) -> BrokenLinks:
+    rows = await store.query(queries.BROKEN, (_LINKING_SHOWN, BROKEN_SHOWN * _LINKING_SHOWN))
+    targets: defaultdict[tuple[str, str, int], list[str]] = defaultdict(list)
+    for row in rows:
+        targets[row["url"], row["reason"], row["pages"]].append(row["page"])
+    first = [Broken(*target, pages) for target, pages in targets.items()]
+    return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:BROKEN_SHOWN]) if rows else BrokenLinks(0, 0, [])
 
 
 async def _pages(store: Store, sql: str, now: float) -> list[PageRow]:

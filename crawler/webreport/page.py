@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from crawler.about import VERSION
 from crawler.report.audit_words import many
-from crawler.webreport import sample_section, sections, site_sections
+from crawler.webreport import broken_section, sample_section, sections, site_sections
 from crawler.webreport.facts import Facts
 from crawler.webreport.markup import Node, el, raw, written
 from crawler.webreport.words import moment
@@ -24,6 +24,7 @@ _SECTIONS = (
     ("Pages", sections.pages),
     ("Sample", sample_section.sample),
     ("Left out", sections.left_out),
+    ("Broken links", broken_section.broken),
     ("robots.txt", site_sections.robots),
     ("Mirrors", site_sections.mirrors),
     ("Site graph", site_sections.site_graph),

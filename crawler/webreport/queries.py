@@ -54,6 +54,25 @@ REASONS = """SELECT g.word, g.n, s.name || u.path AS url, u.reason
         FROM url WHERE state = ? GROUP BY 1 ORDER BY n DESC, word LIMIT ?) AS g
   JOIN url u ON u.id = g.id JOIN site s ON s.id = u.id >> 39 ORDER BY g.n DESC, g.word"""
 
+#: Links to what failed or redirects there, the most linked targets first: each with its first pages, and with how many
+#: links and targets there are. Redirects are followed backwards from what failed, so that no circle is entered.
+#: (pages of each, how many)
+BROKEN = """WITH RECURSIVE moved AS MATERIALIZED (SELECT id, target FROM url WHERE state = 'redirected'),
+  broken (id, ends_at) AS (
+    SELECT id, id FROM url WHERE state = 'failed'
+    UNION ALL SELECT m.id, b.ends_at FROM broken b CROSS JOIN moved m WHERE m.target = b.id),
+  linked AS (
+    SELECT b.id, b.ends_at, l.source, count(*) OVER (PARTITION BY b.id) AS pages,
+      row_number() OVER (PARTITION BY b.id ORDER BY l.source) AS place
+    FROM link l JOIN broken b ON b.id = l.target),
+  counted AS (SELECT *, count(*) OVER () AS links, count(*) FILTER (WHERE place = 1) OVER () AS targets FROM linked),
+  first AS (SELECT * FROM counted WHERE place <= ? ORDER BY pages DESC, id, place LIMIT ?)
+  SELECT s.name || u.path AS url, CASE WHEN u.id = e.id THEN u.reason ELSE u.reason || ': ' || e.reason END AS reason,
+    f.pages, ps.name || p.path AS page, f.links, f.targets
+  FROM first f JOIN url u ON u.id = f.id JOIN site s ON s.id = f.id >> 39 JOIN url e ON e.id = f.ends_at
+    JOIN url p ON p.id = f.source JOIN site ps ON ps.id = f.source >> 39
+  ORDER BY f.pages DESC, f.id, f.place"""
+
 #: The sites worth a row, those with most pages first, with what happened at each: (how many).
 SITES = """WITH top AS MATERIALIZED (
     SELECT id, name, robots_id, crawl_delay_s, group_id FROM site

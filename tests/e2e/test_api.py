@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import crawler
 from crawler.config import read_file, settings_from
-from crawler.demo.pages import Page
+from crawler.demo.pages import Asked, Page
 from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
 from crawler.store.sqlite import SqliteStore
 from tests.command import until
@@ -94,6 +95,46 @@ async def test_cancelling_the_caller_leaves_a_store_to_go_on_with(web: LoopbackW
         async for _ in crawl.run():
             pass
         assert len(await crawl.query("SELECT url FROM pages")) == 31
+
+
+@pytest.mark.parametrize("hurry", ["cancelled again", "interrupted"])
+async def test_who_does_not_wait_for_the_end_leaves_a_whole_log(hurry: str, web: LoopbackWeb, db_path: Path) -> None:
+    """A timeout around another, or a second Ctrl-C, at which ``asyncio.run`` cancels all tasks there are."""
+    asked = threading.Event()
+
+    def slow(_: Asked) -> Page:
+        asked.set()
+        return Page(delay_s=60)
+
+    web.sites["b.test"] = {"/": Page("<a href=/slow>"), "/slow": slow}
+
+    async def consume() -> None:
+        async with crawler.open(db_path, QUICK) as crawl:
+            async for _ in crawl.run(seeds=[web.url("b.test")]):
+                pass
+
+    others = asyncio.all_tasks()
+    task = asyncio.create_task(consume())
+    await asyncio.to_thread(asked.wait, 20)
+    task.cancel()
+    await asyncio.sleep(0.1)  # it has begun to end
+    if hurry == "cancelled again":
+        task.cancel()
+    else:
+        for each in asyncio.all_tasks() - others:
+            each.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with crawler.open(db_path, QUICK) as crawl:
+        requests = await crawl.query("SELECT path, error FROM request ORDER BY id")
+        (run,) = await crawl.query("SELECT ended_by FROM run")
+    stopped = "stopped before the answer was complete"
+    assert [(row["path"], row["error"]) for row in requests] == [
+        ("/robots.txt", "404 Not Found"),
+        ("/", None),
+        ("/slow", stopped),
+    ]
+    assert run["ended_by"] == "cut short by the caller; run() goes on"
 
 
 async def test_limits_of_a_run(web: LoopbackWeb, db_path: Path) -> None:

@@ -52,6 +52,32 @@ def states(db: Path) -> dict[str, int]:
         connection.close()
 
 
+# --- what is counted --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_sitemap_is_no_page_wherever_pages_are_counted(
+    loopback: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str
+) -> None:
+    url = loopback.url("a.test", "/x")
+    loopback.sites["a.test"] = {
+        "/": Page("start"),
+        "/x": Page("x"),
+        "/sitemap.xml": Page(f"<urlset><url><loc>{url}</loc></url></urlset>", content_type="text/xml"),
+    }
+    (tmp_path / "maps.toml").write_text(f"[discovery]\nsitemaps = true\n{HASTY}")
+    options = ("--config", tmp_path / "maps.toml", *LOOPBACK, "--db", db_path, "--workers", workers, "--json")
+    result = json.loads(crawler("run", loopback.url("a.test"), *options).out)
+    assert (result["pages"], result["run"]["pages"]) == (2, 2)
+    assert result["urls"]["fetched"] == 3, "of all URLs"
+    status = json.loads(here("status", "--db", db_path, "--json").out)
+    assert (status["pages"], [site["fetched"] for site in status["sites"]]) == (2, [2])
+    assert "2 pages, 0 links" in here("status", "--db", db_path).out
+    report = here("report", tmp_path / "r.html", "--db", db_path)
+    assert "; 2 pages of 1 site" in report.out
+    assert "<b>2</b><span>pages fetched</span>" in (tmp_path / "r.html").read_text()
+
+
 # --- a crawl that ends by itself ------------------------------------------------------------------
 
 

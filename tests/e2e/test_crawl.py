@@ -122,13 +122,18 @@ def test_each_hop_of_a_redirect_is_recorded_and_asked_for_again(loopback: Loopba
     sites = {
         "a.test": {
             "/": Page(
-                "".join(f"<a href=/{n}>{n}</a>" for n in ("one", "loop", "self", "nowhere", "mail", "other", "shut"))
+                "".join(
+                    f"<a href=/{n}>{n}</a>"
+                    for n in ("one", "loop", "into", "dumb", "self", "nowhere", "mail", "other", "shut")
+                )
             ),
             "/one": redirect("/two", 301),
             "/two": redirect("three", 307),
             "/three": Page("<title>three</title>"),
             "/loop": redirect("/loop2"),
             "/loop2": redirect("/loop"),
+            "/into": redirect("/loop", 301),
+            "/dumb": Page("", 302),
             "/self": redirect("/self"),
             "/nowhere": redirect("http://[bad/"),
             "/mail": redirect("mailto:clerk@a.test"),
@@ -143,7 +148,10 @@ def test_each_hop_of_a_redirect_is_recorded_and_asked_for_again(loopback: Loopba
     assert ends["a.test/one"] == ("redirected", "301 to http://a.test/two")
     assert ends["a.test/two"] == ("redirected", "307 to http://a.test/three")
     assert ends["a.test/three"][0] == "fetched"
-    assert ends["a.test/loop"][0] == ends["a.test/loop2"][0] == "redirected"
+    assert ends["a.test/loop"] == ("failed", "redirects in a circle (302 to http://a.test/loop2)")
+    assert ends["a.test/loop2"] == ("failed", "redirects in a circle (302 to http://a.test/loop)")
+    assert ends["a.test/into"] == ("failed", "redirects in a circle (301 to http://a.test/loop)")
+    assert ends["a.test/dumb"] == ("failed", "302 Found, without a Location to go to")
     assert ends["a.test/self"] == ("failed", "302 to itself")
     assert ends["a.test/nowhere"][0] == ends["a.test/mail"][0] == "failed"
     assert ends["elsewhere.example/"][0] == "excluded"
@@ -160,6 +168,21 @@ def test_a_chain_of_redirects_is_followed_as_far_as_allowed(loopback: LoopbackWe
     crawled = crawl("a.test", toml="max_redirects = 5\n")
     assert len(asked(loopback, "a.test")) == 1 + 6
     assert crawled.ends()["http://a.test/6"] == ("excluded", "redirects: 6 in a row, at most 5 are followed")
+
+
+def test_what_brings_no_page_or_a_part_of_one_fails(loopback: LoopbackWeb, crawl: Crawl) -> None:
+    loopback.sites["a.test"] = {
+        "/": Page("<a href=/nothing>nothing</a><a href=/part>part</a><a href=/other>other</a>"),
+        "/nothing": Page("", 204),
+        "/part": Page("<title>The first ha", 206, (("Content-Range", "bytes 0-18/900"),)),
+        "/other": Page("<title>From a proxy</title>", 203),
+    }
+    crawled = crawl("a.test")
+    ends = crawled.ends()
+    assert ends["http://a.test/nothing"] == ("failed", "204 No Content, so there is no page")
+    assert ends["http://a.test/part"] == ("failed", "206 Partial Content, though no part was asked for")
+    assert ends["http://a.test/other"] == ("fetched", "203")
+    assert crawled.rows("SELECT count(*) FROM pages") == [(2,)]
 
 
 def test_other_types_are_refused_before_their_body_is_read(loopback: LoopbackWeb, crawl: Crawl) -> None:

@@ -75,7 +75,8 @@ def answer(body: bytes = PAGE, *headers: str, status: str = "200 OK", kind: str 
 
 async def fetch_from(what: bytes | Answer, settings: FetchSettings = SETTINGS, **wanted: Any) -> FetchResult:
     async with serving(what) as server, HttpFetcher(settings, SystemClock()) as fetcher:
-        return await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, **{"max_bytes": 100_000, **wanted}))
+        wanted = {"purpose": Purpose.PAGE, "max_bytes": 100_000, **wanted}
+        return await fetcher.fetch(Request(server.origin + "/", **wanted))
 
 
 def failure(result: FetchResult) -> tuple[FailureKind, str]:
@@ -177,7 +178,7 @@ async def test_octets_above_ascii_in_a_location_are_escaped(raw: bytes, location
 @pytest.mark.parametrize(
     ("status", "detail"),
     [
-        ("302 Found", "302 Found"),
+        ("302 Found", "302 Found, without a Location to go to"),
         ("300 Multiple Choices", "300 Multiple Choices"),
         ("304 Not Modified", "304 Not Modified"),
         ("404 Gone Fishing", "404 Not Found"),
@@ -227,9 +228,18 @@ async def test_a_missing_content_type_counts_as_html(header: str) -> None:
 
 
 async def test_an_answer_without_a_body() -> None:
-    result = await fetch_from(b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n")
-    assert isinstance(result, Fetched)
-    assert (result.status, result.body) == (204, b"")
+    empty = b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"
+    assert failure(await fetch_from(empty)) == (FailureKind.HTTP, "204 No Content, so there is no page")
+    robots = await fetch_from(empty, purpose=Purpose.ROBOTS, any_type=True)
+    assert isinstance(robots, Fetched), "docs/protocols.md: a 2xx is read, and an empty file is no instructions"
+    assert (robots.status, robots.body) == (204, b"")
+
+
+@pytest.mark.parametrize("purpose", [Purpose.PAGE, Purpose.SITEMAP])
+async def test_a_part_that_nobody_asked_for_is_no_page(purpose: Purpose) -> None:
+    part = answer(PAGE[:10], "Content-Range: bytes 0-9/900", status="206 Partial Content")
+    said = "206 Partial Content, though no part was asked for"
+    assert failure(await fetch_from(part, purpose=purpose)) == (FailureKind.HTTP, said)
 
 
 async def test_a_body_that_the_connections_end_delimits() -> None:

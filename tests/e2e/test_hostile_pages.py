@@ -21,6 +21,7 @@ COUNT = 100_000
 HOSTILE = {
     "/nested": "<div>" * COUNT,
     "/attributes": "<p " + "".join(f"a{n}=1 " for n in range(COUNT)) + ">",
+    "/metas": "<meta name=robots content=a>" * 9_000,  # quickly parsed, but for the crawler to go through
     "/formatting": "".join(f"<p><font size={n}>x" for n in range(COUNT)),
 }
 
@@ -60,12 +61,12 @@ def test_a_large_page_that_comes_gzipped_is_read_and_kept(tmp_path: Path) -> Non
 
 
 BUGGY = """
-import crawler.page.links
+import crawler.page.tags
 
 def refresh_target(content):
     return {"bug": 0}[content]
 
-crawler.page.links.refresh_target = refresh_target
+crawler.page.tags.refresh_target = refresh_target
 """
 
 
@@ -90,7 +91,7 @@ def test_a_bug_of_ours_that_a_page_brings_to_light_fails_that_page_alone(tmp_pat
     with closing(sqlite3.connect(db)) as store:
         failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
         titles = store.execute("SELECT title FROM pages WHERE title NOTNULL ORDER BY title").fetchall()
-    place = r"a fault of the crawler: KeyError: '5' \(page/html\.py, line \d+\); please report it"
+    place = r"a fault of the crawler: KeyError: '5' \(page/tags\.py, line \d+\); please report it"
     assert {path for path, reason in failed.items() if re.fullmatch(place, reason)} == {"/light", "/heavy"}
     assert titles == [("Large",), ("Other",)], "the child that met it reads the next page"
 

@@ -69,8 +69,22 @@ def test_shows_pages_or_sites_to_people(store: Path, loopback: LoopbackWeb) -> N
     assert pages.code == 0, pages
     assert pages.out.startswith("5 pages, 7 links, 2 sites ranked\n")
     assert loopback.url("hub.test", "/a[b]") in pages.out
+    assert "fetched" in pages.out
     sites = here("rank", "--db", store, "--sites", "--top", "1")
     assert sites.out.splitlines()[-1].split()[-1] == loopback.url("hub.test").rstrip("/")
+    assert json.loads(here("rank", "--db", store, "--sites", "--top", "1", "--json").out)["top"][0]["fetched"] == 4
+
+
+def test_says_of_each_page_whether_it_was_fetched(store: Path, loopback: LoopbackWeb) -> None:
+    gone = loopback.url("main.test", "/end")
+    with sqlite3.connect(store) as db:
+        db.execute("UPDATE url SET state = 'excluded', reason = 'depth: 9 links' WHERE path = '/end'")
+    db.close()
+    states = {row["url"]: row["state"] for row in json.loads(here("rank", "--db", store, "--json").out)["top"]}
+    assert states.pop(gone) == "excluded"
+    assert set(states.values()) == {"fetched"}
+    (line,) = [line for line in here("rank", "--db", store).out.splitlines() if line.endswith(gone)]
+    assert line.split()[-2] == "excluded"
 
 
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from crawler.store.postgres import PostgresStore
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+README, STORE = ((Path(__file__).parents[2] / name).read_text() for name in ("README.md", "docs/store.md"))
 
 
 def test_the_python_example_crawls(tmp_path: Path) -> None:
@@ -34,8 +34,9 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
 
 
 def sql_examples() -> list[str]:
-    (block,) = re.findall(r"^```sql\n(.*?)^```", README, flags=re.M | re.S)
-    return str(block).strip().removesuffix(";").split(";\n")
+    blocks = re.findall(r"^```sql\n(.*?)^```", README + STORE, flags=re.M | re.S)
+    assert len(blocks) == 2
+    return [statement for block in blocks for statement in str(block).strip().removesuffix(";").split(";\n")]
 
 
 async def test_the_sql_examples_answer_on_postgresql(postgres: Cluster) -> None:

@@ -60,7 +60,9 @@ def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
     assert [hit["url"] for hit in find(db, "lexer", "-parsers")["hits"]] == [lexer]
     assert [hit["url"] for hit in find(db, '"take tokens"')["hits"]] == [parser]
     assert [hit["url"] for hit in find(db, "pars*")["hits"]] == [parser]
-    assert [hit["url"] for hit in find(db, "scanner")["hits"]] == [lexer, loopback.url("a.test")]
+    called, calling = find(db, "scanner")["hits"]
+    assert (called["url"], called["anchor"]) == (lexer, {"text": "the scanner", "marks": [[4, 11]]})
+    assert (calling["url"], calling["anchor"]) == (loopback.url("a.test"), None)
     assert [hit["url"] for hit in find(db, "tokens", "--limit", "1", "--site", "b.test")["hits"]] == [parser]
     assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == []
 
@@ -72,6 +74,9 @@ def test_for_people(db: str) -> None:
     assert lines[2] == "1. Lexer [31m"
     assert lines[3].endswith("/lexer")
     assert lines[4] == "   Lexers A lexer makes tokens."
+    lines = here("search", "scanner", "--db", db, "--limit", "1").out.splitlines()
+    assert lines[3].endswith("/lexer")
+    assert lines[4:] == ["   a link to it says “the scanner”", "   Lexers A lexer makes tokens."]
     few = here("search", "scanner", "parsers", "--db", db).out
     assert "0 pages with all of it\n\nWith some of it:\n\n1. " in few
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from crawler.demo.pages import Page, plain
+from crawler.demo.pages import Page, plain, redirect
 from crawler.report.why import render
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
@@ -122,6 +122,28 @@ def test_mirrors_and_circles(asked: Asked) -> None:
     assert "but these names go round: none of the sites is asked" in words
     status = " ".join(here("status", "--db", asked.db).out.replace(f":{port}", "").split())
     assert "mirror cycle: http://" in status
+
+
+def test_redirects_are_followed_to_their_end_or_round(asked: Asked) -> None:
+    links = "".join(f"<a href=/{name}>{name}</a>" for name in ("into", "old", "far0"))
+    far = {f"/far{n}": redirect(f"/far{n + 1}") for n in range(12)}
+    asked.web.sites["s.test"] = {
+        "/": Page(links),
+        "/into": redirect("/a"),
+        "/a": redirect("/b"),
+        "/b": redirect("/a"),
+        "/old": redirect("/older"),
+        "/older": redirect("/gone"),
+        **far,
+    }
+    asked.crawl("s.test")
+    words = asked.words("s.test", "/into")
+    assert "state failed: redirects in a circle (302 to http://s.test/a)" in words
+    assert "leads to http://s.test/a http://s.test/b http://s.test/a (goes round)" in words
+    assert "leads to http://s.test/older http://s.test/gone (failed: 404 Not Found)" in asked.words("s.test", "/old")
+    too_far = "http://s.test/far11 (excluded: redirects: 11 in a row, at most 10 are followed)"
+    assert too_far in asked.words("s.test", "/far0")
+    assert [step["state"] for step in asked.why("s.test", "/old")["leads_to"]] == ["redirected", "failed"]
 
 
 def test_a_trap_is_named_and_one_switch_lets_it_pass(asked: Asked) -> None:

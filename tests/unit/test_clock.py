@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from crawler import clock
-from crawler.clock import SystemClock
+from crawler.clock import SystemClock, brief_time, iso
 
 
 class Shared:
@@ -64,3 +66,16 @@ def test_what_a_network_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch) -
     before = shared.follower.now()
     shared.follower.follow(before - 1, before + 1, 50.0)
     assert shared.follower.now() == before
+
+
+def test_times_for_people_are_in_utc_wherever_they_live_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert brief_time(1_800_000_000, now=1_800_003_600) == "08:00:00Z"
+        assert brief_time(1_800_000_000, now=1_800_100_000) == "2027-01-15T08:00Z"
+        assert brief_time(1e300, now=1_800_000_000) == "the end of time"
+        assert iso(1_800_000_000) == "2027-01-15T08:00:00Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.model import Headers, PageFacts, Reading
+from crawler.model import Headers, Link, PageFacts, Reading
 from crawler.page.html import header_facts, read_page
 from crawler.page.links import MAX_LINKS
 
@@ -222,9 +222,23 @@ class TestLinks:
     def test_anchor_text_is_the_first_that_is_not_empty(self) -> None:
         assert page("<a href=x></a><a href=x> </a><a href=x#y>here</a>").links[0].anchor == "here"
 
+    def test_of_many_uses_the_first_that_can_be_followed_counts_with_its_text_or_else_the_first(self) -> None:
+        unnamed, named, followed = (
+            "<a href=x rel=nofollow></a>",
+            "<a href=x rel=nofollow>a</a>",
+            "<a href=x rel=me>{}</a>",
+        )
+        uses = unnamed * 3 + named + unnamed + followed + named
+        assert page(uses.format("")).links == (Link("http://a.test/dir/x", "a", "me", True),)
+        assert page(uses.format("b")).links == (Link("http://a.test/dir/x", "b", "me", True),)
+        # And the same over two ways of writing one target.
+        assert page("<a href=./x rel=nofollow></a>" * 5 + uses.format("")).links[0][1:] == ("a", "me", True)
+
     def test_other_schemes_are_counted(self) -> None:
-        facts = page("<a href='mailto:x'>1</a><a href='MAILTO:x'>2</a><a href='mailto:x'>3</a><a href='tel:1'>4</a>")
-        assert (facts.links, facts.other_schemes) == ((), {"mailto": 3, "tel": 1})
+        facts = page(
+            "<a href='mailto:x'>1</a><a href='MAILTO:x'>2</a><a href='mailto:x'>3</a>" + "<a href='tel:1'>4</a>" * 9
+        )
+        assert (facts.links, facts.other_schemes) == ((), {"mailto": 3, "tel": 9})
 
     def test_what_is_no_url_is_dropped(self) -> None:
         facts = page("<a href='http://['>1</a><a href='http://u:p@a.test/'>2</a>")

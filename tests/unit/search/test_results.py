@@ -147,6 +147,27 @@ async def test_where_only_others_name_it_the_page_begins(crawl: Crawled) -> None
     assert hit.excerpt.text.startswith("How it begins. How")
     assert len(hit.excerpt.text.split()) == EXCERPT_WORDS
     assert hit.excerpt.marks == ()
+    assert hit.anchor is not None
+    assert (hit.anchor.text, marked(hit.anchor)) == ("nick", ["nick"])
+
+
+async def test_the_anchor_with_most_of_it_is_shown_and_only_where_it_is_needed(crawl: Crawled) -> None:
+    await indexed(crawl, {
+        f"{A}/1": Said("x", links={f"{A}/p": "the harbour"}),
+        f"{A}/2": Said("y", links={f"{A}/p": "the harbour", f"{A}/q": "harbour master"}),
+        f"{A}/3": Said("z", links={f"{A}/old": "The <b>Harbour</b> Master\x1b[1m"}),
+        f"{A}/4": Said("hidden", links={f"{A}/p": "harbour master hidden"}, noindex=True),
+        f"{A}/old": f"{A}/p",
+        f"{A}/p": Said("Timetables"),
+        f"{A}/q": Said("The harbour is here"),
+    })  # fmt: skip
+    hits = {hit.url: hit for hit in (await crawl.search("harbour master")).hits}
+    anchor = hits[f"{A}/p"].anchor
+    assert anchor is not None
+    assert (anchor.text, marked(anchor)) == ("The <b>Harbour</b> Master [1m", ["Harbour", "Master"])
+    assert hits[f"{A}/q"].anchor is None, "its own text says why"
+    hits = {hit.url: hit for hit in (await crawl.search("harbour -master")).hits}
+    assert f"{A}/p" not in hits
 
 
 async def test_what_is_hostile_is_shown_harmless(crawl: Crawled) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,11 +14,12 @@ from crawler.config import Settings
 from crawler.model import Purpose, State
 from crawler.report.audit import Audit
 from crawler.store.sqlite import SqliteStore
-from crawler.webreport.facts import Facts, Reason
-from crawler.webreport.gather import DOUBTFUL_SHOWN, gather
+from crawler.webreport.facts import Broken, Facts, Reason
+from crawler.webreport.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
 from crawler.webreport.page import document
-from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, request, robots
+from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, redirected, request, robots
 
+STORE = Path(__file__).parents[3] / "docs/store.md"
 A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
 
 
@@ -106,6 +108,55 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
     assert (A, "The first", 1) in [(page.url, page.title, page.figure) for page in facts.most_linked]
     assert facts.answers == [("200", 1), ("timeout", 1)]
     assert facts.robots == [("parse", 1)]
+
+
+async def test_links_to_what_failed_straight_or_by_redirects(harness: Harness) -> None:
+    await harness.seed(A, B)
+    claims = {claim.group: claim for claim in await harness.claim()}
+    gone, old, older, fine = (f"{A}{name}" for name in ("gone", "old", "older", "fine"))
+    await harness.turn(
+        fetched(claims["a.test"].urls[0], [gone, older, fine]),
+        fetched(claims["b.test"].urls[0], [link(gone, follow=False), old, A]),
+        released=[claim.group_id for claim in claims.values()],
+    )
+    (claim,) = await harness.claim()
+    by_url = {queued.url: queued for queued in claim.urls}
+    await harness.commit(
+        claim,
+        failed(by_url[gone], "404 Not Found"),
+        redirected(by_url[old], gone),
+        redirected(by_url[older], old),
+        fetched(by_url[fine]),
+    )
+    facts = await told(harness)
+    assert (facts.broken.links, facts.broken.targets) == (4, 3)
+    assert facts.broken.first[0] == Broken(gone, "404 Not Found", 2, [A, B])
+    assert sorted(facts.broken.first[1:], key=lambda row: row.url) == [
+        Broken(old, f"302 to {gone}: 404 Not Found", 1, [B]),
+        Broken(older, f"302 to {old}: 404 Not Found", 1, [A]),
+    ]
+    (statement,) = re.findall(r"^```sql\n(.*?)^```", STORE.read_text(), flags=re.M | re.S)
+    rows = await harness.store.query(statement.rstrip().removesuffix(";"))
+    ends = {(row["target"], row["source"], row["reason"]) for row in rows}
+    assert ends == {(url, page, "404 Not Found") for url, page in ((gone, A), (gone, B), (old, B), (older, A))}
+
+
+async def test_no_more_broken_links_are_shown_than_a_page_bears(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    pages = [f"{A}p{n}" for n in range(5)]
+    await harness.commit(claim, fetched(claim.urls[0], pages))
+    (claim,) = await harness.claim()
+    gone = [f"{A}gone{n}" for n in range(BROKEN_SHOWN + 5)]
+    await harness.commit(claim, *(fetched(queued, gone) for queued in claim.urls))
+    while claims := await harness.claim():
+        for claim in claims:
+            await harness.commit(claim, *(failed(queued) for queued in claim.urls))
+    facts = await told(harness)
+    assert (facts.broken.links, facts.broken.targets) == (5 * len(gone), len(gone))
+    assert len(facts.broken.first) == BROKEN_SHOWN
+    assert {(row.pages, len(set(row.linked_from))) for row in facts.broken.first} == {(5, 3)}
+    assert f"The {BROKEN_SHOWN} most linked of them are shown" in document(facts).decode()
 
 
 async def test_closed_urls_are_counted_by_their_site(harness: Harness) -> None:

@@ -16,7 +16,7 @@ from crawler.report.audit import Audit
 from crawler.report.audit_facts import Check, Violation
 from crawler.robots import Doubt, Doubts
 from crawler.store.sqlite import SqliteStore
-from crawler.webreport.facts import DoubtfulSite, Facts, PageRow, Reason, Run
+from crawler.webreport.facts import Broken, BrokenLinks, DoubtfulSite, Facts, PageRow, Reason, Run
 from crawler.webreport.gather import gather
 from crawler.webreport.page import document
 from crawler.webreport.words import rules, span, time_label, volume
@@ -64,13 +64,14 @@ async def test_texts_of_strangers_stay_texts(facts: Facts) -> None:
         audit=HOSTILE,
         excluded=[Reason(HOSTILE, 1, f"javascript:{HOSTILE}", HOSTILE)],
         failed=[Reason("404", 1, HOSTILE, HOSTILE)],
+        broken=BrokenLinks(9, 1, [Broken(HOSTILE, HOSTILE, 9, [HOSTILE])]),
         answers=[(HOSTILE, 1)],
         types=[(HOSTILE, 2)],
         robots=[(HOSTILE, 2)],
         doubtful=[DoubtfulSite(HOSTILE, 3, Doubts((Doubt(1, HOSTILE, HOSTILE),), 2))],
         most_linked=[PageRow(f"javascript:{HOSTILE}", HOSTILE, 3)],
         graph=replace(facts.graph, sites=[(HOSTILE, 3)]),
-        counts=replace(facts.counts, states=dict.fromkeys(State, 1)),
+        counts=replace(facts.counts, links=9, states=dict.fromkeys(State, 1)),
     )
     page = parsed(hostile)
     assert page.body is not None

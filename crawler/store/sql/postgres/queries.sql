@@ -445,6 +445,15 @@ SELECT site, main_site, 'content', sample, confidence, seen_at
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::float8[]) WITH ORDINALITY
   AS t (site, main_site, sample, confidence, seen_at, n) ORDER BY n ON CONFLICT DO NOTHING;
 
+-- name: fail_circles
+WITH RECURSIVE moved AS MATERIALIZED (
+    SELECT id, target FROM url WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected'),
+  ending (id) AS (
+    SELECT m.id FROM moved m LEFT JOIN url u ON u.id = m.target WHERE u.state IS NULL OR u.state <> 'redirected'
+    UNION ALL SELECT m.id FROM ending e CROSS JOIN moved m WHERE m.target = e.id)
+UPDATE url SET state = 'failed', reason = 'redirects in a circle (' || reason || ')'
+WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM ending);
+
 -- name: way_to
 WITH RECURSIVE way (id, found_on, n) AS (
   SELECT id, found_on, 0 FROM url WHERE id = $1

@@ -342,6 +342,17 @@ FROM ranked ORDER BY n DESC, main_id;
 -- name: insert_content_mirror
 INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (?, ?, 'content', ?, ?, ?);
 
+-- name: fail_circles
+-- Redirects that are in a circle, or lead into one: all but those that come to an end, found backwards from these ends.
+-- (CROSS JOIN has SQLite look up what redirects to a URL, instead of the other way round.)
+WITH RECURSIVE moved AS MATERIALIZED (
+    SELECT id, target FROM url WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected'),
+  ending (id) AS (
+    SELECT m.id FROM moved m LEFT JOIN url u ON u.id = m.target WHERE u.state IS NULL OR u.state <> 'redirected'
+    UNION ALL SELECT m.id FROM ending e CROSS JOIN moved m WHERE m.target = e.id)
+UPDATE url SET state = 'failed', reason = 'redirects in a circle (' || reason || ')'
+WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM ending);
+
 -- name: way_to
 -- The URLs from a seed to this one, as it was first found.
 WITH RECURSIVE way (id, found_on, n) AS (

@@ -1,0 +1,23 @@
+"""How a command that takes long shows that it is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+
+@contextmanager
+def progress_line(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error, where that is a terminal: what is being done, for how long. Gives what changes it."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda what: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        line = progress.add_task(what, total=None)
+        yield lambda what: progress.update(line, description=what)

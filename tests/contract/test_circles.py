@@ -1,0 +1,51 @@
+"""Redirects in a circle fail once all is known: those in it, those that lead into it, and no others."""
+
+from __future__ import annotations
+
+from crawler.store.interface import Store
+from tests.contract.visits import Harness, failed, fetched, redirected
+
+A, B = "http://a.test", "http://b.test"
+CIRCLE = {f"{A}/1": f"{B}/2", f"{B}/2": f"{A}/3", f"{A}/3": f"{A}/1", f"{A}/into": f"{B}/2", f"{B}/far": f"{A}/into"}
+ENDING = {f"{A}/old": f"{A}/older", f"{A}/older": f"{B}/page", f"{B}/broken": f"{B}/gone"}
+
+
+async def visit_all(harness: Harness) -> None:
+    leads = CIRCLE | ENDING
+    while claims := await harness.claim():
+        for claim in claims:
+            outcomes = []
+            for queued in claim.urls:
+                if queued.url in leads:
+                    outcomes.append(redirected(queued, leads[queued.url]))
+                else:
+                    outcomes.append(failed(queued) if queued.url.endswith("gone") else fetched(queued))
+            await harness.commit(claim, *outcomes)
+
+
+async def ends(store: Store) -> dict[str, tuple[str, str]]:
+    return {
+        row["url"]: (row["state"], row["reason"]) for row in await store.query("SELECT url, state, reason FROM urls")
+    }
+
+
+async def test_what_goes_round_fails_and_nothing_else(harness: Harness) -> None:
+    await harness.seed(*CIRCLE, *ENDING)
+    await visit_all(harness)
+    before = await ends(harness.store)
+    await harness.store.fail_circles()
+    after = await ends(harness.store)
+    assert {url for url in after if after[url] != before[url]} == set(CIRCLE)
+    assert {after[url] for url in CIRCLE} == {
+        ("failed", f"redirects in a circle (302 to {target})") for target in CIRCLE.values()
+    }
+    await harness.store.fail_circles()
+    assert await ends(harness.store) == after, "once is enough"
+
+
+async def test_what_is_still_queued_may_end_well(harness: Harness) -> None:
+    await harness.seed(f"{A}/1")
+    (claim,) = await harness.claim()
+    await harness.commit(claim, redirected(claim.urls[0], f"{B}/2"))
+    await harness.store.fail_circles()
+    assert (await ends(harness.store))[f"{A}/1"] == ("redirected", f"302 to {B}/2")
