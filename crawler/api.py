@@ -173,7 +173,7 @@ class OpenCrawl:
 
         if where is not None:
             require_one_expression(arguments.text("where", where))
-        return self._read(lambda store: stored_pages(store, where))
+        return self._read(lambda store: stored_pages(store, where, SystemClock().now()))
 
     def links(self, url: str) -> AsyncGenerator[PageLink, None]:
         """The links from a URL, then those of other pages to it; none for a URL that the crawl has not met.
@@ -275,7 +275,7 @@ class OpenCrawl:
 
         limit = arguments.count("limit", limit)
         async with self._store() as store:
-            return await search(store, words, limit=limit, site=site)
+            return await search(store, words, now=SystemClock().now(), limit=limit, site=site)
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""

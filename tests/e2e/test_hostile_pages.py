@@ -6,8 +6,12 @@ import gzip
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
+
+import brotli
 
 from crawler.demo.pages import Page, plain
 from tests.command import LOOPBACK, ROOT, crawler
@@ -90,3 +94,51 @@ def test_a_bug_of_ours_that_a_page_brings_to_light_fails_that_page_alone(tmp_pat
     place = r"a fault of the crawler: KeyError: '5' \(page/tags\.py, line \d+\); please report it"
     assert {path for path, reason in failed.items() if re.fullmatch(place, reason)} == {"/light", "/heavy"}
     assert titles == [("Large",), ("Other",)], "the child that met it reads the next page"
+
+
+BUGGY_DECODER = """
+import crawler.fetch.decoding
+
+def feed(self, data, room):
+    return self.stream.process(data)
+
+crawler.fetch.decoding._Brotli.feed = feed
+"""
+
+
+def test_a_bug_of_ours_that_a_body_brings_to_light_fails_its_url_alone(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BUGGY_DECODER)
+    with_bug = ("env", f"PYTHONPATH={tmp_path}{os.pathsep}{ROOT}")
+    coded = (("Content-Encoding", "br"),)
+    pages = {
+        "/": Page("<a href=/coded>1</a><a href=/other>2</a>"),
+        "/coded": Page(brotli.compress(b"<title>Coded</title>"), headers=coded),
+        "/other": Page("<title>Other</title>"),
+    }
+    db = tmp_path / "crawl.db"
+    with LoopbackWeb({"a.test": {"/robots.txt": plain(""), **pages}}) as web:
+        options = ("--db", db, "--warc", tmp_path / "warc", "--delay", "0", *LOOPBACK)
+        ended = crawler("run", f"http://a.test:{web.port}/", *options, under=with_bug)
+    assert ended.code == 1
+    assert "crawler: 1 answer met a bug of this crawler" in ended.err
+    assert "Traceback" not in ended.err
+    with closing(sqlite3.connect(db)) as store:
+        failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
+        titles = store.execute("SELECT title FROM pages WHERE title NOTNULL").fetchall()
+        logged = store.execute("SELECT error FROM requests WHERE error NOTNULL").fetchall()
+    place = r"a fault of the crawler: AttributeError: .* \(fetch/http\.py, line \d+\); please report it"
+    assert failed.keys() == {"/coded"}
+    assert re.fullmatch(place, failed["/coded"])
+    assert titles == [("Other",)]
+    assert [error.partition(":")[0] for (error,) in logged] == ["AttributeError"]
+
+
+def test_brotli_is_not_asked_for_where_another_module_has_its_name(tmp_path: Path) -> None:
+    (tmp_path / "brotli.py").write_text(
+        "class Decompressor:\n    def decompress(self, data): ...\nclass error(Exception): ...\n"
+    )
+    program = "from crawler.fetch.decoding import ACCEPT_ENCODING; print(ACCEPT_ENCODING)"
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "-c", program]
+    offered = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert offered.stdout == "gzip, deflate, zstd\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -194,3 +196,27 @@ def test_a_sitemap_and_what_it_says(asked: Asked) -> None:
     words = asked.words("s.test", "/x")
     assert "changed 2026-01-02" in words
     assert "found by http://s.test/sitemap.xml" in words
+
+
+def test_a_page_whose_time_is_over_is_nowhere_shown(asked: Asked, tmp_path: Path) -> None:
+    robots = ("X-Robots-Tag", "noarchive, unavailable_after: 2126-01-01T00:00:00Z")
+    asked.web.sites["brief.test"] = {"/": Page("<title>Brief</title>fleeting word", headers=(robots,))}
+    asked.crawl("brief.test")
+    here("index", "--db", asked.db)
+
+    def shown() -> tuple[bool, ...]:
+        here("export", "jsonl", tmp_path / "out.jsonl", "--db", asked.db)
+        here("report", tmp_path / "out.html", "--db", asked.db)
+        found = json.loads(here("search", "fleeting", "--json", "--db", asked.db).out)
+        exported, report = ((tmp_path / f"out.{kind}").read_text() for kind in ("jsonl", "html"))
+        return found["total"] == 1, "Brief" in exported, "Brief" in report
+
+    assert shown() == (True, True, True)
+    assert "unavailable since" not in asked.words("brief.test")
+    assert "noarchive: no copy of its body is exported" in asked.words("brief.test")
+    with closing(sqlite3.connect(asked.db)) as db, db:
+        db.execute("UPDATE page SET directives = replace(directives, '2126', '2026')")
+    assert shown() == (False, False, False)
+    since = "unavailable since 2026-01-01T00:00:00Z, as it asks: neither searched nor exported any more"
+    assert since in asked.words("brief.test")
+    assert asked.why("brief.test")["page"]["unavailable_since"] == 1_767_225_600.0
