@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -244,6 +245,7 @@ class PageFacts:
     index: bool = True
     follow: bool = True
     archive: bool = True  # False: no copy of it may be shown (NOARCHIVE)
+    until: float = math.inf  # epoch seconds from which it may not be shown (``unavailable_after``)
     title: str | None = None
     description: str | None = None
     keywords: str | None = None

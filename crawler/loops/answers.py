@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from crawler.errors import Fault
 from crawler.frontier.again import after_revisit, feeds_of, same_sitemap
 from crawler.frontier.decide import Outcome, Queued, after_fetch
 from crawler.frontier.scope import Scope
@@ -13,7 +14,18 @@ from crawler.loops import sitemaps
 from crawler.loops.manners import Manners
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, FetchResult, Kind, NotModified, PageFacts, Purpose, Request, State
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Kind,
+    NotModified,
+    PageFacts,
+    Purpose,
+    Request,
+    State,
+)
 from crawler.store.interface import Store
 
 
@@ -54,6 +66,8 @@ class Answers:
     async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
         """How the visit ends."""
         facts: PageFacts | None = None
+        if isinstance(result, Failed) and result.kind is FailureKind.FAULT:
+            raise Fault(result.detail)
         if queued.kind is Kind.RUP:
             return after_rupinfo(queued, result, self._scope, self._manners.retry)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):

@@ -22,8 +22,8 @@ from crawler.robots.text import parse
 from crawler.store.interface import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
-#: The headers that say how long an answer holds; kept, so that an audit can reckon it again.
-_HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
+#: The headers that say how long an answer holds, and whether it is whole; kept, so that an audit can judge it again.
+_KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
 _RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
 _RULES_KEPT_BYTES = 64 << 20  # of memory, reckoned as measured: within a fifth for large files
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
@@ -96,7 +96,7 @@ class RobotsKeeper:
         else:
             self._mains[site.name] = main_site
         news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(rules))
-        said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
+        said = tuple((name, value) for name, value in answer.headers if name.lower() in _KEPT)
         news = replace(news, answered_by=answer.url, headers=said)
         self._unsettled.add(site.name)
         try:
