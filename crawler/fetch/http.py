@@ -178,7 +178,8 @@ class HttpFetcher:
         try:
             return await self._ask(request, tape)
         except Exception as error:
-            return Failed(request.url, started_at, self._clock.now(), kind=FailureKind.FAULT, detail=fault(error))
+            told = fault(error) if request.shown_url is None else type(error).__name__  # it may repeat a secret
+            return Failed(request.url, started_at, self._clock.now(), kind=FailureKind.FAULT, detail=told)
 
     async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
         started_at = self._clock.now()
