@@ -128,13 +128,6 @@ def host_of(site: str) -> str:
     return netloc.partition(":")[0]
 
 
-def port_of(site: str) -> int:
-    """The port of a site or canonical URL, the scheme's default where none is written."""
-    scheme, _, rest = site.partition("://")
-    _, colon, port = rest.partition("/")[0].rpartition("]")[2].rpartition(":")
-    return int(port) if colon else 443 if scheme == "https" else 80
-
-
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:
     """The IP address that ``host`` is, or ``None`` where it is a name."""
     if ":" not in host and not host[-1:].isdigit():

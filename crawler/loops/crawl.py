@@ -139,7 +139,6 @@ class Crawl:
         self.budget.drop()
         self.gate.forget()
         self.lease.lost = None
-        self.progress.lost_leases += 1
         if not await self._store.rejoin(self._clock.now()):
             self.progress.stopped_by_operator = True
             self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")
