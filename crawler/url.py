@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
 
+from crawler.printable import shown
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
@@ -158,9 +160,3 @@ def registrable_domains(hosts: Iterable[str]) -> set[str]:
     """Those of many hosts, each looked at once: in the memory of :func:`registrable_domain` they would only drive each
     other out."""
     return set(map(registrable_domain.__wrapped__, hosts))
-
-
-def shown(text: str) -> str:
-    """A bounded, printable form of hostile text for messages."""
-    cut = text if len(text) <= 200 else text[:200] + "…"
-    return "".join(c if c.isprintable() else "\ufffd" for c in cut)
