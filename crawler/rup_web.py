@@ -11,7 +11,6 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -56,7 +55,7 @@ from crawler.rup.server import (
 from crawler.rup.units import UNITS_S, Span
 from crawler.rup_store.sqlite import RupStore
 from crawler.rup_store.tree import Tree
-from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
+from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 
 #: Where the CGI is, at the site's root.
 CGI_PATH = "/rup"
@@ -259,10 +258,7 @@ def _address(request: web.Request) -> str:
     """Where a request came from: what a proxy on this machine says, or who sent it."""
     peer = request.remote or ""
     forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    try:
-        return forwarded if forwarded and ip_address(peer).is_loopback else peer
-    except ValueError:
-        return peer
+    return forwarded if forwarded and is_loopback(peer) else peer
 
 
 async def _asked(request: web.Request) -> Asked | BadForm:

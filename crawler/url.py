@@ -137,6 +137,13 @@ def literal_address(host: str) -> IPv4Address | IPv6Address | None:
     return _address(host)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` is this machine and no other: an address on loopback, or a name that stands for one (RFC 6761,
+    6.3)."""
+    address = literal_address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+
+
 @lru_cache(maxsize=4096)
 def _address(text: str) -> IPv4Address | IPv6Address | None:
     try:

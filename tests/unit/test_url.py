@@ -9,6 +9,7 @@ from crawler.url import (
     NotCrawlable,
     canonicalise,
     host_of,
+    is_loopback,
     literal_address,
     registrable_domain,
     scheme_of,
@@ -125,3 +126,15 @@ def test_schemes_and_addresses() -> None:
     ]  # fmt: skip
     assert str(literal_address("::ffff:127.0.0.1")) == "::ffff:7f00:1"
     assert literal_address("a.test") is None
+
+
+@pytest.mark.parametrize("host", ["localhost", "a.localhost", "127.0.0.1", "127.1.2.3", "::1"])
+def test_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "notlocalhost", "localhost.test", "127.0.0.1.evil.test", "10.0.0.1", "::2", "0.0.0.0"]
+)
+def test_other_machines(host: str) -> None:
+    assert not is_loopback(host)
