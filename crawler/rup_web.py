@@ -21,6 +21,7 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import CrawlerError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.listening import listening
+from crawler.loops.beside import beside
 from crawler.loops.own_robots import OwnRobots
 from crawler.loops.publish import Publisher, Publishing
 from crawler.loops.rup_index import Indexes
@@ -110,21 +111,16 @@ def mount(app: web.Application, server: RupServer, note: Callable[[str], None] =
     async def run(_: web.Application) -> AsyncIterator[None]:
         async with _service(server, SystemClock(), note) as service:
             running.append(service)
-            task = asyncio.create_task(service.publisher.run())
-            task.add_done_callback(lambda done: _tell_end(done, note))
-            try:
+            async with beside(service.publisher.run(), lambda error: _tell_end(error, note)):
                 yield
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                running.clear()
+            running.clear()
 
     _add_routes(app, lambda: running[0])
     app.cleanup_ctx.append(run)
 
 
-def _tell_end(task: asyncio.Task[None], note: Callable[[str], None]) -> None:
-    if not task.cancelled() and isinstance(error := task.exception(), CrawlerError):
+def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
+    if isinstance(error, CrawlerError):
         note(f"no more reports are made: {error}")
 
 
