@@ -66,7 +66,7 @@ class StoreVersionError(UsageError):
 
 
 class Fault(Exception):
-    """A bug of ours in another process, as :func:`fault` told it there."""
+    """A bug of ours in another place, as :func:`fault` told it there."""
 
 
 def fault(error: Exception) -> str:

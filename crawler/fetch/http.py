@@ -18,6 +18,7 @@ import aiohttp
 from yarl import URL
 
 from crawler.clock import Clock
+from crawler.errors import fault
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
@@ -160,12 +161,20 @@ class HttpFetcher:
         return trace
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Send one request and read its answer. Never raises for what a server or the network does."""
+        """Send one request and read its answer. Never raises for what a server or the network does, nor for a bug of
+        ours that it brings to light."""
         if not self._settings.keep_exchanges:
-            return await self._ask(request)
+            return await self._ask_safely(request)
         with taping() as tape:
-            result = await self._ask(request, tape)
+            result = await self._ask_safely(request, tape)
         return replace(result, exchange=tape.exchange())
+
+    async def _ask_safely(self, request: Request, tape: Tape | None = None) -> FetchResult:
+        started_at = self._clock.now()
+        try:
+            return await self._ask(request, tape)
+        except Exception as error:
+            return Failed(request.url, started_at, self._clock.now(), kind=FailureKind.FAULT, detail=fault(error))
 
     async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
         started_at = self._clock.now()

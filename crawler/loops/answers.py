@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from crawler.errors import CrawlerError, fault
+from crawler.errors import CrawlerError, Fault, fault
 from crawler.frontier.again import after_refusal, after_revisit, feeds_of, same_sitemap
 from crawler.frontier.decide import Outcome, Queued, after_fault, after_fetch
 from crawler.frontier.scope import Scope
@@ -14,7 +14,18 @@ from crawler.loops import sitemaps
 from crawler.loops.manners import Manners
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, FetchResult, Kind, NotModified, PageFacts, Purpose, Request, State
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Kind,
+    NotModified,
+    PageFacts,
+    Purpose,
+    Request,
+    State,
+)
 from crawler.store.interface import Store
 
 #: Answers of a run that may meet bugs of ours before it ends by them.
@@ -71,6 +82,8 @@ class Answers:
 
     async def _outcome(self, queued: Queued, result: FetchResult) -> Outcome:
         facts: PageFacts | None = None
+        if isinstance(result, Failed) and result.kind is FailureKind.FAULT:
+            raise Fault(result.detail)
         if queued.kind is Kind.RUP:
             return after_rupinfo(queued, result, self._scope, self._manners.retry)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):

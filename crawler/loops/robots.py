@@ -19,8 +19,8 @@ from crawler.robots.text import parse
 from crawler.store.interface import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
-#: The headers that say how long an answer holds; kept, so that an audit can reckon it again.
-_HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
+#: The headers that say how long an answer holds, and whether it is whole; kept, so that an audit can judge it again.
+_KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
 _RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
 _RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
 _LOOK_EVERY_S = 10.0
@@ -90,7 +90,7 @@ class RobotsKeeper:
         else:
             self._mains[site.name] = main_site
         news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
-        said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
+        said = tuple((name, value) for name, value in answer.headers if name.lower() in _KEPT)
         news = replace(news, answered_by=answer.url, headers=said)
         self._unsettled.add(site.name)
         try:

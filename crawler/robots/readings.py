@@ -79,25 +79,10 @@ def read(
     name it.
     """
     token = records.product_token(token)
-    parts: list[Rules] = []
-    members: list[Line] = []
-    if reading is not Reading.RFC9309:
-        members = records.draft_record(file, token)
-        claim = _claim(members, site, knows_host, reading)
-        implied = claim.line if claim.main_site is not None else None
-        parts.append(rules.draft_rules(members, implied, reading))
-    if reading is not Reading.DRAFT1996:
-        ruling, others = records.rfc_rules(file, token)
-        parts.append(rules.rfc_rules(ruling, reading))
-        if reading is Reading.STRICT and any(
-            line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in file.lines
-        ):
-            exact, _ = records.rfc_rules(file, token, digits=True)
-            if exact != ruling:  # "fig2" may mean us, or it may not: then what is said to others counts too
-                parts.append(rules.rfc_rules(exact, reading))
-        if reading is Reading.RFC9309:
-            claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
-        members = [*members, *others]
+    parts, members, claim = _asked(file.lines, token, reading, site, knows_host)
+    if reading is Reading.STRICT and file.seen:  # what it closes by its looks may have been meant to be closed
+        others, more, _ = _asked(file.seen, token, reading, site, knows_host)
+        parts, members = [*parts, *others], [*members, *more]
     rfc = reading is Reading.RFC9309
     return SiteRules(
         reading=reading,
@@ -109,6 +94,33 @@ def read(
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
     )
+
+
+def _asked(
+    lines: tuple[Line, ...], token: str, reading: Reading, site: str, knows_host: Callable[[str], bool]
+) -> tuple[list[Rules], list[Line], HostClaim]:
+    """The rules of each reading asked, the lines that they are of and stand with, and what the ``Host`` lines say."""
+    parts: list[Rules] = []
+    members: list[Line] = []
+    claim = HostClaim(None, None)
+    if reading is not Reading.RFC9309:
+        members = records.draft_record(lines, token)
+        claim = _claim(members, site, knows_host, reading)
+        implied = claim.line if claim.main_site is not None else None
+        parts.append(rules.draft_rules(members, implied, reading))
+    if reading is not Reading.DRAFT1996:
+        ruling, others = records.rfc_rules(lines, token)
+        parts.append(rules.rfc_rules(ruling, reading))
+        if reading is Reading.STRICT and any(
+            line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in lines
+        ):
+            exact, _ = records.rfc_rules(lines, token, digits=True)
+            if exact != ruling:  # "fig2" may mean us, or it may not: then what is said to others counts too
+                parts.append(rules.rfc_rules(exact, reading))
+        if reading is Reading.RFC9309:
+            claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
+        members = [*members, *others]
+    return parts, members, claim
 
 
 def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], reading: Reading) -> HostClaim:
