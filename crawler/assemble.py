@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,7 @@ from crawler.store.open import is_there, open_store_at
 from crawler.store.sqlite import SqlStore
 from crawler.store.sqlite_control import give_order
 from crawler.survey import load
-from crawler.url import host_of, literal_address
+from crawler.url import host_of, is_loopback
 
 if TYPE_CHECKING:
     from crawler.export.recording import WarcFolder
@@ -373,16 +372,7 @@ def manners(settings: Settings) -> Manners:
 
 def may_contact(settings: Settings, host: str) -> bool:
     """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
-    if settings.identity.contact or host == "localhost" or host.endswith(".localhost"):
-        return True
-    return _is_loopback(address_for(host, settings.fetch.resolve) or host)
-
-
-@lru_cache(maxsize=4096)
-def _is_loopback(host: str) -> bool:
-    """Whether it is an address, and on loopback. A hundred thousand seeds may be fixed to one."""
-    address = literal_address(host)
-    return address is not None and address.is_loopback
+    return bool(settings.identity.contact) or is_loopback(address_for(host, settings.fetch.resolve) or host)
 
 
 def require_contact(settings: Settings, seeds: Sequence[str]) -> None:

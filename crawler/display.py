@@ -17,6 +17,7 @@ from rich.text import Text
 from crawler.clock import Clock, brief_time
 from crawler.errors import StoreError
 from crawler.frontier.politeness import Pace
+from crawler.loops.beside import beside
 from crawler.loops.budget import Budget
 from crawler.loops.progress import Progress
 from crawler.model import State
@@ -88,15 +89,11 @@ class Watch:
         self._live.stop()
 
     async def _draw(self) -> None:
-        looking = asyncio.create_task(self._keep_looking())
-        try:
+        async with beside(self._keep_looking()):
             await self._looked.wait()
             while True:
                 self._live.update(self._panel(), refresh=True)
                 await self._clock.sleep(_REFRESH_S)
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
 
     async def _keep_looking(self) -> None:
         while True:

@@ -11,7 +11,6 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -22,6 +21,7 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import CrawlerError, UsageError
 from crawler.fetch.http import FetchSettings, HttpFetcher
 from crawler.listening import listening
+from crawler.loops.beside import beside
 from crawler.loops.own_robots import OwnRobots
 from crawler.loops.publish import Publisher, Publishing
 from crawler.loops.rup_index import Indexes
@@ -56,7 +56,7 @@ from crawler.rup.server import (
 from crawler.rup.units import UNITS_S, Span
 from crawler.rup_store.sqlite import RupStore
 from crawler.rup_store.tree import Tree
-from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
+from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 
 #: Where the CGI is, at the site's root.
 CGI_PATH = "/rup"
@@ -111,21 +111,16 @@ def mount(app: web.Application, server: RupServer, note: Callable[[str], None] =
     async def run(_: web.Application) -> AsyncIterator[None]:
         async with _service(server, SystemClock(), note) as service:
             running.append(service)
-            task = asyncio.create_task(service.publisher.run())
-            task.add_done_callback(lambda done: _tell_end(done, note))
-            try:
+            async with beside(service.publisher.run(), lambda error: _tell_end(error, note)):
                 yield
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                running.clear()
+            running.clear()
 
     _add_routes(app, lambda: running[0])
     app.cleanup_ctx.append(run)
 
 
-def _tell_end(task: asyncio.Task[None], note: Callable[[str], None]) -> None:
-    if not task.cancelled() and isinstance(error := task.exception(), CrawlerError):
+def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
+    if isinstance(error, CrawlerError):
         note(f"no more reports are made: {error}")
 
 
@@ -259,10 +254,7 @@ def _address(request: web.Request) -> str:
     """Where a request came from: what a proxy on this machine says, or who sent it."""
     peer = request.remote or ""
     forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    try:
-        return forwarded if forwarded and ip_address(peer).is_loopback else peer
-    except ValueError:
-        return peer
+    return forwarded if forwarded and is_loopback(peer) else peer
 
 
 async def _asked(request: web.Request) -> Asked | BadForm:

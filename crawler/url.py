@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
 
+from crawler.printable import shown
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
@@ -128,18 +130,18 @@ def host_of(site: str) -> str:
     return netloc.partition(":")[0]
 
 
-def port_of(site: str) -> int:
-    """The port of a site or canonical URL, the scheme's default where none is written."""
-    scheme, _, rest = site.partition("://")
-    _, colon, port = rest.partition("/")[0].rpartition("]")[2].rpartition(":")
-    return int(port) if colon else 443 if scheme == "https" else 80
-
-
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:
     """The IP address that ``host`` is, or ``None`` where it is a name."""
     if ":" not in host and not host[-1:].isdigit():
         return None  # at once: most hosts are names
     return _address(host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` is this machine and no other: an address on loopback, or a name that stands for one (RFC 6761,
+    6.3)."""
+    address = literal_address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
 @lru_cache(maxsize=4096)
@@ -165,9 +167,3 @@ def registrable_domains(hosts: Iterable[str]) -> set[str]:
     """Those of many hosts, each looked at once: in the memory of :func:`registrable_domain` they would only drive each
     other out."""
     return set(map(registrable_domain.__wrapped__, hosts))
-
-
-def shown(text: str) -> str:
-    """A bounded, printable form of hostile text for messages."""
-    cut = text if len(text) <= 200 else text[:200] + "…"
-    return "".join(c if c.isprintable() else "\ufffd" for c in cut)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -41,6 +42,17 @@ class Ended:
     code: int
     out: str
     err: str
+
+
+def little_room(most_bytes: int) -> Callable[[], None]:
+    """For ``before``: no file grows beyond ``most_bytes``, as on a full disk."""
+    import resource  # not there on Windows
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+    return limit
 
 
 def crawler(

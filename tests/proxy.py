@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from tests.threaded import Threaded
 
 #: Connections closed at once (and refused meanwhile); every piece held up; closed in one direction only; all that comes
 #: swallowed, and nothing closed.
@@ -16,27 +15,15 @@ _DELAY_S = 0.15
 _PIECE = 1 << 16
 
 
-class Proxy:
+class Proxy(Threaded):
     """Passes on what comes on ``port`` of 127.0.0.1 to a Unix socket, in a thread of its own, until left."""
 
     def __init__(self, target: Path) -> None:
+        super().__init__()
         self._target = target
         self._mode: str | None = None
         self._writers: set[asyncio.StreamWriter] = set()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="proxy")
         self.port = 0
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
 
     def suffer(self, mode: str) -> None:
         """From now on, until :meth:`recover`."""
@@ -55,7 +42,6 @@ class Proxy:
                 writer.write_eof()
 
     async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()

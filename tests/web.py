@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from crawler.demo.pages import FictionalWeb, Hit, Page, Site, plain
 from crawler.demo.server import ADDRESS, LoopbackServer
 from crawler.url import host_of, split
+from tests.threaded import Threaded
 
 
-class LoopbackWeb:
+class LoopbackWeb(Threaded):
     """A context manager that serves ``sites`` by host name until it is left; they may be changed meanwhile.
 
     The server has its own thread and loop, so the crawler under test may run here or in another process.
@@ -26,25 +23,11 @@ class LoopbackWeb:
     resolve = f"*.test={ADDRESS}"
 
     def __init__(self, sites: Mapping[str, Site] | None = None) -> None:
+        super().__init__()
         self.web = FictionalWeb(dict(sites or {}))
         self._server = LoopbackServer(self.web)
-        self._ready: threading.Event = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="loopback web")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._ready.wait(10):
-            raise RuntimeError("the loopback web did not start")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
 
     async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with self._server:
             self._ready.set()
             await self._stop.wait()

@@ -13,10 +13,10 @@ import click
 
 from crawler.cli.base import cli, console, db_option, host_and_port, run_async, store_at
 from crawler.clock import SystemClock
-from crawler.dashboard.guard import is_loopback
 from crawler.dashboard.server import serving
 from crawler.errors import UsageError
 from crawler.store.location import shown as shown_db
+from crawler.url import is_loopback
 
 _TOKEN_VARIABLE = "CRAWLER_DASHBOARD_TOKEN"
 _TOKEN_CHARS = 16  # at least: it is all that stands between the network and the controls

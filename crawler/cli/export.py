@@ -17,6 +17,7 @@ from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.export import FORMATS, VIEWS, Tally
 from crawler.export import export as export_to
+from crawler.loops.beside import beside
 from crawler.report.layout import duration, many
 
 _REFRESH_S = 0.2
@@ -83,9 +84,5 @@ async def _progress(tally: Tally, unit: str) -> AsyncIterator[None]:
                 say(f"{tally.written:,} {unit}")
                 await asyncio.sleep(_REFRESH_S)
 
-        following = asyncio.create_task(follow())
-        try:
+        async with beside(follow()):
             yield
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)

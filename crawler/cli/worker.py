@@ -11,8 +11,7 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
@@ -22,6 +21,7 @@ from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.config import Settings
 from crawler.errors import CrawlerError
+from crawler.loops.beside import beside
 from crawler.loops.crawl import Crawl
 from crawler.loops.messages import receive, send
 from crawler.store.interface import Store
@@ -65,26 +65,15 @@ async def _work(part: Part) -> int:
     raise_file_limit()
     signals = Signals()
     async with (
-        _meanwhile(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
+        beside(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
         worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl)
         collect_garbage_seldom()
-        async with _meanwhile(_report(crawl, store)):
+        async with beside(_report(crawl, store)):
             ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
         _tell_progress(crawl, store, ended_by)
     return STOPPED if crawl.stopped else 0
-
-
-@asynccontextmanager
-async def _meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Do this too while inside."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _until_alone(signals: Signals) -> None:

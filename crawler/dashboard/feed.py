@@ -12,6 +12,7 @@ from typing import Any
 from crawler.clock import Clock
 from crawler.dashboard.look import Looker
 from crawler.errors import CrawlerError
+from crawler.loops.beside import needed
 
 MOST_VIEWERS = 100
 _EVERY_S = 1.0
@@ -46,26 +47,8 @@ class Feed:
         An error that is none to tell the viewers, a bug, cancels what is done inside, and is raised: a dashboard that
         shows nothing new and does not say so would be worse.
         """
-        task, inside, failed = asyncio.create_task(self._run()), asyncio.current_task(), False
-        assert inside is not None
-
-        def ended(task: asyncio.Task[None]) -> None:
-            nonlocal failed
-            if not task.cancelled() and task.exception() is not None:
-                failed = True
-                inside.cancel()
-
-        task.add_done_callback(ended)
-        try:
+        async with needed(self._run()):
             yield
-        except asyncio.CancelledError:
-            if not failed:
-                raise
-            inside.uncancel()
-            await task  # raises
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def close(self) -> None:
         """Every stream ends."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from crawler.url import literal_address
+from crawler.url import is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -23,14 +23,6 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Server": "crawler",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on ``host``."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    address = literal_address(host)
-    return address is not None and address.is_loopback
 
 
 class Guard:

@@ -13,6 +13,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from crawler.fetch.decoding import BadCoding
 from crawler.model import FailureKind
+from crawler.printable import shown
 
 #: What the HTTP library raises, before there is an answer, when a server or the network misbehaves.
 FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)
@@ -118,5 +119,4 @@ def _parser_words(message: str) -> str:
 
 def _printable(text: str) -> str:
     """A bounded, printable first line of what may be a stranger's text."""
-    line = next(iter(text.splitlines()), "")[:200]
-    return "".join(c if c.isprintable() else "\ufffd" for c in line).rstrip(" :.")
+    return shown(next(iter(text.splitlines()), "")).rstrip(" :.")

@@ -162,7 +162,7 @@ def before_fetch(
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:
-                return _use_main_site(queued, rules, main or Main(rules.main_site, ()), path, scope)
+                return _use_main_site(queued, rules, main or Main(rules.main_site), path, scope)
             verdict = rules.verdict(path)
             if verdict.allowed:
                 return Fetch(verdict)

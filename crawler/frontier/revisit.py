@@ -76,9 +76,9 @@ class Habits(NamedTuple):
         return self.watched_s * _odds(self.changes + _SHAPE)
 
 
-def expected(first_s: float, tempo: float = 1.0) -> Habits:
-    """The habits of a page that was seen once: it is due after ``tempo`` times ``first_s``."""
-    return Habits(0.0, tempo * first_s / _odds(_SHAPE))
+def expected(first_s: float) -> Habits:
+    """The habits of a page that was seen once: it is due after ``first_s``."""
+    return Habits(0.0, first_s / _odds(_SHAPE))
 
 
 def _odds(shape: float) -> float:

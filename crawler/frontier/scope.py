@@ -75,12 +75,6 @@ class Scope:
             self._site_refusals.pop(site, None)
             self._refusals_of.cache_clear()
 
-    def add_seed(self, url: str) -> None:
-        """Widen the scope by one more seed."""
-        self._places |= self._places_of([url])
-        self._site_refusals.clear()
-        self._refusals_of.cache_clear()
-
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> str | None:
         """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is.
 

@@ -24,6 +24,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
+from crawler.printable import shown
+
 _YEAR_S = 31_556_952  # a mean Gregorian year
 #: Longest run of segments that is looked for, so that time stays linear whatever the settings.
 _MAX_PERIOD = 8
@@ -104,7 +106,7 @@ def _path(segments: list[str], settings: TrapSettings) -> str | None:
     for period in range(1, min(_MAX_PERIOD, count // (settings.max_repetitions + 1)) + 1):
         run = _repeated_run(segments, period, settings.max_repetitions)
         if run:
-            return f"path-repetition ({_shown(run)} {settings.max_repetitions + 1} times)"
+            return f"path-repetition ({shown(run, _SHOWN_CHARS)} {settings.max_repetitions + 1} times)"
     return None
 
 
@@ -129,11 +131,11 @@ def _query(query: str, settings: TrapSettings) -> str | None:
     if len(parameters) > settings.max_same_parameter:
         parameter, times = _commonest(filter(None, parameters))
         if times > settings.max_same_parameter:
-            return f"query-growth ({_shown(parameter)} {times} times)"
+            return f"query-growth ({shown(parameter, _SHOWN_CHARS)} {times} times)"
     if len(parameters) > settings.max_same_name:
         name, times = _commonest(parameter.partition("=")[0] for parameter in parameters)
         if times > settings.max_same_name:
-            return f"query-growth (parameter {_shown(name)} {times} times)"
+            return f"query-growth (parameter {shown(name, _SHOWN_CHARS)} {times} times)"
     return None
 
 
@@ -146,7 +148,7 @@ def _session(lower: str) -> str | None:
     if match := _SESSION.search(lower):
         return f"session-id ({match['name'] or match['other']})"
     if match := _ASP_SESSION.search(lower):
-        return f"session-id ({_shown(match[0])})"
+        return f"session-id ({shown(match[0], _SHOWN_CHARS)})"
     return None
 
 
@@ -159,10 +161,5 @@ def _calendar(lower: str, settings: TrapSettings, now: float) -> str | None:
     for date in dates:
         # An archive of old papers has years and months as well; only a calendar has none before its time.
         if int(date[1]) > last_year or (is_calendar and int(date[1]) < settings.first_year):
-            return f"calendar ({_shown(date[0][1:])})"
+            return f"calendar ({shown(date[0][1:], _SHOWN_CHARS)})"
     return None
-
-
-def _shown(text: str) -> str:
-    cut = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
-    return "".join(c if c.isprintable() else "\ufffd" for c in cut)

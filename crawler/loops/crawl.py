@@ -19,6 +19,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
+from crawler.loops.beside import beside
 from crawler.loops.budget import budget_for
 from crawler.loops.crowd import HOLD_S, Crowd
 from crawler.loops.ending import Ending
@@ -115,16 +116,12 @@ class Crawl:
             self._answers.close()
 
     async def _lasting_as_the_lease(self) -> str:
-        keeper = asyncio.create_task(self.lease.keep(self._wake.set, self.fail))
-        try:
+        async with beside(self.lease.keep(self._wake.set, self.fail)):
             ended_by = await self._turns()
             await self._drain()
             if self._failure is not None:
                 raise self._failure
             return ended_by
-        finally:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
 
     async def _hand_in_late(self) -> None:
         """What was sent is logged, and pauses are kept; the rest is queued, and may be another worker's by now."""
@@ -139,7 +136,6 @@ class Crawl:
         self.budget.drop()
         self.gate.forget()
         self.lease.lost = None
-        self.progress.lost_leases += 1
         if not await self._store.rejoin(self._clock.now()):
             self.progress.stopped_by_operator = True
             self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from crawler.loops.beside import beside
 from crawler.loops.progress import Progress
 
 _EVERY_S = 0.05
@@ -17,11 +18,8 @@ async def measured(progress: Progress) -> AsyncIterator[None]:
 
     What is seen is the loop's own work and whatever else the machine has to do.
     """
-    meter = asyncio.create_task(_measure(progress))
-    try:
+    async with beside(_measure(progress)):
         yield
-    finally:
-        meter.cancel()
 
 
 async def _measure(progress: Progress) -> None:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 
 from crawler.clock import Clock, boot_s
 from crawler.errors import LeaseLost, StoreError
+from crawler.loops.beside import needed
 from crawler.store.interface import Store
 
 _LATE_S = 0.5  # a request may take so much longer than its timeout says, on a busy loop
@@ -80,22 +81,12 @@ async def kept(lease: Lease) -> AsyncIterator[None]:
 
     Raises :class:`LeaseLost` where it was taken away, and what else the store raises.
     """
-    inside, failures = asyncio.current_task(), list[StoreError]()
-    assert inside is not None
-
-    def cut_off(error: StoreError | None) -> None:
-        if error is not None:
-            failures.append(error)
-            inside.cancel()
-
-    keeper = asyncio.create_task(lease.keep(lambda: cut_off(lease.lost), cut_off))
-    try:
+    async with needed(_keep_or_raise(lease)):
         yield
-    except asyncio.CancelledError:
-        if not failures:
-            raise
-        inside.uncancel()
-        raise failures[0] from None
-    finally:
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+
+
+async def _keep_or_raise(lease: Lease) -> None:
+    failures = list[StoreError]()
+    await lease.keep(lambda: None, failures.append)
+    if (error := next(iter(failures), lease.lost)) is not None:
+        raise error

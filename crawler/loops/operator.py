@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
+from crawler.loops.beside import beside
 from crawler.loops.crawl import Crawl
 from crawler.sample.design import Method
 from crawler.store.interface import Beat, Store
@@ -53,30 +54,13 @@ async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None
     ear = _Ear(crawl, store, clock)
     await ear.listen()
     async with (
-        _beside(crawl, ear.keep_listening()),
-        _beside(crawl, ear.keep_noting()),
-        _beside(crawl, ear.keep_beating()),
+        beside(ear.keep_listening(), crawl.fail),  # one that cannot hear its operator any more must not go on
+        beside(ear.keep_noting(), crawl.fail),
+        beside(ear.keep_beating(), crawl.fail),
     ):
         await ear.catch_up()
-        async with _beside(crawl, ear.keep_working()):
+        async with beside(ear.keep_working(), crawl.fail):
             yield
-
-
-@asynccontextmanager
-async def _beside(crawl: Crawl, work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """A task that goes on while inside. A crawl that cannot hear its operator any more must not go on."""
-
-    def ended(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            crawl.fail(error)
-
-    task = asyncio.create_task(work)
-    task.add_done_callback(ended)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 class _Ear:

@@ -45,7 +45,6 @@ class Progress:
     revisits: Counter[Found] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group everything waits for
-    lost_leases: int = 0  # see crawler.loops.lease
     worst_lag_s: float = 0.0  # see crawler.loops.lag
     recent_lag_s: float = 0.0  # the same, since the last take_lag
     paused_since: float | None = None  # by the operator
@@ -87,7 +86,6 @@ class Progress:
             total.wire_bytes += report["wire_bytes"]
             total.pages += report["pages"]
             total.active += report["active"]
-            total.lost_leases += report["lost_leases"]
             total.late(report["worst_lag_s"])
             total.paused_since = total.paused_since or report["paused_since"]
             total.stopped_by_operator |= report["stopped_by_operator"]

@@ -8,11 +8,11 @@ from crawler.clock import Clock
 from crawler.errors import CrawlerError
 from crawler.loops.envoy import Closed, Envoy
 from crawler.model import Failed, FailureKind, Fetched, Purpose, Redirected, Request
+from crawler.printable import shown
 from crawler.rup import report
 from crawler.rup.forms import Asked, GetIndex, write_form
 from crawler.rup.info import MAX_BYTES, PATHS, NoInfo, read_info
 from crawler.rup.subscription import Offered
-from crawler.rup.wire import shown
 
 _ANSWER_BYTES = 64 * 1024
 _NO_POST = (405, 501)

@@ -12,7 +12,6 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,6 +21,7 @@ from aioimaplib import IMAP4, IMAP4_SSL, AioImapException
 from crawler.errors import CrawlerError, UsageError
 from crawler.rup.mail import MAX_MAIL_BYTES
 from crawler.rup.subscription import Letter
+from crawler.url import is_loopback
 
 PASSWORD, PASSWORD_FILE = "CRAWLER_IMAP_PASSWORD", "CRAWLER_IMAP_PASSWORD_FILE"
 
@@ -63,16 +63,9 @@ def read_place(url: str) -> ImapPlace:
         raise UsageError(f"--imap: no password in the URL, where others can read it; set {PASSWORD} or {PASSWORD_FILE}")
     if not _PLAIN.fullmatch(user) or not all(" " <= c <= "~" for c in folder):
         raise UsageError("--imap: user and folder may have ASCII letters and signs only, the user no blanks or quotes")
-    if parts.scheme == "imap" and not _is_loopback(host):
+    if parts.scheme == "imap" and not is_loopback(host):
         raise UsageError(f"--imap: imap:// sends the password in the clear; give imaps://{host} instead")
     return ImapPlace(host, port or (993 if parts.scheme == "imaps" else 143), parts.scheme == "imaps", user, folder)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_password(environment: Mapping[str, str] = os.environ) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import aiosmtplib
 
+from crawler.printable import shown
+
 _TIMEOUT_S = 60.0
 _SMTPS_PORT = 465
 
@@ -100,4 +102,4 @@ def _said(error: Exception) -> str:
         if isinstance(error, aiosmtplib.SMTPResponseException)
         else str(error) or type(error).__name__
     )
-    return "".join(c if c.isprintable() else " " for c in text[:300])
+    return shown(" ".join(text.split()), 300)

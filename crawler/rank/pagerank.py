@@ -54,10 +54,10 @@ class SiteRanks:
     in_sites: Counts
 
 
-def pagerank(in_links: csr_array, damping: float = DAMPING) -> Floats:
+def pagerank(in_links: csr_array) -> Floats:
     """The PageRank of each page, by power iteration until all together are within ``MOST_ERROR`` of the truth.
 
-    ``in_links`` as in :class:`Graph`; the ranks sum to 1. A step brings two distributions nearer by ``damping`` at
+    ``in_links`` as in :class:`Graph`; the ranks sum to 1. A step brings two distributions nearer by ``DAMPING`` at
     least, so the last step tells how far the truth can be, and the number of steps is bounded (142 at 0.85).
     """
     pages = in_links.shape[0]
@@ -65,8 +65,8 @@ def pagerank(in_links: csr_array, damping: float = DAMPING) -> Floats:
     votes = csr_array((share[in_links.indices], in_links.indices, in_links.indptr), shape=in_links.shape)
     rank = np.full(pages, 1 / max(pages, 1))
     step = 1.0
-    while pages and step * damping / (1 - damping) > MOST_ERROR:
-        before, rank = rank, damping * (votes @ rank)
+    while pages and step * DAMPING / (1 - DAMPING) > MOST_ERROR:
+        before, rank = rank, DAMPING * (votes @ rank)
         rank += (1 - rank.sum()) / pages  # of those who got bored, and those at a page without links
         step = np.abs(rank - before).sum()
     return rank

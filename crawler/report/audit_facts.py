@@ -14,7 +14,7 @@ from crawler.frontier.politeness import GroupBy
 from crawler.model import Headers, Reading, RobotsAction
 from crawler.robots.response import RobotsSettings, is_part
 from crawler.robots.rules import Verdict
-from crawler.url import host_of, literal_address
+from crawler.url import host_of, is_loopback
 
 #: Forgiven in comparing times, in seconds: they are kept as binary fractions, a float's rounding is below it.
 TOLERANCE_S = 0.001
@@ -310,9 +310,6 @@ def meaning(answer: Sent, reading: Reading, headers: Headers | None) -> RobotsAc
 def may_be_anonymous(sent: Sent, terms: Terms) -> bool:
     """Whether a request needs no contact: it went to loopback, or the address guard kept it from being sent."""
     host = host_of(sent.site)
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    address = literal_address(address_for(host, terms.resolve) or host)
-    if address is not None and address.is_loopback:
+    if is_loopback(address_for(host, terms.resolve) or host):
         return True
     return sent.status is None and not sent.bytes and _GUARD in (sent.error or "")

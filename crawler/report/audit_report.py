@@ -10,6 +10,7 @@ from crawler.about import VERSION
 from crawler.clock import iso
 from crawler.drafts import Drafts
 from crawler.model import Reading
+from crawler.printable import printable
 from crawler.report.audit import LISTED, Audit
 from crawler.report.audit_facts import TITLES, TOLERANCE_S, Terms
 from crawler.report.audit_words import evidence, instant, many, seconds
@@ -250,13 +251,12 @@ def _table(head: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Iterator[
 
 def _plain(text: str) -> str:
     """A stranger's text on one line, with nothing in it that Markdown reads as its own."""
-    line = "".join(c if c.isprintable() else "\ufffd" for c in text)
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", line)
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(text))
 
 
 def _code(text: str) -> str:
     """A stranger's text as it is, on one line; the fence is longer than any run of backticks in it."""
-    line = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    line = printable(text)
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if longest else ""

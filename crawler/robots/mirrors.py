@@ -9,24 +9,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+#: How far a chain of claims is followed.
+MOST_STEPS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Main:
-    """The main site, and the chain of claims that leads there: from the site asked about to ``site``."""
+    """The main site, to which the claims lead."""
 
     site: str
-    chain: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """The claims lead nowhere: ``members`` name each other in a circle. ``chain`` is the way from the site asked.
+    """The claims lead nowhere: ``members`` name each other in a circle.
 
-    A chain longer than the limit ends like a circle: all of it are the members.
+    A chain longer than :data:`MOST_STEPS` ends like a circle: all of it are the members.
     """
 
     members: tuple[str, ...]
-    chain: tuple[str, ...]
 
 
 #: Pages alike below which nothing is said: two sites may share a front page and an imprint.
@@ -59,13 +60,13 @@ def judge_alike(*, alike: int, sample: int, pages: int) -> Alike | None:
     return Alike(sample, round(least, 4)) if least >= _LEAST_SHARE else None
 
 
-def main_of(site: str, claim: Callable[[str], str | None], limit: int = 16) -> Main | Cycle:
-    """Follow ``claim`` (the main site that a site names; None where it names no other) for ``limit`` steps at most."""
+def main_of(site: str, claim: Callable[[str], str | None]) -> Main | Cycle:
+    """Follow ``claim`` (the main site that a site names; None where it names no other)."""
     chain = [site]
     while (named := claim(chain[-1])) is not None:
         if named in chain:
-            return Cycle(tuple(chain[chain.index(named) :]), tuple(chain))
-        if len(chain) > limit:
-            return Cycle(tuple(chain), tuple(chain))
+            return Cycle(tuple(chain[chain.index(named) :]))
+        if len(chain) > MOST_STEPS:
+            return Cycle(tuple(chain))
         chain.append(named)
-    return Main(chain[-1], tuple(chain))
+    return Main(chain[-1])

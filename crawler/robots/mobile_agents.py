@@ -23,9 +23,8 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AgentServer:
-    """Whether mobile agents are taken in for a URL, where, and the line that says so (None: no line does)."""
+    """Where mobile agents are taken in for a URL (None: nowhere), and the line that says so (None: no line does)."""
 
-    available: bool
     url: str | None = None
     line: int | None = None
 
@@ -46,10 +45,10 @@ class AgentServers:
             try:
                 first = self.patterns.first(self.form(path), last)
             except TooCostly:
-                return AgentServer(False)
+                return AgentServer()
             if first < last:
                 return self.latest_first[first]
-        return AgentServer(False)
+        return AgentServer()
 
 
 def agent_servers(
@@ -62,7 +61,7 @@ def agent_servers(
             continue
         match = _LINE.fullmatch(line.value)
         if match is not None and int(match["port"] or 0) <= 65535:
-            found.append((match["path"], AgentServer(match["url"] is not None, match["url"], line.number)))
+            found.append((match["path"], AgentServer(match["url"], line.number)))
     found.reverse()
     paths = tuple(path for path, _ in found)
     return AgentServers(tuple(server for _, server in found), paths, index_of(map(compile_path, paths)), form)

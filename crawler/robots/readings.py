@@ -33,7 +33,6 @@ class SiteRules:
 
     reading: Reading
     crawl_delay_s: float | None  # uncut; strict: the larger of both readings
-    crawl_delay_line: int | None
     main_site: str | None  # where this site is a mirror: the site it names; never in the rfc9309 reading
     host_line: int | None  # the Host line that counts, or in the rfc9309 reading would count
     sitemaps: tuple[str, ...]  # canonical URLs
@@ -88,12 +87,10 @@ def read(
     if reading is Reading.STRICT and file.seen:  # what it closes by its looks may have been meant to be closed
         others, more, _ = _asked(file.seen, token, reading, site, knows_host)
         parts, members = [*parts, *others], [*members, *more]
-    delay_s, delay_line = _crawl_delay(members)
     rfc = reading is Reading.RFC9309
     return SiteRules(
         reading=reading,
-        crawl_delay_s=delay_s,
-        crawl_delay_line=delay_line,
+        crawl_delay_s=_crawl_delay_s(members),
         main_site=claim.main_site,
         host_line=claim.line.number if claim.line else None,
         sitemaps=_sitemaps(file.lines, site),
@@ -143,14 +140,9 @@ def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], re
     return plain if prefixed.main_site is None and plain.main_site is not None else prefixed
 
 
-def _crawl_delay(members: Iterable[Line]) -> tuple[float | None, int | None]:
-    """The longest pause asked for, in seconds, and the line that asks."""
-    longest: tuple[float | None, int | None] = (None, None)
-    for line in members:
-        delay_s = asked_delay_s(line)
-        if delay_s is not None and (longest[0] is None or delay_s > longest[0]):
-            longest = (delay_s, line.number)
-    return longest
+def _crawl_delay_s(members: Iterable[Line]) -> float | None:
+    """The longest pause asked for."""
+    return max((delay_s for delay_s in map(asked_delay_s, members) if delay_s is not None), default=None)
 
 
 def asked_delay_s(line: Line) -> float | None:

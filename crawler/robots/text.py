@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from crawler.printable import shown
+
 #: Octets of a body that are read (``docs/protocols.md``, section 1; RFC 9309, 2.5 asks for 500 KiB at least).
 MAX_BYTES = 512 * 1024
 
@@ -30,7 +32,6 @@ MOBILE_AGENT_SERVER = "mobile-agent-server"
 #: Fields that some reading gives a meaning; lines with any other are extensions.
 KNOWN_FIELDS = frozenset({USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER})
 
-_SHOWN_CHARS = 200
 _WHITE = " \t\x0b\x0c"
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -58,10 +59,7 @@ class Line(NamedTuple):
     @property
     def shown(self) -> str:
         """``text`` for people, who find the rest by its number: printable, and no longer than is read at a glance."""
-        text = self.text if len(self.text) <= _SHOWN_CHARS else self.text[:_SHOWN_CHARS] + "…"
-        if text.isprintable():
-            return text
-        return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text)
+        return shown(self.text.replace("\t", " "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from email.parser import BytesParser
 from email.policy import compat32
 
+from crawler.printable import shown
 from crawler.rup.units import Span, read_span
-from crawler.rup.wire import shown
 
 #: Limits on what a stranger may send: values of a field in characters, fields of a form.
 MAX_VALUE_CHARS = 20_000

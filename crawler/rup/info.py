@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from crawler.printable import shown
 from crawler.rup.units import Span, read_span, read_unit
-from crawler.rup.wire import decode, shown, unfold
+from crawler.rup.wire import decode, unfold
 from crawler.url import NotCrawlable, canonicalise, split
 
 #: Where a site keeps it, in the order of asking: the draft prints both names.

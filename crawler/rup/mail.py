@@ -17,10 +17,11 @@ from email.parser import BytesHeaderParser
 from email.policy import SMTP, compat32
 from email.utils import formatdate
 
+from crawler.printable import shown
 from crawler.robots import http_date
 from crawler.rup.forms import ONE_CLICK
 from crawler.rup.report import Report, Unreadable, read_report, write_report
-from crawler.rup.wire import decode, shown
+from crawler.rup.wire import decode
 from crawler.sitemaps.dates import epoch_s
 
 #: Octets of a mail that is read at all; a larger one is no report of ours to take.

@@ -23,8 +23,9 @@ from email.utils import format_datetime
 from enum import Enum
 from itertools import groupby
 
+from crawler.printable import shown
 from crawler.robots import http_date
-from crawler.rup.wire import decode, is_cut, shown, unfold, unwrap
+from crawler.rup.wire import decode, is_cut, unfold, unwrap
 from crawler.sitemaps.dates import epoch_s
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 

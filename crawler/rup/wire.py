@@ -54,9 +54,3 @@ def unfold(text: str, begins: Callable[[str], object]) -> Iterator[str]:
 def is_cut(text: str) -> bool:
     """Whether a text has more lines than are read."""
     return len(text) > MAX_LINES and next(islice(_LINE.finditer(text), MAX_LINES, None), None) is not None
-
-
-def shown(text: str, most: int = 200) -> str:
-    """A bounded, printable form of hostile text for messages."""
-    cut = text if len(text) <= most else text[:most] + "…"
-    return "".join(c if c.isprintable() else "\ufffd" for c in cut)

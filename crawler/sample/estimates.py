@@ -38,7 +38,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``low`` to ``high`` holds the truth with the confidence asked for; infinite where the sample cannot tell."""
+    """``low`` to ``high`` holds the truth with :data:`CONFIDENCE`; infinite where the sample cannot tell."""
 
     value: float
     low: float
@@ -83,19 +83,19 @@ class Sample:
                 raise ValueError("a probability is not above 0 and at most 1")
         self.weight: Floats = 1 / drawn
 
-    def total(self, values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    def total(self, values: ArrayLike) -> Estimate:
         """The sum over all units there are. ``values``: of each unit drawn; NaN of one that has none."""
         y = np.asarray(values, np.float64)
         linear = np.where(np.isnan(y), 0, self.weight * y)
         spread = self._spread(linear, np.zeros_like(linear))
-        return _skewed(float(linear.sum()), spread, int((~np.isnan(y)).sum()), confidence)
+        return _skewed(float(linear.sum()), spread, int((~np.isnan(y)).sum()))
 
-    def mean(self, values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    def mean(self, values: ArrayLike) -> Estimate:
         """The mean over all units that have a value; ``values`` as for :meth:`total`."""
         value, spread, units = self._ratio(np.asarray(values, np.float64))
-        return _skewed(value, spread, units, confidence)
+        return _skewed(value, spread, units)
 
-    def share(self, values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    def share(self, values: ArrayLike) -> Estimate:
         """The share of ones among all units that have a value; ``values``: 0 or 1, else as for :meth:`total`."""
         y = np.asarray(values, np.float64)
         value, spread, units = self._ratio(y)
@@ -107,8 +107,8 @@ class Sample:
         most = float(np.sqrt(squares).sum() ** 2 / squares.sum())  # L. Kish's effective size, Survey Sampling, 1965
         left = 1 - float(np.sqrt(squares).sum() / squares.sum())  # of the variance, if all strata varied alike
         spread = replace(spread, left=max(spread.left, left))
-        size = self._effective_size(value, min(units, most), spread, confidence)
-        ones, tail = value * size, (1 - confidence) / 2
+        size = self._effective_size(value, min(units, most), spread)
+        ones, tail = value * size, (1 - CONFIDENCE) / 2
         low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
         high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
         return _drawn_together(value, float(low), float(high), spread, units)
@@ -123,11 +123,11 @@ class Sample:
         value = float(weight @ y / size)
         return value, self._spread(weight * (y - value) / size, weight / size), units
 
-    def _effective_size(self, share: float, units: float, spread: _Spread, confidence: float) -> float:
+    def _effective_size(self, share: float, units: float, spread: _Spread) -> float:
         """How large a sample of single units drawn at random is as precise, ``units`` at most."""
         if not spread.variance:  # all alike: units of a cluster may be so for one reason
             return float(min(units, len(self.fraction)))
-        tail = (1 + confidence) / 2
+        tail = (1 + CONFIDENCE) / 2
         wider = stdtrit(max(units - 1, 1), tail) / stdtrit(max(spread.degrees, 1), tail)
         return float(min(units, share * (1 - share) / spread.variance) * wider**2)
 
@@ -205,11 +205,11 @@ def _unskewed(x: float, skewness: float) -> float:
     return float(3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1))
 
 
-def _skewed(value: float, spread: _Spread, units: int, confidence: float) -> Estimate:
+def _skewed(value: float, spread: _Spread, units: int) -> Estimate:
     if not units or spread.is_unknown:
         return Estimate(value, -np.inf, np.inf, np.inf, units)
     error = np.sqrt(spread.variance)
-    t = float(stdtrit(max(spread.degrees, 1), (1 + confidence) / 2))
+    t = float(stdtrit(max(spread.degrees, 1), (1 + CONFIDENCE) / 2))
     low, high = (value - error * _unskewed(x, spread.skewness) for x in (t, -t))
     doubtful = spread.left > 0 and (units < ENOUGH_UNITS or abs(spread.skewness) > MOST_SKEWED)
     return replace(_drawn_together(value, low, high, spread, units), may_be_too_narrow=doubtful)

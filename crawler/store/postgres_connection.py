@@ -232,12 +232,7 @@ def _notice_silence(connection: Any) -> None:
     opened = connection._transport.get_extra_info("socket")
     if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (
-            ("TCP_KEEPIDLE", 5),
-            ("TCP_KEEPINTVL", 3),
-            ("TCP_KEEPCNT", 3),
-            ("TCP_USER_TIMEOUT", 15_000),
-        ):
+        for name, value in _SILENCE.items():
             if hasattr(socket, name):
                 opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import random
-import resource
 import shutil
 import signal
 import sqlite3
@@ -22,7 +21,7 @@ import pytest
 from crawler.demo.pages import Fault, Page
 from crawler.errors import StoreError
 from crawler.store.sqlite import SqliteStore
-from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
+from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start, until
 from tests.web import LoopbackWeb
 
 
@@ -310,11 +309,7 @@ def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(web: LoopbackWeb, db_path
     web.sites["a.test"] = big_site()
     options = ("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0")
 
-    def little_room() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_300_000, 1_300_000))
-
-    ended = crawler(*options, before=little_room)
+    ended = crawler(*options, before=little_room(1_300_000))
     assert (ended.code, ended.out) == (4, "")
     assert ended.err.count("\n") == 1
     assert "make room and run the same command again" in ended.err

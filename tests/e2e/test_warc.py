@@ -19,11 +19,8 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.cli import main as warcio
 
 from crawler.demo.pages import Fault, Page, Site, plain, redirect
-from tests.command import HASTY, LOOPBACK, crawler, finish, start
+from tests.command import HASTY, LOOPBACK, crawler, finish, little_room, start
 from tests.web import LoopbackWeb
-
-if sys.platform != "win32":
-    import resource
 
 TEXT = "<title>Two</title>" + "<p>the same again" * 500
 SITE: Site = {
@@ -181,11 +178,7 @@ def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(
     loopback.sites["a.test"] = {"/": Page(links), **pages, "/same": Page(same)}
     command = ("run", loopback.url("a.test"), *options, "--delay", "0")
 
-    def little_room() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
-
-    ended = crawler(*command, before=little_room)
+    ended = crawler(*command, before=little_room(500_000))
     assert (ended.code, ended.out) == (4, "")
     assert ended.err.count("\n") == 1
     assert "make room and run the same command again" in ended.err

@@ -9,8 +9,8 @@ from crawler.url import (
     NotCrawlable,
     canonicalise,
     host_of,
+    is_loopback,
     literal_address,
-    port_of,
     registrable_domain,
     scheme_of,
     split,
@@ -89,18 +89,18 @@ def test_the_longest_url() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "site", "path", "host", "port"),
+    ("url", "site", "path", "host"),
     [
-        ("http://a.test/", "http://a.test", "/", "a.test", 80),
-        ("https://a.test/x?y/z", "https://a.test", "/x?y/z", "a.test", 443),
-        ("http://a.test:8080/x:1", "http://a.test:8080", "/x:1", "a.test", 8080),
-        ("http://[::1]/", "http://[::1]", "/", "::1", 80),
-        ("https://[2001:db8::1]:444/", "https://[2001:db8::1]:444", "/", "2001:db8::1", 444),
+        ("http://a.test/", "http://a.test", "/", "a.test"),
+        ("https://a.test/x?y/z", "https://a.test", "/x?y/z", "a.test"),
+        ("http://a.test:8080/x:1", "http://a.test:8080", "/x:1", "a.test"),
+        ("http://[::1]/", "http://[::1]", "/", "::1"),
+        ("https://[2001:db8::1]:444/", "https://[2001:db8::1]:444", "/", "2001:db8::1"),
     ],
 )
-def test_parts(url: str, site: str, path: str, host: str, port: int) -> None:
+def test_parts(url: str, site: str, path: str, host: str) -> None:
     assert split(url) == (site, path)
-    assert (host_of(url), port_of(url)) == (host_of(site), port_of(site)) == (host, port)
+    assert host_of(url) == host_of(site) == host
 
 
 @pytest.mark.parametrize(
@@ -126,3 +126,15 @@ def test_schemes_and_addresses() -> None:
     ]  # fmt: skip
     assert str(literal_address("::ffff:127.0.0.1")) == "::ffff:7f00:1"
     assert literal_address("a.test") is None
+
+
+@pytest.mark.parametrize("host", ["localhost", "a.localhost", "127.0.0.1", "127.1.2.3", "::1"])
+def test_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "notlocalhost", "localhost.test", "127.0.0.1.evil.test", "10.0.0.1", "::2", "0.0.0.0"]
+)
+def test_other_machines(host: str) -> None:
+    assert not is_loopback(host)

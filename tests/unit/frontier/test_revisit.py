@@ -33,7 +33,7 @@ def due_in_s(habits: Habits, **more: float) -> float:
 def test_a_page_of_which_nothing_is_known_is_due_after_first_in_the_tempo_that_it_names(
     state: str | None, days: float
 ) -> None:
-    assert due_in_s(expected(SETTINGS.first_s, TEMPO[state])) == pytest.approx(days * DAY_S)
+    assert due_in_s(expected(SETTINGS.first_s * TEMPO[state])) == pytest.approx(days * DAY_S)
 
 
 def test_it_is_due_when_the_chance_of_a_change_is_a_third() -> None:

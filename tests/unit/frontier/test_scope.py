@@ -89,12 +89,3 @@ def test_an_adopted_site_is_in_scope_from_then_on(mode: ScopeMode) -> None:
     assert rules.refusal(url, 1) is None
     assert rules.refusal("https://main.test/", 1) is not None, "that site and no other"
     assert rules.refusal("http://main.test/secret", 1) is not None
-
-
-@pytest.mark.parametrize("mode", [ScopeMode.HOST, ScopeMode.DOMAIN, ScopeMode.PREFIX])
-def test_one_more_seed_widens_the_scope(mode: ScopeMode) -> None:
-    rules = scope(mode)
-    assert rules.refusal("http://new.test/x", 1) is not None
-    rules.add_seed("http://new.test/")
-    assert rules.refusal("http://new.test/x", 1) is None
-    assert rules.refusal(SEED, 0) is None

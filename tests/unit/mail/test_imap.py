@@ -16,6 +16,7 @@ from crawler.mail.imap import ImapPlace, read_password, read_place
         ("imaps://me@mail.example.org", ImapPlace("mail.example.org", 993, True, "me", "INBOX")),
         ("imaps://me%40b.org@h:1993/Lists/rup", ImapPlace("h", 1993, True, "me@b.org", "Lists/rup")),
         ("imap://me@127.0.0.1/a%20b", ImapPlace("127.0.0.1", 143, False, "me", "a b")),
+        ("imap://me@mail.localhost", ImapPlace("mail.localhost", 143, False, "me", "INBOX")),
         ("imap://me@[::1]:1143", ImapPlace("::1", 1143, False, "me", "INBOX")),
     ],
 )

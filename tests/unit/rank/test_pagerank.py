@@ -33,10 +33,9 @@ def matrix(size: int, links: Iterable[tuple[int, int]]) -> csr_array:
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
-@pytest.mark.parametrize("damping", [0.85, 0.5])
-def test_agrees_with_networkx(graph: networkx.DiGraph, damping: float) -> None:
-    truth = networkx.pagerank(graph, alpha=damping, max_iter=1000, tol=1e-13, weight=None)
-    ranks = pagerank(matrix(len(graph), graph.edges), damping)
+def test_agrees_with_networkx(graph: networkx.DiGraph) -> None:
+    truth = networkx.pagerank(graph, alpha=0.85, max_iter=1000, tol=1e-13, weight=None)
+    ranks = pagerank(matrix(len(graph), graph.edges))
     assert ranks == pytest.approx([truth[n] for n in range(len(graph))], abs=2e-9, rel=0)
     assert ranks.sum() == pytest.approx(1)
 

@@ -35,7 +35,7 @@ def rules(text: str, reading: Reading = Reading.STRICT) -> SiteRules:
     ],
 )
 def test_section_4_example(reading: Reading, path: str, server: str | None, line: int) -> None:
-    assert rules(FICT, reading).agent_server(path) == AgentServer(server is not None, server, line)
+    assert rules(FICT, reading).agent_server(path) == AgentServer(server, line)
 
 
 def test_section_3_1_example() -> None:
@@ -51,11 +51,11 @@ def test_section_3_1_example() -> None:
 
 def test_the_last_matching_line_wins_however_short_its_path() -> None:
     found = rules("Mobile-agent-server: /a/b atp://b.org\nMobile-agent-server: / NONE\n")
-    assert found.agent_server("/a/b") == AgentServer(False, None, 2)
+    assert found.agent_server("/a/b") == AgentServer(None, 2)
 
 
 def test_no_line_means_not_available() -> None:
-    assert rules("User-agent: *\nDisallow: /\n").agent_server("/") == AgentServer(False, None, None)
+    assert rules("User-agent: *\nDisallow: /\n").agent_server("/") == AgentServer(None, None)
 
 
 def test_the_lines_are_bound_to_no_user_agent() -> None:
@@ -73,6 +73,6 @@ def test_section_3_2_bad_syntax_is_ignored(value: str) -> None:
 
 def test_paths_match_like_those_of_allow() -> None:
     text = "Mobile-agent-server: /*.pdf$ atp://h:1\n"
-    assert rules(text, Reading.RFC9309).agent_server("/a.pdf").available
-    assert not rules(text, Reading.DRAFT1996).agent_server("/a.pdf").available
-    assert rules("Mobile-agent-server: /%7ejoe atp://h:1\n").agent_server("/~joe/").available
+    assert rules(text, Reading.RFC9309).agent_server("/a.pdf").url
+    assert rules(text, Reading.DRAFT1996).agent_server("/a.pdf").url is None
+    assert rules("Mobile-agent-server: /%7ejoe atp://h:1\n").agent_server("/~joe/").url

@@ -1,0 +1,46 @@
+"""A task that goes on while something else is done, and what may not go on without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+
+@asynccontextmanager
+async def beside(
+    work: Coroutine[None, None, None], failed: Callable[[BaseException], None] | None = None
+) -> AsyncIterator[None]:
+    """Do ``work`` while inside, and have it over and done with behind. Where it fails, ``failed`` is told at once."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if failed is not None and not task.cancelled() and (error := task.exception()) is not None:
+            failed(error)
+
+    task = asyncio.create_task(work)
+    task.add_done_callback(ended)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def needed(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do ``work`` while inside. Where it fails, what is done inside is cancelled, and the failure raised."""
+    inside, failures = asyncio.current_task(), list[BaseException]()
+    assert inside is not None
+
+    def cut_off(error: BaseException) -> None:
+        failures.append(error)
+        inside.cancel()
+
+    try:
+        async with beside(work, cut_off):
+            yield
+    except asyncio.CancelledError:
+        if not failures:
+            raise
+        inside.uncancel()
+        raise failures[0] from None
