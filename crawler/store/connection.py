@@ -136,6 +136,19 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
     return db
 
 
+async def open_with_ear(path: Path, *, read_only: bool = False) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
+    """The same, and a connection that hears what others commit while the first is in the midst of a long turn: one of
+    its own, with a thread of its own, where the store is written to. Close it first."""
+    db = await open_database(path, read_only=read_only)
+    if read_only:
+        return db, db
+    try:
+        return db, await open_database(path, read_only=True)
+    except BaseException:
+        await db.close()
+        raise
+
+
 def _read_only_uri(path: Path) -> str:
     """SQLite makes a file beside the store to read it; where it may not, and nobody writes, it can do without."""
     alone = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
@@ -194,6 +207,16 @@ async def reading(path: Path) -> AsyncIterator[None]:
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
         kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error
+
+
+def reader(db: Database, path: Path) -> Read:
+    """What reads the store at ``path`` over a connection."""
+
+    async def read(sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        async with reading(path):
+            return list(await every(db, sql, parameters))
+
+    return read
 
 
 def _explain(path: Path, error: sqlite3.Error) -> str:
