@@ -205,7 +205,7 @@ placed AS (
     count(*) OVER (PARTITION BY group_id) AS sites FROM able),
 chosen AS MATERIALIZED (
   SELECT placed.id, (place + sites - CAST(?1 / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
-  FROM placed JOIN politeness_group g ON g.id = group_id WHERE nth < ?2)
+  FROM placed CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < ?2)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
       CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
