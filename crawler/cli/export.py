@@ -17,7 +17,7 @@ from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.export import FORMATS, VIEWS, Tally
 from crawler.export import export as export_to
-from crawler.report.layout import duration
+from crawler.report.layout import duration, many
 
 _REFRESH_S = 0.2
 _OF_RANK = ("ranks", "site_ranks")
@@ -63,7 +63,7 @@ def export(
                 tally=tally,
             )
             unranked = table in _OF_RANK and not await store.query(f"SELECT 1 FROM {table} LIMIT 1")
-        left_out = f" ({tally.left_out:,} pages without a body left out)" if tally.left_out else ""
+        left_out = f" ({many(tally.left_out, 'page')} without a body left out)" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if unranked:
             tell(f"the view {table} is empty: run `crawler rank` first (with the same --db)")
