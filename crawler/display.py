@@ -131,7 +131,7 @@ class Watch:
         again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
-                (f"{progress.pages:,} pages", "bold green"),
+                (many(progress.pages, "page"), "bold green"),
                 f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
             ),
             Text.assemble(
@@ -280,7 +280,7 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
         rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
-    rows.append(("Store", f"{result['db']}: {result['pages']:,} pages, {result['links']:,} links"))
+    rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
     rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     console.print(facts(rows))
 

@@ -14,6 +14,7 @@ from crawler.clock import SystemClock
 from crawler.display import print_json
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
+from crawler.report.layout import many
 from crawler.report.why import scope_of
 from crawler.seeds import read_seeds, require_good, seed_lines
 from crawler.store.interface import Store
@@ -46,7 +47,8 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
             print_json(heeded._asdict())
         else:
             console.print(
-                f"{heeded.moved:,} visits brought forward, {heeded.new:,} URLs new, {heeded.ignored:,} ignored"
+                f"{many(heeded.moved, 'visit')} brought forward, {many(heeded.new, 'URL')} new,"
+                f" {heeded.ignored:,} ignored"
             )
         return 0
 

@@ -20,6 +20,7 @@ from crawler.errors import UsageError
 from crawler.frontier.hints import Heeded
 from crawler.loops.subscribe import Mailbox, MailTally, Subscriber
 from crawler.mail.maildir import Maildir
+from crawler.report.layout import many
 from crawler.rup.forms import Wishes, is_address
 from crawler.rup.subscription import Offered, Subscription
 from crawler.rup.units import Span, read_span
@@ -309,8 +310,8 @@ def sync(
 def _came_to(heeded: Heeded, queued: int) -> str:
     beyond = f", {heeded.over:,} more than mail may name" if heeded.over else ""
     return (
-        f"{heeded.moved:,} known pages and {heeded.new:,} others to be visited{beyond}, {heeded.ignored:,} seen since, "
-        f"forbidden or unknown; {queued:,} visits wait for `crawler run`"
+        f"{many(heeded.moved, 'known page')} and {many(heeded.new, 'other')} to be visited{beyond}, "
+        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued, 'visit')} to be made by `crawler run`"
     )
 
 

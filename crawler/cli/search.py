@@ -14,6 +14,7 @@ from crawler.cli.base import cli, console, db_option, json_option, run_async, st
 from crawler.cli.progress import progress_line
 from crawler.clock import SystemClock
 from crawler.display import print_json
+from crawler.report.layout import many
 from crawler.search.excerpt import Marked
 from crawler.search.index import build_index
 from crawler.search.results import Found, search
@@ -32,7 +33,9 @@ def index_command(db: str, as_json: bool) -> int:
         if as_json:
             print_json(asdict(built))
         else:
-            console.print(f"{built.pages:,} pages in the index: {built.changed:,} read, {built.removed:,} taken out")
+            console.print(
+                f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} taken out"
+            )
         return 0
 
     return run_async(build())
@@ -77,7 +80,7 @@ def search_command(
 
 def _render(found: Found, console: Console) -> None:
     """Results for people: title, address, excerpt, with the words in bold."""
-    console.print(f"{found.total:,} page{'s' * (found.total != 1)} with all of it")
+    console.print(f"{many(found.total, 'page')} with all of it")
     parted = False
     for place, hit in enumerate(found.hits, 1):
         if not hit.all_words and not parted:

@@ -99,4 +99,5 @@ async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str
 def at_their_limit(limit: int | None, queued: int) -> str:
     """What is left may not be had: every site has ``limit`` pages, and ``queued`` URLs stay."""
     assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
-    return f"every site with URLs left has its --max-pages-per-site ({limit}), {queued:,} URLs stay queued"
+    left = f"{queued:,} URL stays" if queued == 1 else f"{queued:,} URLs stay"
+    return f"every site with URLs left has its --max-pages-per-site ({limit}), {left} queued"

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from crawler.rank.graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
-from crawler.report.layout import STATE_STYLES
+from crawler.report.layout import STATE_STYLES, many
 from crawler.store.interface import Store
 
 _ROWS_AT_ONCE = 10_000
@@ -60,7 +60,7 @@ async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str
 
 def render(ranked: Ranked, rows: Sequence[dict[str, Any]], console: Console) -> None:
     """Print ranks for people: the columns of the view, and the place."""
-    console.print(f"{ranked.pages:,} pages, {ranked.links:,} links, {ranked.sites:,} sites ranked")
+    console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
     if not rows:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")

@@ -101,7 +101,7 @@ def _note(judge: Judge, violations: list[Violation], required: str, done: str) -
 def _limits(runs: Sequence[Terms], tally: dict[Check, Tally], history: History) -> list[str]:
     """What this very log does not prove."""
     limits = [
-        f"{tally[check].unproven:,} times the records do not suffice to judge: {TITLES[check]}."
+        f"{many(tally[check].unproven, 'time')} the records do not suffice to judge: {TITLES[check]}."
         for check in Check
         if tally[check].unproven
     ]
@@ -165,7 +165,7 @@ def render(found: Audit, console: Console) -> None:
         for label, fact in evidence(violation):
             console.print(Text(f"  {label:12} {fact}"))
     if found.broken > len(found.violations):
-        console.print(f"… and {found.broken - len(found.violations):,} more violations")
+        console.print(f"… and {many(found.broken - len(found.violations), 'more violation')}")
     for limit in found.limits:
         console.print(Text(f"Not proven: {limit}", style="yellow"))
     history = found.history

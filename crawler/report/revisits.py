@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.clock import brief_time, iso
 from crawler.frontier.revisit import Habits
-from crawler.report.layout import Fact, duration
+from crawler.report.layout import Fact, duration, many
 from crawler.store.interface import Store
 
 _VERSIONS_SHOWN = 10
@@ -68,4 +68,5 @@ def told(counts: Mapping[str, Any], now: float) -> list[Fact]:
     if not counts["known"]:
         return []
     when = f"the first {brief_time(counts['next_at'], now)}"
-    return [("Revisits", f"{counts['due']:,} of {counts['known']:,} URLs are due for `crawler run --revisit`, {when}")]
+    due = f"{counts['due']:,} of {many(counts['known'], 'URL')} {'is' if counts['due'] == 1 else 'are'} due"
+    return [("Revisits", f"{due} for `crawler run --revisit`, {when}")]

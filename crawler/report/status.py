@@ -136,7 +136,7 @@ def render(status: Status, console: Console) -> None:
     states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
     rows: list[Fact] = [
         ("URLs", states),
-        ("Store", f"{counts.pages:,} pages, {counts.links:,} links, {counts.requests:,} requests"),
+        ("Store", f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}"),
     ]
     rows += told(status.revisits, status.at)
     if status.last_run is not None:
@@ -166,7 +166,7 @@ def render(status: Status, console: Console) -> None:
         console.print()
         console.print(_sites_table(status))
     if status.more_sites:
-        console.print(f"… and {status.more_sites:,} more sites (view `sites`)", style="dim")
+        console.print(f"… and {many(status.more_sites, 'more site')} (view `sites`)", style="dim")
 
 
 def _last_run(run: Mapping[str, Any], status: Status) -> str:

@@ -112,15 +112,17 @@ async def _leads_to(store: Store, number: int) -> list[dict[str, Any]]:
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
-    rows = await store.query("SELECT source, anchor, rel FROM link WHERE target = ?", (number,))
-    shown = []
-    for row in rows[:_LINKERS_SHOWN]:
-        (source,) = await store.query(
-            "SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.id = ?",
-            (row["source"],),
-        )
-        shown.append({"url": source["url"], "anchor": row["anchor"], "rel": row["rel"]})
-    return {"count": len(rows), "first": shown}
+    """The first pages that link here, and how many do: the links have no index by target, so few looks through them."""
+    first = await store.query(
+        """SELECT s.name || u.path AS url, l.anchor, l.rel
+           FROM (SELECT source, anchor, rel FROM link WHERE target = ? ORDER BY source LIMIT ?) l
+           JOIN url u ON u.id = l.source JOIN site s ON s.id = l.source >> 39 ORDER BY l.source""",
+        (number, _LINKERS_SHOWN),
+    )
+    if len(first) < _LINKERS_SHOWN:
+        return {"count": len(first), "first": first}
+    (all_,) = await store.query("SELECT count(*) AS n FROM link WHERE target = ?", (number,))
+    return {"count": all_["n"], "first": first}
 
 
 async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
@@ -163,14 +165,16 @@ async def _mirror(store: Store, site: str) -> dict[str, Any] | None:
 async def _robots(store: Store, site: str, path: str, token: str, reading: Reading) -> dict[str, Any] | None:
     """The robots.txt in force, and its verdict on this path, read anew."""
     rows = await store.query(
-        "SELECT version_sha256, fetched_at, valid_until, status, action, note, body FROM robots_versions"
-        " WHERE site = ? ORDER BY robots_copy DESC LIMIT 1",
+        """SELECT t.sha256 AS version_sha256, r.fetched_at, r.valid_until, r.status, r.action, r.note, t.body
+           FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+           WHERE s.name = ?""",
         (site,),
     )
     if not rows:
         return None
     row = rows[0]
-    body = row.pop("body")
+    body, sha256 = row.pop("body"), row["version_sha256"]
+    row["version_sha256"] = None if sha256 is None else sha256.hex()
     if row["action"] == "parse":
         rules = read(parse(body), token=token, reading=reading, site=site)
         verdict, server = rules.verdict(path), rules.agent_server(path)

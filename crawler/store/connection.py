@@ -144,6 +144,19 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
     return db
 
 
+async def open_with_ear(path: Path, *, read_only: bool = False) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
+    """The same, and a connection that hears what others commit while the first is in the midst of a long turn: one of
+    its own, with a thread of its own, where the store is written to."""
+    db = await open_database(path, read_only=read_only)
+    if read_only:
+        return db, db
+    try:
+        return db, await open_database(path, read_only=True)
+    except BaseException:
+        await db.close()
+        raise
+
+
 def _may_read(action: int, name: str | None, value: str | None, database: str | None, within: str | None) -> int:
     """An authorizer: of what a file open to read lets pass, it denies other files and the setting of pragmas."""
     sets = action == sqlite3.SQLITE_PRAGMA and value is not None and name not in _PRAGMAS_THAT_READ
@@ -159,6 +172,15 @@ async def close_reader(db: aiosqlite.Connection) -> None:
             await db.interrupt()
         await asyncio.wait([closing], timeout=_INTERRUPT_AGAIN_S)  # a statement may have begun only then
     await closing
+
+
+async def close_with_ear(db: aiosqlite.Connection, ear: aiosqlite.Connection) -> None:
+    """Close what :func:`open_with_ear` opened."""
+    if ear is db:
+        await close_reader(db)
+    else:
+        await ear.close()
+        await db.close()
 
 
 async def rows_of(
@@ -236,6 +258,16 @@ async def reading(path: Path) -> AsyncIterator[None]:
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
         kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error
+
+
+def reader(db: Database, path: Path) -> Read:
+    """What reads the store at ``path`` over a connection."""
+
+    async def read(sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        async with reading(path):
+            return list(await every(db, sql, parameters))
+
+    return read
 
 
 def _explain(path: Path, error: sqlite3.Error) -> str:

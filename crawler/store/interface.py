@@ -116,7 +116,7 @@ class ClaimedSite:
 
 @dataclass(slots=True)
 class Claim:
-    """A politeness group to work on, with its sites and a batch of its URLs."""
+    """A politeness group to work on, with a batch of its URLs and their sites."""
 
     group_id: int
     group: str

@@ -112,7 +112,8 @@ class PostgresStore(SqlStore):
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
-        self.control = _Control(self._workers, self._db, self._sql, self._every, self._writing, self._again)
+        read = self._every
+        self.control = _Control(self._workers, self._db, self._sql, read, self._writing, self._again, read)
 
     @classmethod
     async def open(

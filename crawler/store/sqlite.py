@@ -23,7 +23,7 @@ from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.again import lasting
 from crawler.store.connection import (
-    close_reader,
+    close_with_ear,
     decompress,
     every,
     fit_cache,
@@ -31,7 +31,8 @@ from crawler.store.connection import (
     load_queries,
     lock_store,
     one,
-    open_database,
+    open_with_ear,
+    reader,
     reading,
     require_usable,
     rows_of,
@@ -280,12 +281,14 @@ class SqliteStore(SqlStore):
         self,
         path: Path,
         db: aiosqlite.Connection,
+        ear: aiosqlite.Connection,
         politeness: PolitenessSettings,
         lock: FileLock | None,
         lease_s: float | None,
     ) -> None:
         self._path = path
         self._db = db
+        self._ear = ear
         self._lock = lock
         self._politeness = politeness
         self._sql = load_queries("sqlite")
@@ -297,7 +300,7 @@ class SqliteStore(SqlStore):
         self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
         self.rup = SqliteRup(self._every, db, self._writing, self._again)
-        self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again)
+        self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again, reader(ear, path))
 
     @classmethod
     async def open(
@@ -319,16 +322,15 @@ class SqliteStore(SqlStore):
         path = path.resolve()  # one store is one store, whatever links lead to it
         lock = None if read_only or locked else lock_store(path)
         try:
-            db = await open_database(path, read_only=read_only)
+            db, ear = await open_with_ear(path, read_only=read_only)
         except BaseException:
             if lock is not None:
                 lock.release()
             raise
-        return cls(path, db, politeness or PolitenessSettings(), lock, lease_s)
+        return cls(path, db, ear, politeness or PolitenessSettings(), lock, lease_s)
 
     async def close(self) -> None:
-        reads_only = self._lock is None and self.lease_s is None
-        await (close_reader(self._db) if reads_only else self._db.close())
+        await close_with_ear(self._db, self._ear)
         if self._lock is not None:
             self._lock.release()
 
@@ -395,5 +397,4 @@ class SqliteStore(SqlStore):
         return now.st_size
 
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
-        async with reading(self._path):
-            return list(await every(self._db, sql, parameters))
+        return await reader(self._db, self._path)(sql, parameters)

@@ -36,13 +36,16 @@ class SqliteControl:
         read: Read,
         writing: Callable[[], AbstractAsyncContextManager[None]],
         again: Again,
+        hear: Read,
     ) -> None:
+        """``hear`` reads what has been committed, without waiting for a transaction or a statement of ours."""
         self._db, self._sql, self._read, self._writing, self._again = db, queries, read, writing, again
+        self._hear = hear
 
     async def orders(self, after: int = 0) -> list[Order]:
         return [
             Order(number, asked_at, Command(command), *rest)
-            for number, asked_at, command, *rest in await self._read(self._sql["orders"], (after,))
+            for number, asked_at, command, *rest in await self._hear(self._sql["orders"], (after,))
         ]
 
     async def give(self, command: Command, name: str, clock: Clock) -> Order:

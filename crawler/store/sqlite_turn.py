@@ -321,7 +321,7 @@ class TurnTaker:
             ]
             batches[group].append(_within(batch, most - fetched))
         for group, claim in claims.items():
-            claim.urls = _in_turn(batches[group], now, claim.pace.pause_s)[: limits.urls_per_group]
+            claim.urls = _in_turn(batches[group])[: limits.urls_per_group]
         return list(claims.values())
 
 
@@ -342,16 +342,9 @@ def allowed(pages_per_site: int | None) -> int:
     return _UNLIMITED if pages_per_site is None else pages_per_site
 
 
-def _in_turn(batches: list[list[Queued]], now: float, pause_s: float) -> list[Queued]:
-    """The URLs of a group's sites, one of each after the other; another site begins after every pause.
-
-    Under a long pause a claim is good for one request only: without that it would always go to the same site.
-    """
-    if len(batches) < 2:
-        return batches[0] if batches else []
-    first = int(now // max(1.0, pause_s)) % len(batches)
-    rounds = zip_longest(*batches[first:], *batches[:first])
-    return [queued for urls in rounds for queued in urls if queued is not None]
+def _in_turn(batches: list[list[Queued]]) -> list[Queued]:
+    """The URLs of a group's sites, one of each after the other."""
+    return [queued for urls in zip_longest(*batches) for queued in urls if queued is not None]
 
 
 def robots_copy(row: list[Any]) -> RobotsCopy | None:

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
@@ -14,7 +15,7 @@ from crawler.page.directives import asked_of
 from crawler.report.audit import Audit, audit
 from crawler.report.audit_history import read_history
 from crawler.report.audit_log import snapshot
-from crawler.robots.doubts import doubts_about
+from crawler.robots.doubts import Doubts, doubts_about
 from crawler.store.interface import Store
 from crawler.survey import load
 from crawler.webreport import queries
@@ -197,17 +198,20 @@ async def _sites(store: Store) -> list[SiteRow]:
 
 
 async def _doubtful(store: Store) -> tuple[list[DoubtfulSite], int]:
-    """The first sites whose robots.txt has lines in doubt, and how many there are."""
-    first: list[DoubtfulSite] = []
-    count = 0
+    """The first sites whose robots.txt has lines in doubt, and how many there are. Sites come by their text, which is
+    judged once, however many have it."""
+    first: list[tuple[int, int, DoubtfulSite]] = []  # a heap, the last to be shown on top
+    count, judged, found = 0, None, Doubts()
     async with aclosing(store.rows(queries.ROBOTS_FILES)) as sites:
-        async for site, fetched, text in sites:
-            (row,) = await store.query(queries.ROBOTS_TEXT, (text,))
-            if (found := doubts_about(row["body"])).count:
+        async for number, site, fetched, text in sites:
+            if text != judged:
+                (row,) = await store.query(queries.ROBOTS_TEXT, (text,))
+                judged, found = text, doubts_about(row["body"])
+            if found.count:
                 count += 1
-                if count <= DOUBTFUL_SHOWN:
-                    first.append(DoubtfulSite(site, fetched, found))
-    return first, count
+                put = heappush if len(first) < DOUBTFUL_SHOWN else heappushpop
+                put(first, (fetched, -number, DoubtfulSite(site, fetched, found)))
+    return [site for *_, site in sorted(first, reverse=True)], count
 
 
 async def _graph(store: Store) -> Graph:

@@ -6,6 +6,7 @@ import cmath
 import math
 from collections.abc import Mapping, Sequence
 
+from crawler.report.audit_words import many
 from crawler.webreport.facts import Graph
 from crawler.webreport.markup import Node, el, short
 
@@ -92,7 +93,9 @@ def picture(graph: Graph, names: Sequence[str]) -> Node:
 def _edge(graph: Graph, names: Sequence[str], places: Sequence[complex], pair: tuple[int, int], share: float) -> Node:
     """The line between two sites; ``share`` is how much of the heaviest it is, by the logarithm of its links."""
     a, b = pair
-    said = [f"{names[x]} → {names[y]}: {n:,} links" for x, y in ((a, b), (b, a)) if (n := graph.links.get((x, y), 0))]
+    said = [
+        f"{names[x]} → {names[y]}: {many(n, 'link')}" for x, y in ((a, b), (b, a)) if (n := graph.links.get((x, y), 0))
+    ]
     (x1, y1), (x2, y2) = _where(places[a]), _where(places[b])
     line = el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke_width=f"{0.6 + 3.4 * share**2:.1f}")
     line.set("opacity", f"{0.25 + 0.6 * share:.2f}")
@@ -101,7 +104,7 @@ def _edge(graph: Graph, names: Sequence[str], places: Sequence[complex], pair: t
 
 def _node(n: int, name: str, pages: int, place: complex, radius: float, label: Node) -> Node:
     x, y = _where(place)
-    said = f"{name}\n{pages:,} pages" if pages else f"{name}\nlinked to, not fetched"
+    said = f"{name}\n{many(pages, 'page')}" if pages else f"{name}\nlinked to, not fetched"
     label.attrib.update(x=x, y=y)
     kind = "tip node" if pages else "tip node outside"
     return el("g", el("title", said), el("circle", cx=x, cy=y, r=f"{radius:.1f}"), label, class_=kind, data_n=n)

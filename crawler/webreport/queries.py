@@ -36,9 +36,9 @@ TYPES = """SELECT coalesce(nullif(content_type, ''), 'none said') AS what, count
 ROBOTS = """SELECT r.action AS what, count(*) AS n FROM site s JOIN robots_copy r ON r.id = s.robots_id
   GROUP BY 1 ORDER BY n DESC, what LIMIT ?"""
 
-#: Sites with a robots.txt in force, those with most pages first, and its text.
-ROBOTS_FILES = """SELECT s.name, s.fetched, r.text_id FROM site s JOIN robots_copy r ON r.id = s.robots_id
-  WHERE r.action = 'parse' AND r.text_id IS NOT NULL ORDER BY s.fetched DESC, s.id"""
+#: Sites with a robots.txt in force, those with the same text together, and its number.
+ROBOTS_FILES = """SELECT s.id, s.name, s.fetched, r.text_id FROM site s JOIN robots_copy r ON r.id = s.robots_id
+  WHERE r.action = 'parse' AND r.text_id IS NOT NULL ORDER BY r.text_id"""
 
 ROBOTS_TEXT = "SELECT body FROM robots_text WHERE id = ?"
 

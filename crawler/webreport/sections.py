@@ -125,7 +125,7 @@ def over_time(facts: Facts) -> list[Node]:
     if not line.slots:
         return [card(el("p", "No request was sent."), whole=True)]
     name = f"per {span(line.width_s)}"
-    pages = _time_columns(facts, lambda slot: (slot.pages,), lambda slot: f"{slot.pages:,} pages")
+    pages = _time_columns(facts, lambda slot: (slot.pages,), lambda slot: many(slot.pages, "page"))
     every = -(-len(pages) // 6)  # times are long
     requests = _time_columns(facts, lambda slot: slot.requests, _answers_said)
     return [

@@ -106,6 +106,37 @@ async def test_schemes_and_ports_of_a_host_are_one_group(harness: Harness) -> No
     assert len(claim.urls) == 3
 
 
+async def test_of_a_group_with_many_sites_only_the_next_in_turn_are_read(harness: Harness) -> None:
+    sites = [f"http://a.test:{8000 + n}" for n in range(20)]
+    await harness.seed(*(f"{site}/{n}" for site in sites for n in range(3)))
+    (claim,) = await harness.claim(per_group=1)
+    await harness.turn(released=[claim.group_id], paces={claim.group: Pace(harness.now, 2.0)})
+    begun_with, claimed = set(), set()
+    for _ in sites:  # as under a long pause: a claim is good for one request
+        (claim,) = await harness.claim(per_group=4)
+        assert len(claim.sites) == 4
+        assert len({queued.site_id for queued in claim.urls}) == 4  # one of each
+        begun_with.add(claim.urls[0].url.rpartition("/")[0])
+        claimed |= {site.name for site in claim.sites.values()}
+        harness.now += 2.0
+        await harness.turn(released=[claim.group_id], paces={claim.group: Pace(harness.now, 2.0)})
+    assert begun_with == claimed == set(sites)
+
+
+async def test_a_site_with_nothing_to_ask_gives_its_turn_to_none_of_its_group_alone(harness: Harness) -> None:
+    await harness.seed(*(f"http://a.test:{8000 + n}/" for n in range(20)))
+    (claim,) = await harness.claim()
+    left = {"http://a.test:8004/", "http://a.test:8005/"}
+    await harness.commit(claim, *(fetched(queued) for queued in claim.urls if queued.url not in left))
+    begun_with = []
+    for _ in range(4):
+        harness.now += 1.0
+        (claim,) = await harness.claim(per_group=1)
+        begun_with += [queued.url for queued in claim.urls]
+        await harness.turn(released=[claim.group_id])
+    assert sorted(begun_with) == sorted([*left, *left])
+
+
 async def test_a_retry_waits_for_its_time(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()

@@ -242,6 +242,17 @@ async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: Sqlit
     assert [row["detail"] for row in plan] == ["SEARCH url USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]
 
 
+async def test_orders_are_heard_while_the_writer_is_busy(store: SqliteStore, db_path: Path) -> None:
+    over = threading.Event()
+    await store._db.create_function("work", 0, lambda: over.wait(10))
+    async with store._writing():
+        turn = asyncio.create_task(store._every("SELECT work()"))
+        orders = await store.control.orders()
+        assert (orders, turn.done()) == ([], False)
+        over.set()
+        await turn
+
+
 async def test_each_process_of_a_run_gives_signs_of_life_of_its_own(store: SqliteStore) -> None:
     run_id = await store.start_run({}, 1.0)
     beats = [Beat(run_id, pid, float(n), None, 0.0) for n, pid in enumerate((7, 8, 7))]

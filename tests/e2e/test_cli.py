@@ -449,3 +449,11 @@ def test_a_crawl_that_is_kept_from_every_seed_says_why_where_nobody_overlooks_it
     assert (ended.code, json.loads(ended.out)["pages"]) == (0, 0)
     why = f"{reason}; `crawler why URL --db {db_path}` tells by what"
     assert ended.err == f"crawler: nothing was crawled: every seed was left out: {why}\n"
+
+
+def test_one_is_counted_as_one(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    loopback.sites["a.test"] = {"/": Page("<a href=http://elsewhere.test/>one link</a>")}
+    said = here("run", loopback.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    assert ": 1 page, 1 link\n" in said.out
+    assert "1 page, 1 link, 2 requests\n" in here("status", "--db", tmp_path / "c.db").out

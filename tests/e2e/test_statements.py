@@ -12,7 +12,10 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Page
+from crawler.search.anchors import _ANCHORS
 from crawler.store.connection import load_queries
+from crawler.store.sqlite import SqliteStore
+from crawler.webreport.queries import BROKEN
 from tests.web import LoopbackWeb
 
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
@@ -59,3 +62,13 @@ async def test_no_statement_walks_over_what_grows_with_the_crawl(
         db.create_function("zstd", 1, bytes)
         walks = {statement: _walks(db, statement) for statement in asked - AT_THE_END}
     assert {statement: steps for statement, steps in walks.items() if steps} == {}
+
+
+@pytest.mark.parametrize("statement", [_ANCHORS.format(places=":a, :b"), BROKEN])
+async def test_links_to_some_pages_are_found_in_one_look_through_all(statement: str, db_path: Path) -> None:
+    """There is no index by target, which would cost every page; nor is one made for the occasion."""
+    await (await SqliteStore.open(db_path)).close()
+    with sqlite3.connect(db_path) as db:
+        named = re.sub(r"\?", ":p", statement)
+        steps = [step for *_, step in db.execute(f"EXPLAIN QUERY PLAN {named}", dict.fromkeys("abp", 1))]
+    assert [step for step in steps if re.match(r"(SCAN|SEARCH) l\b", step)] == ["SCAN l"]

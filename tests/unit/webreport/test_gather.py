@@ -13,6 +13,7 @@ import pytest
 from crawler.config import Settings
 from crawler.model import Purpose, State
 from crawler.report.audit import Audit
+from crawler.robots.doubts import Doubts, doubts_about
 from crawler.store.sqlite import SqliteStore
 from crawler.webreport.facts import Broken, Facts, Reason
 from crawler.webreport.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
@@ -60,8 +61,15 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     assert facts.failed == [Reason("500 Internal Server Error", 1, B, "500 Internal Server Error (2 attempts)")]
 
 
-async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness) -> None:
-    """Those with most pages first, by the copy in force; few are listed, all are counted."""
+async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with most pages first, by the copy in force; few are listed, all are counted. A text is judged once."""
+    judged: list[bytes] = []
+
+    def judge(body: bytes) -> Doubts:
+        judged.append(body)
+        return doubts_about(body)
+
+    monkeypatch.setattr("crawler.webreport.gather.doubts_about", judge)
     names = [f"http://s{n:02}.test" for n in range(DOUBTFUL_SHOWN + 5)]
     await harness.seed(*(f"{name}/" for name in names))
     claims = {claim.urls[0].url: claim for claim in await harness.claim(100)}
@@ -73,6 +81,7 @@ async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness) -> No
     await harness.commit(claims[f"{names[-1]}/"], fetched(claims[f"{names[-1]}/"].urls[0]))
     facts = await told(harness)
     assert facts.all_doubtful == len(names) - 3
+    assert sorted(judged) == [b"Disallow: /x\n", b"User-agent: *\nDisallow: /x\n"]
     assert [(row.site, row.fetched) for row in facts.doubtful[:2]] == [(names[-1], 1), (names[3], 0)]
     assert len(facts.doubtful) == DOUBTFUL_SHOWN
     assert [doubt.line for doubt in facts.doubtful[0].doubts.first] == [1]

@@ -40,7 +40,7 @@ def drawn(graph: Graph) -> Node:
 def test_both_directions_are_one_line_that_tells_both() -> None:
     node = drawn(Graph([("a.test", 9), ("b.test", 4), ("c.test", 0)], {(0, 1): 5, (1, 0): 2, (0, 2): 1}, 2))
     said = {title.text for title in node.iter("title")}
-    assert {"a.test → b.test: 5 links\nb.test → a.test: 2 links", "a.test → c.test: 1 links"} <= said
+    assert {"a.test → b.test: 5 links\nb.test → a.test: 2 links", "a.test → c.test: 1 link"} <= said
     assert {"a.test\n9 pages", "b.test\n4 pages", "c.test\nlinked to, not fetched"} <= said
     assert len(list(node.iter("line"))) == 2
 

@@ -296,6 +296,21 @@ UPDATE politeness_group SET claimed_by = $1 WHERE id = ANY(numbers($2));
 SELECT crawl_delay_s FROM site WHERE name = $1;
 
 -- name: claimed_sites
+WITH able AS (
+  SELECT s.id, s.group_id FROM site s
+  WHERE s.group_id = ANY(numbers($3)) AND s.wait_until <= $1 AND CASE WHEN s.fetched < $4
+    THEN EXISTS (SELECT FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at = 0 AND depth < $5)
+      OR EXISTS (SELECT FROM frontier
+        WHERE group_id = s.group_id AND site_id = s.id AND due_at > 0 AND due_at <= $1 AND depth < $5)
+    ELSE EXISTS (SELECT FROM frontier
+      WHERE group_id = s.group_id AND site_id = s.id AND due_at <= $1 AND again = 1) END),
+placed AS (
+  SELECT id, group_id, row_number() OVER (PARTITION BY group_id ORDER BY id) - 1 AS place,
+    count(*) OVER (PARTITION BY group_id) AS sites FROM able),
+turned AS (
+  SELECT p.id, p.group_id, (place + sites - floor($1 / greatest(1.0, g.pause_s))::bigint % sites) % sites AS nth
+  FROM placed p JOIN politeness_group g ON g.id = p.group_id),
+chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < $2)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT coalesce(json_agg(json_build_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
       CASE WHEN v.url_id IS NOT NULL THEN json_build_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
@@ -314,9 +329,9 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
     LEFT JOIN page p ON p.group_id = s.group_id AND p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
-FROM site s LEFT JOIN robots_copy r ON r.group_id = s.group_id AND r.id = s.robots_id
-LEFT JOIN robots_text t ON t.id = r.text_id
-WHERE s.group_id = ANY(numbers($3)) AND s.wait_until <= $1;
+FROM chosen c JOIN site s ON s.id = c.id
+LEFT JOIN robots_copy r ON r.group_id = s.group_id AND r.id = s.robots_id
+LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 
 -- name: next_ready
 SELECT ready_at, name, waits_for FROM politeness_group

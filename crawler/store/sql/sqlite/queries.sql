@@ -189,9 +189,23 @@ UPDATE politeness_group SET claimed_by = ? WHERE id IN (SELECT value FROM json_e
 SELECT crawl_delay_s FROM site WHERE name = ?;
 
 -- name: claimed_sites
--- The sites of claimed groups that may be asked now, each with its next URLs as JSON, nearest to the seeds first; of a
--- site that has its pages, only those to be visited again: (now, URLs per site, JSON list of groups, pages per site,
--- depth from which URLs are held back). As in refresh_ready, nothing that is held back is gone through.
+-- Of claimed groups, the next sites in turn that have something to ask now, each with its next URLs as JSON, nearest to
+-- the seeds first; of a site that has its pages, only those to be visited again: (now, how many sites of a group and URLs
+-- of a site, JSON list of groups, pages per site, depth from which URLs are held back). As in refresh_ready, nothing that
+-- is held back is gone through. After every pause another site is the first: under a long one a claim is good for one
+-- request only, and would always go to the same site. Of the sites that are not chosen, nothing more is read.
+WITH able AS (
+  SELECT s.id, s.group_id FROM site s
+  WHERE s.group_id IN (SELECT value FROM json_each(?3)) AND s.wait_until <= ?1 AND CASE WHEN s.fetched < ?4
+    THEN EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at = 0 AND depth < ?5)
+      OR EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at > 0 AND due_at <= ?1 AND depth < ?5)
+    ELSE EXISTS (SELECT 1 FROM frontier INDEXED BY frontier_again WHERE site_id = s.id AND due_at <= ?1 AND again) END),
+placed AS (
+  SELECT id, group_id, row_number() OVER (PARTITION BY group_id ORDER BY id) - 1 AS place,
+    count(*) OVER (PARTITION BY group_id) AS sites FROM able),
+chosen AS MATERIALIZED (
+  SELECT placed.id, (place + sites - CAST(?1 / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
+  FROM placed CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < ?2)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
       CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
@@ -210,8 +224,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id),
   r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
-FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
-WHERE s.group_id IN (SELECT value FROM json_each(?3)) AND s.wait_until <= ?1;
+FROM chosen c CROSS JOIN site s ON s.id = c.id
+LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 
 -- name: next_ready
 SELECT ready_at, name, waits_for FROM politeness_group
