@@ -29,7 +29,7 @@ from crawler.loops.manners import Manners
 from crawler.loops.pending import Pending, Waiters
 from crawler.loops.progress import Progress
 from crawler.loops.recording import Listening, Recorder, of_document, record_all
-from crawler.loops.robots import Busy, RobotsKeeper
+from crawler.loops.robots import RobotsKeeper
 from crawler.loops.visits import Visits
 from crawler.model import Fetched, PageFacts, RobotsAction
 from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
@@ -378,11 +378,8 @@ class Crawl:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            try:
-                with suppress(Blocked):  # it is the next claim's to end it
-                    await self._take(queued, claim, deferred)
-            except Busy:
-                return
+            with suppress(Blocked):  # it is the next claim's to end it
+                await self._take(queued, claim, deferred)
 
     async def _take(self, queued: Queued, claim: Claim, deferred: set[int]) -> None:
         site = claim.sites[queued.site_id]

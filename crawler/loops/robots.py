@@ -27,8 +27,8 @@ _LOOK_EVERY_S = 10.0
 _TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
 
 
-class Busy(Exception):
-    """A robots.txt is redirected to a site that another worker is at: its own site is given back, and tried anew."""
+class _Busy(Exception):
+    """Another worker is at the site that a robots.txt is redirected to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +161,27 @@ class RobotsKeeper:
         return early_s <= 0
 
     async def _ask(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult]:
-        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace."""
+        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; with the last answer."""
         url, seen = f"{site.name}/robots.txt", [f"{site.name}/robots.txt"]
+        heard: FetchResult | None = None
         while True:
             answer = await self._send(url, site, group, first=len(seen) == 1)
             now = self._clock.now()
+            if isinstance(answer, str):  # nothing was sent: the site's robots.txt cannot be had for now
+                answer = Failed(url, now, now, kind=FailureKind.CONNECT, detail=answer)
+            else:
+                heard = answer
             meaning = interpret(
                 answer, settings=self._needs.settings, previous=site.copy, hops=len(seen) - 1, seen=tuple(seen), now=now
             )
             if isinstance(meaning, RobotsCopy):
-                return meaning, answer
+                return meaning, heard or answer
             assert isinstance(meaning, Follow)
             url = meaning.url
             seen.append(url)
 
-    async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult:
+    async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult | str:
+        """The answer, or why another site is not to be asked now."""
         previous = site.copy if first else None
         request = Request(
             url,
@@ -192,9 +198,10 @@ class RobotsKeeper:
         else:
             try:
                 answer = await self._send_abroad(request, host_site, site.id)
-            except Blocked:  # the site itself is not: its robots.txt cannot be had for now
-                now = self._clock.now()
-                answer = Failed(url, now, now, kind=FailureKind.CONNECT, detail=f"{host_site} is {BLOCKED}")
+            except Blocked:  # the site itself is not
+                return f"{host_site} is {BLOCKED}"
+            except _Busy:
+                return f"{host_site} is being asked by another worker"
         assert answer is not None, "a warrant for robots.txt does not run out"
         return answer
 
@@ -218,14 +225,14 @@ class RobotsKeeper:
     async def _admission(self, host_site: str) -> int:
         """The number of a site that may be asked once, as no other worker is at it.
 
-        Raises :class:`Busy` where one is for long: two that wait for each other's sites would wait for ever.
+        Raises :class:`_Busy` where one is for long: two that wait for each other's sites would wait for ever.
         """
         for _ in range(_TRIES_ABROAD):
             number = await self._store.visit(host_site)
             if number is not None:
                 return number
             await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))
-        raise Busy
+        raise _Busy
 
     def is_visiting(self, group: str) -> bool:
         """Whether a request for a robots.txt elsewhere is under way in a group, or about to be."""
