@@ -130,9 +130,11 @@ class Crawl:
         """What was sent is logged, and pauses are kept; the rest is queued, and may be another worker's by now."""
         await self._cancel_workers()
         pending, self._pending = self._pending, Pending()
-        await record_all(self._recorder, pending.recorded)
-        await self._store.hand_in_late(pending.late(self._clock.now()))
-        self.progress.committed(pending.requests, [])
+        try:
+            await record_all(self._recorder, pending.recorded)
+        finally:  # an archive whose disk is full is no reason to forget what the store has room for
+            await self._store.hand_in_late(pending.late(self._clock.now()))
+            self.progress.committed(pending.requests, [])
 
     async def _begin_anew(self) -> str | None:
         self._robots_waiters.clear()
