@@ -28,6 +28,7 @@ from crawler.model import Headers, PageFacts, Reading, header_values
 from crawler.page.charset import to_utf8
 from crawler.page.directives import directives, x_robots_tag
 from crawler.page.links import LinkTable, canonical_in_headers, collapse, refresh_target
+from crawler.reasons import NOT_PARSED
 from crawler.url import NotCrawlable, canonicalise
 
 MAX_TITLE_CHARS = 1_000
@@ -64,7 +65,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 def unread_page(why: str, *, url: str, headers: Headers, token: str, reading: Reading, now: float) -> PageFacts:
     """What is known of a page that could not be parsed: it counts as NOINDEX, NOFOLLOW, for it may ask that."""
     known = header_facts(headers, url=url, token=token, reading=reading, now=now)
-    return replace(known, index=False, follow=False, note=f"not parsed: {why}")
+    return replace(known, index=False, follow=False, note=f"{NOT_PARSED}: {why}")
 
 
 class Parsed(NamedTuple):
