@@ -131,9 +131,9 @@ async def rescope(
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
         again, blocked = [], []
-        for number, url, reason, depth, seed in rows:
+        for number, url, reason, depth, itself in rows:
             if reason.startswith(begin_with):
-                refusal = scope.refusal(url, depth, is_seed=seed)
+                refusal = scope.refusal(url, depth, is_seed=itself)
                 if refusal is None:
                     again.append(number)
                 elif refusal == BLOCKED:  # the last thing that stands against it
