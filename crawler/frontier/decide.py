@@ -9,6 +9,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     queued --permanent failure, 204, 205, 206, or retries spent--> failed
     queued --temporary failure--> queued (later)
     redirected --the end of a crawl shows a circle--> failed
+    failed --changed options, or a server tells of it (RUP)--> queued
     fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
 """
 
