@@ -19,7 +19,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
-from crawler.loops.budget import budget_for
+from crawler.loops.budget import budget_for, is_for_pages
 from crawler.loops.crowd import HOLD_S, Crowd
 from crawler.loops.ending import Ending
 from crawler.loops.frame import Frame
@@ -268,7 +268,7 @@ class Crawl:
             self._start(claim)
         if len(result.claims) == limits.groups > 0:
             self._hurry()  # for the others
-            if self._room() == 0:
+            if len(self._workers) >= self._manners.crawl.claimed_groups:
                 self._crowd.seen(now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
@@ -278,7 +278,7 @@ class Crawl:
     def _room(self) -> int:
         if self._stopping is not None or not (self.budget.is_free or self.budget.hopes or self.budget.only_revisits):
             return 0
-        return max(0, self._manners.crawl.claimed_groups - len(self._workers))
+        return self.budget.more_groups(max(0, self._manners.crawl.claimed_groups - len(self._workers)))
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -351,11 +351,13 @@ class Crawl:
         self.gate.enter(claim.group, claim.pace)
         task = asyncio.create_task(self._work(claim))
         self._workers[claim.group_id] = (claim.group, task)
+        self.budget.groups += is_for_pages(claim)
         task.add_done_callback(lambda done: self._release(claim, done))
         self.progress.active = len(self._workers)
 
     def _release(self, claim: Claim, task: asyncio.Task[None]) -> None:
         del self._workers[claim.group_id]
+        self.budget.groups -= is_for_pages(claim)
         pending = self._news(hurry=True)
         pending.paces[claim.group] = self.gate.leave(claim.group)
         pending.released.append(claim.group_id)
