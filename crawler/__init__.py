@@ -13,6 +13,7 @@ from crawler.errors import (
     ConfigError,
     CrawlerError,
     SeedError,
+    StatementError,
     StoreError,
     StoreInUse,
     StoreVersionError,
@@ -22,9 +23,12 @@ from crawler.errors import (
 __all__ = [
     "ConfigError",
     "CrawlerError",
+    "Link",
+    "OpenCrawl",
     "Page",
     "PageLink",
     "SeedError",
+    "StatementError",
     "StoreError",
     "StoreInUse",
     "StoreVersionError",
@@ -34,14 +38,20 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from crawler.api import open
+    from crawler.api import OpenCrawl, open
+    from crawler.model import Link
     from crawler.pages import Page, PageLink
 else:  # a type checker would take it for leave to write any name
 
     def __getattr__(name):
         """Load the API when it is asked for: ``crawler robots check`` needs none of aiohttp."""
         if name in __all__:
-            from crawler import api, pages
+            from crawler import api, model, pages
 
-            return getattr(api if name == "open" else pages, name)
+            home = next(module for module in (api, pages, model) if name in vars(module))
+            return getattr(home, name)
         raise AttributeError(f"module 'crawler' has no attribute {name!r}")
+
+    def __dir__():
+        """What is loaded only when it is asked for, too: for ``help``, and for who types on."""
+        return sorted({*globals(), *__all__})

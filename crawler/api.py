@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from types import AsyncGeneratorType, TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, Unpack
 from weakref import ref
 
+from crawler import arguments
+from crawler.arguments import RunLimits
 from crawler.assemble import crawl_session, existing_store, run_to_end
 from crawler.clock import SystemClock
 from crawler.config import Settings, apply, read_file, settings_from
-from crawler.errors import CrawlerError, UsageError
+from crawler.errors import StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.loops.crawl import Crawl
+from crawler.naming import named_for_python
 from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
-from crawler.seeds import Seeds, read_seeds, require_good
+from crawler.seeds import Seeds, all_seeds, read_seeds
 from crawler.store.interface import Store
-from crawler.store.location import store_name
+from crawler.store.location import is_url, store_name
 
 if TYPE_CHECKING:
     from crawler.export import Tally
@@ -31,25 +34,13 @@ if TYPE_CHECKING:
     from crawler.search.results import Found
     from crawler.survey.estimate import Survey
 
-_BUFFER = 100  # pages handed over but not yet taken; the crawl waits for a slow consumer beyond that
-#: Where messages name an option of the command line: what does the same here. Those of exports have the same names.
-_OPTIONS = {
-    "--agent": "identity.agent",
-    "--contact": "identity.contact",
-    "--db": "crawler.open(db)",
-    "--max-depth": "limits.max_depth",
-    "--max-pages": "limits.max_pages",
-    "--method": "sample.method",
-    "--per": "sample.per",
-    "--sample": "sample.size",
-    "--seeds": "run(seeds=…)",
-    "--warc": "output.warc",
-}
-_OPTION = re.compile(r"--[a-z][a-z-]*(?! \(in Python)\b")
+T = TypeVar("T")
+_LOG = logging.getLogger("crawler")
+_BUFFER = 1  # pages handed over but not yet taken; more would be no faster, and lost to a loop that is left
 
 
-def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
-    """A crawl on the store ``db``, as an async context manager.
+def open(db: str | Path | None = None, config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
+    """A crawl on the store ``db``, as an async context manager; without it that of the key ``store.db``, "crawl.db".
 
     ``config`` is a TOML file's path, a mapping of its keys (``{"politeness.delay": 5}``), or
     :class:`~crawler.config.Settings`. Raises :class:`~crawler.errors.ConfigError` naming every wrong key.
@@ -62,8 +53,14 @@ def open(db: str | Path = "crawl.db", config: Settings | Mapping[str, object] | 
         case Mapping():
             settings = settings_from(config, source="config")
         case _:
-            settings = settings_from(read_file(Path(config)), source=f"configuration {config}")
-    return OpenCrawl(replace(settings, output=replace(settings.output, db=str(db))))
+            settings = settings_from(
+                read_file(Path(arguments.path("config", config))), source=f"configuration {config}"
+            )
+    if db is not None:
+        with named_for_python():
+            store = {"store.db": arguments.path("db", db)}
+            settings = apply(settings, store, source="open()", names={"store.db": "db"})
+    return OpenCrawl(settings)
 
 
 class OpenCrawl:
@@ -76,6 +73,8 @@ class OpenCrawl:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._runs: set[_Run] = set()  # those that may be under way, or whose failure nobody has heard of
+        self._writing = asyncio.Lock()
+        self._readings: set[_Reading] = set()  # those that have a store open
         self.ended_by: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -84,15 +83,23 @@ class OpenCrawl:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for reading in tuple(self._readings):
+            await reading.close()
         failures = [await run.end() for run in tuple(self._runs)]
         self._runs.clear()
         if error is None:
             _raise_first(failures)
 
-    def run(self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Any) -> AsyncGenerator[Page, None]:
-        """Crawl, and yield each page once it is committed; leaving the loop early stops the crawl in order.
+    def run(
+        self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Unpack[RunLimits]
+    ) -> AsyncGenerator[Page, None]:
+        """Crawl, and yield each page that this run fetches, once it is committed, and at most once.
 
-        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each.
+        Leaving the loop early stops the crawl in order, which takes up to 6 s; pages that were fetched ahead stay in
+        the store, where :meth:`pages` has them, but no run hands them over any more (see ``docs/python.md``).
+        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each; without any they
+        come from the file that the key ``seeds.file`` names. Bad ones are passed over with ``seeds.skip_bad``, and
+        logged as ``crawler``.
         ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
         """
         run = _Run()
@@ -101,16 +108,14 @@ class OpenCrawl:
         return pages
 
     async def _pages_of(
-        self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: dict[str, Any]
+        self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
-        seeds = [seeds] if isinstance(seeds, str) else seeds
-        good, bad = read_seeds(seed.encode(errors="surrogatepass") for seed in seeds)
-        require_good(bad, "run(seeds=…)", unit="seed")
-        strata = _strata(seeds) if isinstance(seeds, Mapping) else {}
-        await self._settle()
-        run.task = asyncio.create_task(self._crawl(settings, Seeds(good, strata), run))
-        self._runs.add(run)
+        with named_for_python():
+            taken = _seeds(settings, seeds)
+        async with self._alone():
+            run.task = asyncio.create_task(self._crawl(settings, taken, run))
+            self._runs.add(run)
         try:
             while (page := await run.next_page()) is not None:
                 yield page
@@ -128,9 +133,21 @@ class OpenCrawl:
         _raise_first(failures)
 
     @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """One call that writes at a time. Raises :class:`StoreInUse` while a run of our own has the file."""
+        async with self._writing:
+            await self._settle()
+            db = self._settings.output.db
+            if not is_url(db) and any(not run.task.done() for run in self._runs):
+                raise StoreInUse(
+                    f"{db}: a run() of this crawl is under way; leave its loop, or take all its pages, first"
+                )
+            yield
+
+    @asynccontextmanager
     async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
         await self._settle()
-        with _named_for_python():
+        with named_for_python():
             async with existing_store(self._settings, read_only=read_only) as store:
                 yield store
 
@@ -146,7 +163,7 @@ class OpenCrawl:
         async with self._store() as store:
             return await store.body(canonical, version)
 
-    async def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
+    def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
         """The pages in the store as they are when this begins, one in memory at a time, also while a crawl goes on.
 
         ``where`` is an SQL condition on the columns of the view ``pages`` (``"depth < 3 AND status = 200"``). Raises
@@ -155,20 +172,34 @@ class OpenCrawl:
         from crawler.export.job import require_one_expression
 
         if where is not None:
-            require_one_expression(where)
-        async with self._store() as store, aclosing(stored_pages(store, where)) as pages:
-            async for page in pages:
-                yield page
+            require_one_expression(arguments.text("where", where))
+        return self._read(lambda store: stored_pages(store, where, SystemClock().now()))
 
-    async def links(self, url: str) -> AsyncGenerator[PageLink, None]:
+    def links(self, url: str) -> AsyncGenerator[PageLink, None]:
         """The links from a URL, then those of other pages to it; none for a URL that the crawl has not met.
 
         One in memory at a time. For the links to it, all links of the crawl are gone through.
         """
         canonical = _canonical(url)
-        async with self._store() as store, aclosing(stored_links(store, canonical)) as links:
-            async for link in links:
-                yield link
+        return self._read(lambda store: stored_links(store, canonical))
+
+    def _read(self, read: Callable[[Store], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        reading = _Reading()
+        items = self._items(reading, read)
+        reading.taker = ref(items)
+        return items
+
+    async def _items(
+        self, reading: _Reading, read: Callable[[Store], AsyncGenerator[T, None]]
+    ) -> AsyncGenerator[T, None]:
+        self._readings.add(reading)
+        try:
+            async with self._store() as store, aclosing(read(store)) as items:
+                async for item in items:
+                    yield item
+        finally:
+            self._readings.discard(reading)
+            reading.closed.set()
 
     async def export(
         self,
@@ -180,11 +211,14 @@ class OpenCrawl:
         bodies: bool = False,
         base_url: str | None = None,
     ) -> Tally:
-        """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`."""
+        """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`.
+
+        ``out`` is a path, "-" for standard output, or a file open in binary.
+        """
         from crawler.export import export as export_to
 
+        target = arguments.output("out", out)
         async with self._store() as store:  # its own: the export opens a transaction on it
-            target = Path(out) if isinstance(out, str) else out
             now = SystemClock().now()
             return await export_to(
                 store, format, target, now=now, table=table, where=where, bodies=bodies, base_url=base_url
@@ -198,7 +232,7 @@ class OpenCrawl:
         from crawler.rank import load_ranking
 
         ranking = load_ranking()
-        async with self._store(read_only=False) as store:
+        async with self._alone(), self._store(read_only=False) as store:
             ranked: Ranked = await ranking.rank(store)
             return ranked
 
@@ -212,7 +246,7 @@ class OpenCrawl:
         from crawler.rup_robot import robot
 
         await self._settle()
-        with _named_for_python():
+        with named_for_python():
             async with robot(self._settings, site, tell, make=True) as subscriber:
                 yield subscriber
 
@@ -220,7 +254,7 @@ class OpenCrawl:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
         from crawler.search.index import build_index
 
-        async with self._store(read_only=False):
+        async with self._alone(), self._store(read_only=False):
             return await build_index(self._settings.output.db)
 
     async def sample(self) -> Survey:
@@ -239,15 +273,16 @@ class OpenCrawl:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
 
+        limit = arguments.count("limit", limit)
         async with self._store() as store:
-            return await search(store, words, limit=limit, site=site)
+            return await search(store, words, now=SystemClock().now(), limit=limit, site=site)
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""
         from crawler.webreport.gather import gather
         from crawler.webreport.write import require_html, write
 
-        path = require_html(Path(out))
+        path = require_html(Path(arguments.path("out", out)))
         async with self._store() as store:
             facts = await gather(store, store_name(self._settings.output.db), SystemClock().now())
         write(path, facts)
@@ -260,7 +295,7 @@ class OpenCrawl:
 
         clock, strata = SystemClock(), seeds.strata
         session = crawl_session(settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over)
-        with _named_for_python():
+        with named_for_python():
             async with session as (crawl, store):
                 stopper = asyncio.create_task(_stop_when(run.stop, crawl))
                 try:
@@ -269,23 +304,8 @@ class OpenCrawl:
                     stopper.cancel()
 
 
-@contextmanager
-def _named_for_python() -> Iterator[None]:
-    """What an error calls by its option, it also calls by what that is in Python."""
-    try:
-        yield
-    except CrawlerError as error:
-        error.args = (_OPTION.sub(_both_names, str(error)),)
-        raise
-
-
-def _both_names(option: re.Match[str]) -> str:
-    name = _OPTIONS.get(option[0])
-    return option[0] if name is None else f"{option[0]} (in Python: {name})"
-
-
 def _canonical(url: str) -> str:
-    good, bad = read_seeds([url.encode(errors="surrogatepass")])
+    good, bad = read_seeds([arguments.text("url", url).encode(errors="surrogatepass")])
     if bad or not good:
         raise UsageError(f"not a URL: {url[:200]!r}")
     return good[0]
@@ -334,10 +354,40 @@ class _Run:
         return None if self.task.cancelled() else self.task.exception()
 
 
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A generator under way that reads the store, by whom it is taken from."""
+
+    taker: ref[AsyncGenerator[Any, None]] = field(init=False)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def close(self) -> None:
+        """Have it let go of the store. One whose loop was left nobody has any more: Python is closing it then."""
+        taker = self.taker()
+        if taker is None:
+            await self.closed.wait()
+        elif (
+            isinstance(taker, AsyncGeneratorType) and not taker.ag_running
+        ):  # else another task takes from it, and closes it
+            await taker.aclose()
+
+
 def _raise_first(failures: Iterable[BaseException | None]) -> None:
     failure = next(filter(None, failures), None)
     if failure is not None:
         raise failure
+
+
+def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seeds:
+    """What a run begins with. Raises :class:`UsageError` where it cannot begin so."""
+    if settings.team.workers > 1:
+        raise UsageError(
+            f"workers.count = {settings.team.workers}: run() is one process; leave it out, or crawl by `crawler run`"
+        )
+    texts, output = arguments.urls("seeds", seeds), settings.output
+    file, skip = "" if texts else output.seeds, output.skip_bad_seeds
+    taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip, tell=_LOG.warning)
+    return Seeds(taken.urls, _strata(seeds)) if isinstance(seeds, Mapping) else taken
 
 
 def _strata(seeds: Mapping[str, str]) -> dict[str, str]:

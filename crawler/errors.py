@@ -66,7 +66,7 @@ class StoreVersionError(UsageError):
 
 
 class Fault(Exception):
-    """A bug of ours in another process, as :func:`fault` told it there."""
+    """A bug of ours in another place, as :func:`fault` told it there."""
 
 
 def fault(error: Exception) -> str:
@@ -78,4 +78,5 @@ def fault(error: Exception) -> str:
     home = os.path.dirname(__file__)
     places = [place for place in extract_tb(error.__traceback__) if place.filename.startswith(home)]
     where = f" ({os.path.relpath(places[-1].filename, home)}, line {places[-1].lineno})" if places else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}{where}"
+    said = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(error).split())[:200])
+    return f"{type(error).__name__}: {said}{where}"

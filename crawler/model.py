@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -61,6 +62,7 @@ class FailureKind(StrEnum):
     ENCODING = "encoding"  # a Content-Encoding that is broken or not offered
     TOO_LARGE = "too_large"
     UNWANTED_TYPE = "unwanted_type"  # told from the headers, the body was not read
+    FAULT = "fault"  # a bug of ours, which the answer brought to light
     ADDRESS = "address"  # our own refusal: a private address, or off loopback without a contact
 
 
@@ -243,6 +245,7 @@ class PageFacts:
     index: bool = True
     follow: bool = True
     archive: bool = True  # False: no copy of it may be shown (NOARCHIVE)
+    until: float = math.inf  # epoch seconds from which it may not be shown (``unavailable_after``)
     title: str | None = None
     description: str | None = None
     keywords: str | None = None

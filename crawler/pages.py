@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.model import Link
+from crawler.page.directives import asked_of
 from crawler.store.interface import Store
 
 _PAGES = """
   SELECT url_id, url, status, content_type, fetched_at, depth, title, description, keywords, canonical_url, noindex,
-         nofollow, body_sha256 IS NOT NULL
+         nofollow, body_sha256 IS NOT NULL, directives
   FROM pages"""
 _LINKS = """
   SELECT v.source, v.target, v.anchor, v.rel, l.follow
@@ -75,18 +76,22 @@ def page_of(outcome: Outcome) -> Page:
     )
 
 
-async def stored_pages(store: Store, where: str | None) -> AsyncGenerator[Page, None]:
+async def stored_pages(store: Store, where: str | None, now: float) -> AsyncGenerator[Page, None]:
     """The pages in the store, one in memory at a time. ``where`` is one SQL condition on the columns of ``pages``.
 
+    Those that asked to be shown until ``now`` (``unavailable_after``, in seconds since the epoch) at most are left out.
     Raises :class:`UsageError` for a condition that the view cannot be asked.
     """
     try:
         async with aclosing(store.rows(_PAGES + (f" WHERE (\n{where}\n)" if where else ""))) as rows:
             async for row in rows:
-                number, url, status, kind, at, depth, title, description, keywords, main, noindex, nofollow, kept = row
-                found = [link async for link in _links(store, "l.source = ?", number)]
-                links = tuple(Link(link.target, link.anchor, link.rel, link.follow) for link in found)
+                if asked_of(row[-1]).until <= now:
+                    continue
+                number, url, status, kind, at, depth, *said, noindex, nofollow, kept, _ = row
+                async with aclosing(_links(store, "l.source = ?", number)) as found:
+                    links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
                 body = await store.body(url) if kept else None
+                title, description, keywords, main = said
                 texts = (title, description, keywords, main)
                 yield Page(url, status, kind, at, depth, *texts, bool(noindex), bool(nofollow), links, body)
     except StoreError as error:
@@ -99,10 +104,10 @@ async def stored_links(store: Store, url: str) -> AsyncGenerator[PageLink, None]
     """The links from a canonical URL, then those of other pages to it; none for one that is not known."""
     number = await store.find(url)
     if number is not None:
-        async for link in _links(store, "l.source = ?", number):
-            yield link
-        async for link in _links(store, "l.target = ? AND l.source <> l.target", number):
-            yield link
+        for condition in ("l.source = ?", "l.target = ? AND l.source <> l.target"):
+            async with aclosing(_links(store, condition, number)) as links:
+                async for link in links:
+                    yield link
 
 
 async def _links(store: Store, condition: str, number: int) -> AsyncGenerator[PageLink, None]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
-from crawler.errors import SeedError
+from crawler.errors import SeedError, UsageError
 from crawler.sample.design import read_list
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
@@ -33,6 +34,42 @@ class Seeds(NamedTuple):
 
     urls: list[str]
     strata: dict[str, str]
+
+
+def all_seeds(texts: Iterable[str], file: str, *, source: str, skip_bad: bool, tell: Callable[[str], None]) -> Seeds:
+    """The seeds that ``source`` names in ``texts``, and those of a seed file with its strata: canonical, each once.
+
+    ``file`` is its path, "-" standard input, "" none. Raises :class:`SeedError` for bad seeds, which ``skip_bad``
+    passes over and tells of instead, and :class:`UsageError` for a file that cannot be read or has no URL.
+    """
+    seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in texts)
+    _refuse(bad, source, "seed", skip_bad, tell)
+    if not file:
+        return Seeds(seeds, {})
+    (more, strata), bad = _read_file(file)
+    _refuse(bad, f"--seeds {file}", "line", skip_bad, tell)
+    if not more:
+        raise UsageError(f"--seeds {file}: holds no URL")
+    return Seeds(list(dict.fromkeys(seeds + more)), strata)
+
+
+def _read_file(file: str) -> tuple[Seeds, list[BadSeed]]:
+    try:
+        if file != "-":
+            with open(file, "rb") as lines:
+                return read_any(seed_lines(lines))
+        if sys.stdin is None:
+            raise UsageError("--seeds -: standard input is closed")
+        return read_any(seed_lines(sys.stdin.buffer))
+    except OSError as error:
+        raise UsageError(f"--seeds {file}: {error.strerror}") from None
+
+
+def _refuse(bad: list[BadSeed], source: str, unit: str, skip_bad: bool, tell: Callable[[str], None]) -> None:
+    if not skip_bad:
+        require_good(bad, source, unit=unit)
+    for seed in bad:
+        tell(f"{source}, {unit} {seed.line}: passed over: {seed.reason}")
 
 
 def seed_lines(file: BinaryIO) -> Iterator[bytes]:

@@ -52,6 +52,7 @@ def robots_check(
         raise UsageError("robots check needs --file ROBOTS.TXT and a URL, or --jsonl")
     body = file.read_bytes()
     robots_file, doubted = parse(body), doubts_about(body)
+    unknown = [{"line": line.number, "text": line.shown} for line in robots_file.extensions]
     for said in (*robots_file.notes, *doubted.told()):
         tell(f"{file}: {said}")
     for url in urls:
@@ -59,7 +60,7 @@ def robots_check(
         on = split(canonical(site)).site if site else own_site
         verdict = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on).verdict(path)
         if as_json:
-            print_json({"url": url, **asdict(verdict), **doubted.as_json()})
+            print_json({"url": url, **asdict(verdict), **doubted.as_json(), "unknown": unknown})
         else:
             rule = f"line {verdict.line}: {verdict.text.strip()}" if verdict.line else "no rule is about it"
             print(f"{'allowed' if verdict.allowed else 'forbidden':9}  {url}  {rule}  ({verdict.reading})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from shlex import quote
@@ -24,7 +23,7 @@ from crawler.model import Reading
 from crawler.reasons import FAULT
 from crawler.report.layout import many
 from crawler.sample.design import Method, Per
-from crawler.seeds import BadSeed, Seeds, read_any, read_seeds, require_good, seed_lines
+from crawler.seeds import Seeds, all_seeds
 from crawler.store.interface import Store
 from crawler.store.location import shown
 from crawler.store.shared import Awaited
@@ -124,41 +123,9 @@ def run(ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, no_p
     idle = [names[key] for key in given if key.startswith("sample.")]
     if idle and settings.sample.size is None:
         raise UsageError(f"{', '.join(idle)} without --sample N: say how many URLs to draw, or leave the option out")
-    return run_async(_run(settings, _read_all_seeds(seeds, settings)))
-
-
-def _read_all_seeds(arguments: tuple[str, ...], settings: Settings) -> Seeds:
-    """Seeds of the command line and of the seed file, canonical, with the file's strata. Raises :class:`SeedError`."""
-    seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in arguments)
-    _require_good(bad, "command line", "seed", settings)
-    source, strata = settings.output.seeds, dict[str, str]()
-    if source:
-        (more, strata), bad = _read_seed_file(source)
-        _require_good(bad, f"--seeds {source}", "line", settings)
-        if not more:
-            raise UsageError(f"--seeds {source}: holds no URL")
-        seeds += more
-    return Seeds(list(dict.fromkeys(seeds)), strata)
-
-
-def _read_seed_file(source: str) -> tuple[Seeds, list[BadSeed]]:
-    try:
-        if source != "-":
-            with open(source, "rb") as file:
-                return read_any(seed_lines(file))
-        if sys.stdin is None:
-            raise UsageError("--seeds -: standard input is closed")
-        return read_any(seed_lines(sys.stdin.buffer))
-    except OSError as error:
-        raise UsageError(f"--seeds {source}: {error.strerror}") from None
-
-
-def _require_good(bad: list[BadSeed], source: str, unit: str, settings: Settings) -> None:
-    if settings.output.skip_bad_seeds:
-        for seed in bad:
-            tell(f"{source}, {unit} {seed.line}: passed over: {seed.reason}")
-    else:
-        require_good(bad, source, unit=unit)
+    output = settings.output
+    taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
+    return run_async(_run(settings, taken))
 
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
@@ -206,8 +173,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
 def _exit_code(progress: Progress, *, stopped: object) -> int:
     if faults := progress.troubles[FAULT]:
         tell(
-            f"{many(faults, 'answer')} met a bug of this crawler, and the URLs failed by it: please report what "
-            "`crawler status` says of them"
+            f"{many(faults, 'answer')} met a bug of this crawler: the URLs failed by it, or wait for a robots.txt that "
+            "met it; please report what `crawler status` says of them"
         )
     return STOPPED if stopped else 1 if faults else 0
 

@@ -17,9 +17,10 @@ from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.export import FORMATS, VIEWS, Tally
 from crawler.export import export as export_to
-from crawler.report.layout import duration
+from crawler.report.layout import duration, many
 
 _REFRESH_S = 0.2
+_LEFT_OUT = "no body is stored, or the page asks for no copies, or to be shown no longer"
 _OF_RANK = ("ranks", "site_ranks")
 
 
@@ -38,7 +39,7 @@ def export(
 
     \b
     jsonl csv parquet  a view as a table (--table, else pages)
-    warc wacz          the pages with their bodies, for web archives; NOINDEX pages have none
+    warc wacz          the pages with their bodies, for web archives; without NOINDEX and NOARCHIVE pages
     graphml edges      the link graph (edges also: --table links_glued, duplicates folded)
     sitemap            fetched pages that may be indexed and are no duplicates
 
@@ -63,7 +64,7 @@ def export(
                 tally=tally,
             )
             unranked = table in _OF_RANK and not await store.query(f"SELECT 1 FROM {table} LIMIT 1")
-        left_out = f" ({tally.left_out:,} pages without a body left out)" if tally.left_out else ""
+        left_out = f" ({many(tally.left_out, 'page')} left out: {_LEFT_OUT})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if unranked:
             tell(f"the view {table} is empty: run `crawler rank` first (with the same --db)")

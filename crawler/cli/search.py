@@ -12,6 +12,7 @@ from rich.text import Text
 from crawler.assemble import existing_store
 from crawler.cli.base import cli, console, db_option, json_option, run_async, store_at, tell
 from crawler.cli.progress import progress_line
+from crawler.clock import SystemClock
 from crawler.display import print_json
 from crawler.search.excerpt import Marked
 from crawler.search.index import build_index
@@ -60,7 +61,7 @@ def search_command(
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:
-            found = await search(store, " ".join(words), limit=limit, site=site)
+            found = await search(store, " ".join(words), now=SystemClock().now(), limit=limit, site=site)
         if found.note:
             tell(found.note)
         if as_json:

@@ -116,7 +116,9 @@ class _Pages:
 
     async def search(self, request: web.Request) -> web.Response:
         async with self._asking:
-            found = await search(self._store, request.query.get("words", ""), limit=_MOST_RESULTS)
+            found = await search(
+                self._store, request.query.get("words", ""), now=self._clock.now(), limit=_MOST_RESULTS
+            )
         return web.json_response(asdict(found))
 
     async def control(self, request: web.Request) -> web.Response:

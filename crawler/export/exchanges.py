@@ -2,7 +2,8 @@
 
 Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/), and what readers agree on where it
 leaves room: a payload digest is over the payload as it stands in the record, chunks and codings included. Records are
-put together here and not by warcio, which reads HTTP headers and writes them anew; here every octet counts.
+put together here and not by warcio, which reads HTTP headers and writes them anew; here every octet counts, but
+where a body is left out or cut short (WARC-Truncated): there its headers are renamed as Common Crawl does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from crawler.export.warc import warc_date, warc_fields
 from crawler.model import Failed, FailureKind, NotModified, Purpose, Recorded
 
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
-_HEAD = re.compile(rb"HTTP/.*?\r?\n\r?\n", re.DOTALL)
+_HEAD = re.compile(rb"HTTP/[0-9.]+ +[1-9][0-9][0-9][ \r\n].*?\r?\n\r?\n", re.DOTALL)
+_LENGTH = re.compile(rb"(?<=\n)(Content-Length)(?=[ \t]*:)", re.IGNORECASE)
+_FRAMING = re.compile(rb"(?<=\n)(Content-Length|Content-Encoding|Transfer-Encoding)(?=[ \t]*:)", re.IGNORECASE)
 _CUT_SHORT = {FailureKind.TRUNCATED: "disconnect", FailureKind.TIMEOUT: "time", FailureKind.TOO_LARGE: "length"}
 
 Fields = list[tuple[str, str]]
@@ -79,10 +82,8 @@ def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload |
 
 def _head(recorded: Recorded) -> bytes:
     """Status line and headers of the answer; nothing where it is not HTTP, or stops within them."""
-    answer = recorded.answer
-    if answer.exchange is None or (isinstance(answer, Failed) and answer.kind is FailureKind.PROTOCOL):
-        return b""
-    head = _HEAD.match(answer.exchange.response)
+    exchange = recorded.answer.exchange
+    head = exchange and _HEAD.match(exchange.response)
     return head[0] if head else b""
 
 
@@ -98,9 +99,9 @@ def _answered(
     body = exchange.response[len(head) :]
     if recorded.left_out and (body or not exchange.complete):
         reason = _CUT_SHORT.get(answer.kind, "unspecified") if isinstance(answer, Failed) else "unspecified"
-        return "response", [("WARC-Truncated", reason)], head, None
+        return "response", [("WARC-Truncated", reason)], _renamed(head, _FRAMING), None
     if not exchange.complete:
-        return "response", [("WARC-Truncated", "length")], exchange.response, None
+        return "response", [("WARC-Truncated", "length")], _renamed(head, _LENGTH) + body, None
     payload = Payload(_digest(body), answer.url, warc_date(answer.started_at))
     fields = [("WARC-Payload-Digest", payload.digest)]
     if not body or recorded.purpose is Purpose.ROBOTS:  # what was obeyed stands there in full, each time
@@ -111,6 +112,12 @@ def _answered(
         fields += [("WARC-Refers-To-Target-URI", before.url), ("WARC-Refers-To-Date", before.date)]
         return "revisit", fields, head, None
     return "response", fields, exchange.response, payload
+
+
+def _renamed(head: bytes, names: re.Pattern[bytes]) -> bytes:
+    """Headers of a body that is not there, or not whole, under the names that archives keep such by: whoever replays
+    them as they were would have its reader wait for the rest."""
+    return names.sub(rb"X-Crawler-\1", head)
 
 
 def _said(recorded: Recorded) -> Fields:

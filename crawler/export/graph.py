@@ -31,11 +31,14 @@ async def write_graphml(job: Job) -> None:
     file.write(_HEAD.encode())
     nodes = f"""
       SELECT u.url_id, u.url, (SELECT p.title FROM pages p WHERE p.url_id = u.url_id),
-             (SELECT p.status FROM pages p WHERE p.url_id = u.url_id)
+             (SELECT p.status FROM pages p WHERE p.url_id = u.url_id),
+             (SELECT p.directives FROM pages p WHERE p.url_id = u.url_id)
       FROM urls u
       WHERE u.url_id IN (SELECT source_id FROM {job.kept} AS a UNION SELECT target_id FROM {job.kept} AS b)"""
-    async for number, url, title, status in job.rows(nodes):
-        data = _data("url", url) + _data("title", title) + _data("status", status)
+    async for row in job.rows(nodes):
+        number, url, title, status, _ = row
+        shown = _data("title", title) if job.is_shown(row) else ""
+        data = _data("url", url) + shown + _data("status", status)
         file.write(f'<node id="n{number}">{data}</node>\n'.encode())
     async for source, target, rel in job.rows(f"SELECT source_id, target_id, rel FROM {job.kept} AS kept"):
         file.write(f'<edge source="n{source}" target="n{target}">{_data("rel", rel or None)}</edge>\n'.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from crawler.drafts import Draft, Drafts
 from crawler.errors import StatementError, UsageError
 from crawler.export.views import VIEWS
+from crawler.page.directives import asked_of
 from crawler.store.interface import Store
 
 # Strings, quoted names and comments, in which brackets and semicolons mean nothing; then what means something.
@@ -21,12 +22,16 @@ _TOKENS = re.compile(
 )
 
 
+#: Whether a row is to be exported.
+Keep = Callable[[tuple[Any, ...]], bool]
+
+
 @dataclass(slots=True)
 class Tally:
     """How far an export is: ``written`` counts what the format holds (rows, pages, links, URLs)."""
 
     written: int = 0
-    left_out: int = 0  # pages whose body is not in the store, where the format is of bodies
+    left_out: int = 0  # pages that may not be shown any more; where the format is of bodies, also those without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +66,25 @@ class Job:
     def draft(self) -> Draft:
         return self.drafts.open(self.out)
 
-    async def rows(self, sql: str) -> AsyncIterator[tuple[Any, ...]]:
-        """The rows of a query, each counted as written once it is done with."""
+    async def rows(self, sql: str, keep: Keep = lambda row: True) -> AsyncIterator[tuple[Any, ...]]:
+        """The rows of a query, each counted as written once it is done with; what is not to be kept, as left out."""
         found = self.store.rows(sql)
         self.readers.push_async_callback(found.aclose)
         async for row in found:
-            yield row
-            self.tally.written += 1
+            if keep(row):
+                yield row
+                self.tally.written += 1
+            else:
+                self.tally.left_out += 1
+
+    def is_shown(self, row: tuple[Any, ...]) -> bool:
+        """Whether a page, whose ``directives`` stand last in ``row``, may still be shown (``unavailable_after``)."""
+        return asked_of(row[-1]).until > self.now
+
+    def is_copied(self, row: tuple[Any, ...]) -> bool:
+        """Whether its body may be handed out: to whom a copy is refused (NOARCHIVE) no export gives one."""
+        asked = asked_of(row[-1])
+        return asked.archive and asked.until > self.now
 
     async def require_condition(self) -> None:
         """Raise :class:`UsageError` for a condition that the view cannot be asked."""

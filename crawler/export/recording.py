@@ -40,10 +40,12 @@ _LEVEL = 6
 _PIECE = 1 << 14
 _WHAT_IS_HERE = (
     "Every request of the crawl, robots.txt included, and its answer, octet by octet as they went over the connection "
-    "(behind TLS), without informational (1xx) answers, and without requests cut off because the crawl was stopped: "
-    "these are in its request log alone. Headers alone, WARC-Truncated: pages that ask by NOINDEX or "
-    "NOARCHIVE that no copy is kept; redirects, errors and unwanted types, whose bodies are not read; metadata records "
-    "say which. Payload digests are of payloads as they stand here."
+    "(behind TLS), without informational (1xx) answers, without what is no HTTP answer, and without requests cut off "
+    "because the crawl was stopped: these are in its request log alone. Headers alone, WARC-Truncated: pages that ask "
+    "by NOINDEX or NOARCHIVE that no copy is kept; redirects, errors, unwanted types and what is not HTTP within "
+    "limits, whose bodies are not read; metadata records say which. There Content-Length, Content-Encoding and "
+    "Transfer-Encoding are called X-Crawler-Content-Length and so on, for what they tell of is not in the record. "
+    "Payload digests are of payloads as they stand here."
 )
 
 

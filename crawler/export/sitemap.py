@@ -27,14 +27,14 @@ _TAIL = b"</urlset>\n"
 async def write_sitemap(job: Job) -> None:
     """One file while the protocol's limits allow, else an index of files ``OUT-1.xml`` … beside it."""
     found = f"""
-      SELECT p.url, (SELECT u.lastmod FROM urls u WHERE u.url_id = p.url_id), p.last_modified
+      SELECT p.url, (SELECT u.lastmod FROM urls u WHERE u.url_id = p.url_id), p.last_modified, p.directives
       FROM {job.kept} p
       JOIN url u ON u.id = p.url_id LEFT JOIN revisit r ON r.url_id = u.id
       WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
         AND CASE u.state WHEN 'queued' THEN coalesce(r.state, 'fetched') ELSE u.state END = 'fetched'"""
     parts = [_begin(job, job.out)]
     urls, size = 0, len(_HEAD) + len(_TAIL)
-    async for url, lastmod, last_modified in job.rows(found):
+    async for url, lastmod, last_modified, _ in job.rows(found, job.is_shown):
         entry = _entry(url, _written(lastmod) or _written(_http_date(last_modified)))
         if urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE:
             parts.append(_next(job, parts))

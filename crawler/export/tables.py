@@ -16,6 +16,11 @@ from crawler.export.views import VIEWS, Kind
 
 # What a spreadsheet takes for a formula (OWASP, "CSV Injection"). Apostrophes before it are told from ours by one more.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Where a page's directives are had from, by view.
+_ASKS = {
+    "pages": "directives",
+    "page_versions": "(SELECT p.directives FROM pages p WHERE p.url_id = kept.url_id)",
+}
 _ROWS_PER_BATCH = 1000
 _BYTES_PER_BATCH = 1 << 23
 _ROWS_PER_GROUP = 100_000
@@ -27,13 +32,13 @@ async def write_jsonl(job: Job) -> None:
     file, columns = job.open(), VIEWS[job.view]
     async for row in _rows(job):
         record: dict[str, Any] = {}
-        for (name, kind), value in zip(columns.items(), row, strict=True):
+        for (name, kind), value in zip(columns.items(), row[:-1], strict=True):
             if kind is Kind.BYTES:
                 record |= _text_or_base64(name, value, "utf-8")
             else:
                 record[name] = _AS_JSON[kind](value) if value is not None and kind in _AS_JSON else value
         if job.bodies:
-            record |= _text_or_base64("body", await job.store.body(record["url"]), record["charset"] or "utf-8")
+            record |= _text_or_base64("body", await _body(job, row), record["charset"] or "utf-8")
         file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 
@@ -42,7 +47,7 @@ async def write_csv(job: Job) -> None:
     rows = csv.writer(_Utf8(job.open()))
     rows.writerow(VIEWS[job.view])
     async for row in _rows(job):
-        rows.writerow([_cell(value) for value in row])
+        rows.writerow([_cell(value) for value in row[:-1]])
 
 
 async def write_parquet(job: Job) -> None:
@@ -56,7 +61,13 @@ async def write_parquet(job: Job) -> None:
 
 
 def _rows(job: Job) -> AsyncIterator[tuple[Any, ...]]:
-    return job.rows(f"SELECT {', '.join(VIEWS[job.view])} FROM {job.kept} AS kept")
+    """The rows of the view; behind its columns stands what their page asks."""
+    asks = _ASKS.get(job.view, "NULL")
+    return job.rows(f"SELECT {', '.join(VIEWS[job.view])}, {asks} FROM {job.kept} AS kept", job.is_shown)
+
+
+async def _body(job: Job, page: tuple[Any, ...]) -> bytes | None:
+    return await job.store.body(page[0]) if job.is_copied(page) else None
 
 
 def _finite(value: float) -> float | None:
@@ -143,9 +154,9 @@ async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
     batch: list[list[Any]] = [[] for _ in range(width)]
     size = 0
     async for row in _rows(job):
-        values = list(row)
+        values = list(row[:-1])
         if job.bodies:
-            values.append(await job.store.body(values[0]))
+            values.append(await _body(job, row))
             size += len(values[-1] or b"")
         for column, value in zip(batch, values, strict=True):
             column.append(value)

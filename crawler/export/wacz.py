@@ -34,7 +34,7 @@ _WWW = re.compile(r"^www\d*\.")
 
 
 async def write_wacz(job: Job) -> None:
-    """A WACZ file. Pages without a body (NOINDEX) are left out, as in a WARC file."""
+    """A WACZ file. Pages without a body (NOINDEX, NOARCHIVE) are left out, as in a WARC file."""
     with ZipFile(job.open(), "w") as archive, _Lines() as index, _Lines() as pages:
         package = _Package(archive, job.now)
         with package.member(f"archive/{_WARC}", compressed=True) as file:

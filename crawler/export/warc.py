@@ -36,7 +36,7 @@ REBUILT = (
 _PAGES = """
   SELECT p.url_id, p.url, p.status, p.content_type, p.charset, p.etag, p.last_modified, p.fetched_at, p.title,
          p.body_sha256, p.depth, (SELECT u.discovered_from FROM urls u WHERE u.url_id = p.url_id) AS discovered_from,
-         q.started_at, q.bytes, q.run_id
+         q.started_at, q.bytes, q.run_id, p.directives
   FROM {kept} p LEFT JOIN requests q ON q.finished_at = p.fetched_at AND q.url = p.url AND q.purpose = 'page'
   WHERE p.body_sha256 IS NOT NULL"""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
@@ -68,7 +68,8 @@ class Visit:
 
 
 async def write_warc(job: Job) -> None:
-    """A WARC file; gzip is left out where the name says ``.warc``. Pages without a body (NOINDEX) are left out."""
+    """A WARC file; gzip is left out where the name says ``.warc``. Pages without a body (NOINDEX) are left out, and
+    those of which no copy may be handed out (NOARCHIVE)."""
     file = job.open()
     records = Records(compress=not (isinstance(job.out, Path) and job.out.suffix == ".warc"))
     name = job.out.name if isinstance(job.out, Path) else ""
@@ -80,11 +81,11 @@ async def write_warc(job: Job) -> None:
 
 
 async def visits(job: Job) -> AsyncIterator[tuple[Visit, bytes]]:
-    """The pages that are kept, each with its body; those without are tallied."""
+    """The pages that are kept, each with its body; those without, or with none to be handed out, are tallied."""
     (without,) = await job.store.query(f"SELECT count(*) AS pages FROM {job.kept} AS kept WHERE body_sha256 IS NULL")
     job.tally.left_out = without["pages"]
-    async for row in job.rows(_PAGES.format(kept=job.kept)):
-        visit = Visit(*row)
+    async for row in job.rows(_PAGES.format(kept=job.kept), job.is_copied):
+        visit = Visit(*row[:-1])
         body = await job.store.body(visit.url)
         assert body is not None
         yield visit, body

@@ -155,7 +155,18 @@ def _zstd() -> Decoder:
     return _Members("zstd", zstd.ZstdDecompressor, b"\x28\xb5\x2f\xfd")
 
 
+def _decodes_brotli() -> bool:
+    """Whether ``brotli`` is what we take it for: brotlipy, which others bring, puts itself in its place."""
+    try:
+        _Brotli().feed(b"\x3b", 1)
+    except (AttributeError, TypeError):
+        return False
+    return True
+
+
 _DECODERS: dict[str, Callable[[], Decoder]] = {"gzip": _gzip, "deflate": _Deflate, "br": _Brotli, "zstd": _zstd}
+if not _decodes_brotli():
+    del _DECODERS["br"]
 
 #: What to send: exactly the codings that can be decoded.
 ACCEPT_ENCODING = ", ".join(_DECODERS)

@@ -18,6 +18,7 @@ import aiohttp
 from yarl import URL
 
 from crawler.clock import Clock
+from crawler.errors import fault
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
@@ -70,6 +71,9 @@ _NO_DOCUMENT = {
     205: "so there is no page",
     206: "though no part was asked for",
 }
+#: A validator that goes back as it came: the HTTP library raises on control characters, and encodes octets above 0x7f
+#: anew. A long one may cost us an answer: many servers take no more than 8,192 octets of headers.
+_VALIDATOR = re.compile(r"[\x20-\x7e]{1,1000}")
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 
@@ -161,12 +165,22 @@ class HttpFetcher:
         return trace
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Send one request and read its answer. Never raises for what a server or the network does."""
+        """Send one request and read its answer. Never raises for what a server or the network does, nor for a bug of
+        ours that it brings to light."""
+        request = _with_usable_validators(request)
         if not self._settings.keep_exchanges:
-            return await self._ask(request)
+            return await self._ask_safely(request)
         with taping() as tape:
-            result = await self._ask(request, tape)
+            result = await self._ask_safely(request, tape)
         return replace(result, exchange=tape.exchange())
+
+    async def _ask_safely(self, request: Request, tape: Tape | None = None) -> FetchResult:
+        started_at = self._clock.now()
+        try:
+            return await self._ask(request, tape)
+        except Exception as error:
+            told = fault(error) if request.shown_url is None else type(error).__name__  # it may repeat a secret
+            return Failed(request.url, started_at, self._clock.now(), kind=FailureKind.FAULT, detail=told)
 
     async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
         started_at = self._clock.now()
@@ -284,6 +298,16 @@ class HttpFetcher:
         new = socket.socket(family, kind, protocol)
         self._sockets.add(new)
         return new
+
+
+def _with_usable_validators(request: Request) -> Request:
+    """``request`` as it can be sent. Without a validator it asks for the document, whatever we have of it."""
+    if request.etag is None and request.last_modified is None:
+        return request
+    etag, last_modified = (
+        value if value and _VALIDATOR.fullmatch(value) else None for value in (request.etag, request.last_modified)
+    )
+    return replace(request, etag=etag, last_modified=last_modified)
 
 
 class _Body(NamedTuple):

@@ -78,11 +78,21 @@ def feeds_of(facts: PageFacts, depth: int, scope: Scope) -> tuple[Offer, ...]:
 def _not_modified(
     outcome: Outcome, seen: Seen, result: NotModified, facts: PageFacts | None, settings: RevisitSettings
 ) -> Outcome:
-    if facts is not None and ((not facts.index and not seen.noindex) or (not facts.follow and not seen.nofollow)):
+    if facts is not None and _asks_more(facts, seen):
         again = replace(_missed(Found.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
         reason = "revisit: its headers ask for other treatment than before"
         return replace(outcome, state=State.QUEUED, reason=reason, retry_at=result.finished_at, again=again)
     return _unchanged(outcome, seen, result, "304", settings)
+
+
+def _asks_more(facts: PageFacts, seen: Seen) -> bool:
+    """Whether a page now forbids what it did not forbid before."""
+    return (
+        (not facts.index and not seen.noindex)
+        or (not facts.follow and not seen.nofollow)
+        or (not facts.archive and not seen.noarchive)
+        or facts.until < seen.until
+    )
 
 
 def _fetched(
@@ -90,7 +100,12 @@ def _fetched(
 ) -> Outcome:
     content = sha256(result.body).hexdigest()
     page = outcome.page
-    as_asked = facts is None or (facts.index is not seen.noindex and facts.follow is not seen.nofollow)
+    as_asked = facts is None or (
+        facts.index is not seen.noindex
+        and facts.follow is not seen.nofollow
+        and facts.archive is not seen.noarchive
+        and facts.until == seen.until
+    )
     if content == seen.content and as_asked:
         return _unchanged(outcome, seen, result, "same content", settings)
     known = seen.content is not None

@@ -224,8 +224,13 @@ def after_fetch(
 
 
 def after_fault(queued: Queued, fault: str) -> Outcome:
-    """How a visit ends whose answer met a bug of ours: this URL alone has failed, no run that comes to it."""
-    return Outcome(queued, State.FAILED, f"{FAULT}: {fault}; please report it")
+    """How a visit ends that met a bug of ours: this URL alone has failed, no run that comes to it."""
+    return Outcome(queued, State.FAILED, told_fault(fault))
+
+
+def told_fault(fault: str) -> str:
+    """A bug of ours as a reason, from :func:`crawler.errors.fault`."""
+    return f"{FAULT}: {fault}; please report it"
 
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:

@@ -41,9 +41,13 @@ class Pace:
 
 
 #: Failures below HTTP that say "this server is in trouble": they slow us down like a 503.
-_TROUBLE = frozenset(
-    {FailureKind.DNS, FailureKind.CONNECT, FailureKind.TLS, FailureKind.TIMEOUT, FailureKind.TRUNCATED}
-)
+_TROUBLE = {
+    FailureKind.DNS: "no address",
+    FailureKind.CONNECT: "no connection",
+    FailureKind.TLS: "no TLS",
+    FailureKind.TIMEOUT: "no answer in time",
+    FailureKind.TRUNCATED: "a body cut short",
+}
 
 
 def group_name(site: str, by: GroupBy) -> str:
@@ -103,6 +107,7 @@ def _backoff(before_s: float, answer: FetchResult, settings: PolitenessSettings)
 
 
 def _trouble(answer: FetchResult) -> str:
+    """In words; a body that was cut short had a status, too, but that was not the trouble."""
     if isinstance(answer, Failed):
-        return str(answer.status or answer.kind.value)
+        return _TROUBLE.get(answer.kind) or str(answer.status or answer.kind.value)
     return "earlier trouble"

@@ -160,12 +160,13 @@ class Seen:
     text: str | None
     noindex: bool
     nofollow: bool
-    asks_whole: bool = False  # a 304 would not do: what the page says of itself depends on the date
+    noarchive: bool = False
+    until: float = math.inf  # ``unavailable_after``, in seconds since the epoch
 
     @property
     def validators(self) -> tuple[str | None, str | None]:
-        """ETag and Last-Modified to ask with."""
-        return (None, None) if self.asks_whole else (self.etag, self.last_modified)
+        """ETag and Last-Modified to ask with; a 304 would not do where what a page says depends on the date."""
+        return (self.etag, self.last_modified) if self.until == math.inf else (None, None)
 
 
 @dataclass(frozen=True, slots=True)

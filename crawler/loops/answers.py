@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from crawler.errors import CrawlerError, fault
-from crawler.frontier.again import after_refusal, after_revisit, feeds_of, same_sitemap
-from crawler.frontier.decide import Outcome, Queued, after_fault, after_fetch
+from crawler.errors import Fault
+from crawler.frontier.again import after_revisit, feeds_of, same_sitemap
+from crawler.frontier.decide import Outcome, Queued, after_fetch
 from crawler.frontier.scope import Scope
 from crawler.frontier.updates import RUPINFO_BYTES, after_rupinfo
 from crawler.loops import sitemaps
 from crawler.loops.manners import Manners
 from crawler.loops.reader import PageReader
 from crawler.loops.robots import RobotsKeeper
-from crawler.model import Fetched, FetchResult, Kind, NotModified, PageFacts, Purpose, Request, State
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Kind,
+    NotModified,
+    PageFacts,
+    Purpose,
+    Request,
+    State,
+)
 from crawler.store.interface import Store
-
-#: Answers of a run that may meet bugs of ours before it ends by them.
-MAX_FAULTS = 100
 
 
 class Answers:
@@ -37,7 +45,6 @@ class Answers:
         self._robots = robots
         self._store = store
         self._record = record
-        self._faults = 0
         token, reading = manners.robots.token, manners.robots.settings.reading
         self._reader = PageReader(token, reading, hash_text=manners.revisit.enabled)
 
@@ -57,20 +64,10 @@ class Answers:
         return replace(request, etag=etag, last_modified=last_modified)
 
     async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
-        """How the visit ends. A bug of ours that an answer brings to light fails its URL: the others need not wait
-        until it is mended. More of them are not about single answers, and end the run."""
-        try:
-            return await self._outcome(queued, result)
-        except CrawlerError:
-            raise
-        except Exception as error:
-            self._faults += 1
-            if self._faults > MAX_FAULTS:
-                raise
-            return after_refusal(after_fault(queued, fault(error)), self._manners.revisit, result.finished_at)
-
-    async def _outcome(self, queued: Queued, result: FetchResult) -> Outcome:
+        """How the visit ends."""
         facts: PageFacts | None = None
+        if isinstance(result, Failed) and result.kind is FailureKind.FAULT:
+            raise Fault(result.detail)
         if queued.kind is Kind.RUP:
             return after_rupinfo(queued, result, self._scope, self._manners.retry)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):

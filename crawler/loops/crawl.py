@@ -26,7 +26,7 @@ from crawler.loops.frame import Frame
 from crawler.loops.gate import Blocked, Fetcher, Gate
 from crawler.loops.lease import Lease
 from crawler.loops.manners import Manners
-from crawler.loops.pending import Pending, Waiters
+from crawler.loops.pending import Load, Pending, Waiters
 from crawler.loops.progress import Progress
 from crawler.loops.recording import Listening, Recorder, of_document, record_all
 from crawler.loops.robots import RobotsKeeper
@@ -34,9 +34,8 @@ from crawler.loops.visits import Visits
 from crawler.model import Fetched, PageFacts, RobotsAction
 from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
 
-_BATCH = 100  # outcomes in one transaction, when they come fast
-_CROWD = 250  # outcomes on hand at which the workers wait for the store, or for whoever takes the pages
-_BATCH_BYTES, _CROWD_BYTES = 16 << 20, 64 << 20  # the same, by the size of their bodies
+_BATCH = Load(100, 1_500, 16 << 20)  # in one transaction, when outcomes come fast
+_CROWD = Load(250, 3_000, 64 << 20)  # when the workers wait for the store, or for whoever takes the pages
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all
@@ -74,7 +73,8 @@ class Crawl:
         self.lease = Lease(store, clock, manners.longest_request_s)
         self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
         self.slowest = self.gate.slowest
-        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited)
+        met = self.progress.met
+        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited, met)
         self._answers = Answers(manners, scope, self._robots, store, self._record)
         self.budget = budget_for(crawl.max_pages, manners.politeness.delay_s, is_shared=store.lease_s is not None)
         self._pending = Pending()
@@ -302,7 +302,7 @@ class Crawl:
         if pending.since is None:
             pending.since = self._clock.now()
             self._wake.set()
-        if hurry or len(pending.outcomes) >= _BATCH or pending.bytes >= _BATCH_BYTES:
+        if hurry or pending.reaches(_BATCH):
             self._hurry()
         return pending
 
@@ -324,9 +324,8 @@ class Crawl:
 
     def book(self, outcome: Outcome) -> None:
         pending = self._news()
-        pending.outcomes.append(outcome)
-        pending.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-        if len(pending.outcomes) >= _CROWD or pending.bytes >= _CROWD_BYTES:
+        pending.book(outcome)
+        if pending.reaches(_CROWD):
             self._uncrowded.clear()
 
     def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:
@@ -336,11 +335,11 @@ class Crawl:
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         adopt_mains(self._scope, [(news.site, news.main_site)])
-        pending = self._news(hurry=True)
         if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
-            news = replace(news, sitemaps=sitemaps.to_ask_for(news, self._robots, self._scope))
+            news = replace(news, sitemaps=await sitemaps.to_ask_for(news, self._robots, self._scope))
         if self._manners.updates.rup:
             news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
+        pending = self._news(hurry=True)
         pending.robots.append(news)
         pending.paces[group] = self.gate.pace(group)  # with the Crawl-delay: it must survive a crash
         if self._stopping is not None:

@@ -16,6 +16,7 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.loops.gate import Fetcher, Gate, Warrant
 from crawler.loops.lease import Lease
 from crawler.loops.pending import Pending
+from crawler.loops.progress import Progress
 from crawler.loops.robots import RobotsKeeper, RobotsNeeds
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
@@ -55,7 +56,9 @@ class Envoy:
         self._visited: set[str] = set()  # groups to give back
         self._gate = Gate(fetcher, clock, politeness, 1, self._log, lease=lease)
         visited = self._visited.add
-        self._robots = RobotsKeeper(robots, self._gate, store, clock, self._commit_robots, visited)
+        self._robots = RobotsKeeper(
+            robots, self._gate, store, clock, self._commit_robots, visited, Progress(clock.now()).met
+        )
 
     async def send(self, request: Request) -> FetchResult | Closed:
         """Ask robots.txt where that is due, wait for the site's turn, send. Redirects are not followed.
@@ -69,7 +72,7 @@ class Envoy:
         try:
             while True:
                 copy = await self._robots.in_force(site, group)
-                rules = self._robots.rules(site.name, copy)
+                rules = await self._robots.rules(site.name, copy)
                 allowed = permission(site.name, copy, rules, place.path)
                 if isinstance(allowed, Closed):
                     return allowed

@@ -12,7 +12,7 @@ from crawler.clock import Clock
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.loops.lease import Lease
-from crawler.model import Answer, Failed, FetchResult, Redirected, Request
+from crawler.model import Answer, Failed, FailureKind, FetchResult, Redirected, Request
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.interface import RequestRow
 from crawler.url import split
@@ -190,10 +190,8 @@ class Gate:
                 live.in_flight = True
                 try:
                     answer = await self._fetcher.fetch(request)
-                except asyncio.CancelledError:
-                    ended_at = self._clock.now()
-                    stopped = Failed(request.url, started_at, ended_at, detail="stopped before the answer was complete")
-                    self._settle(live, request, warrant, stopped)
+                except BaseException as error:  # it may have been sent: that counts as sent
+                    self._settle(live, request, warrant, _no_answer(request, started_at, self._clock.now(), error))
                     raise
                 finally:
                     live.in_flight = False
@@ -231,6 +229,13 @@ class Gate:
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
         self._log(_row(request, warrant, answer, over_at), warrant.group, live.pace)
+
+
+def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
+    if isinstance(error, asyncio.CancelledError):
+        return Failed(request.url, started_at, ended_at, detail="stopped before the answer was complete")
+    detail = f"broken off by a fault of the crawler: {type(error).__name__}"  # its words may hold a secret of the URL's
+    return Failed(request.url, started_at, ended_at, kind=FailureKind.FAULT, detail=detail)
 
 
 def shown_location(request: Request, answer: Redirected) -> str:

@@ -1,8 +1,9 @@
 """The process in which heavy pages are read, so that it can be killed: ``python -m crawler.loops.page_process``.
 
-Pickled (whether the page is gzipped, the other arguments of :func:`crawler.page.html.read_page`) and then the page come
-in on standard input, each with its length before it; pickled :class:`crawler.model.PageFacts` go out, or a
-:class:`crawler.errors.Fault`. What it imports is all the memory it takes while it waits, so asyncio is not among it.
+Pickled (whether the page is gzipped, its charset, whether its text is to be hashed) and then the page come in on
+standard input, each with its length before it; a pickled :class:`crawler.page.tags.Said` goes out, or a
+:class:`crawler.errors.Fault`. What it imports is all the memory it takes while it waits, so neither asyncio nor what
+URLs and directives need is among it: what follows from what the page says is for whoever asks.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import BinaryIO
 from crawler.errors import Fault, fault
 from crawler.gunzip import gunzip
 from crawler.loops.messages import receive, send
-from crawler.model import PageFacts
-from crawler.page.html import parsed, read_page
+from crawler.page.guard import MAX_TAGS
+from crawler.page.tags import Said, heard, parsed
 
 #: What a page may take, in seconds of processor time; an ordinary one of 1 MB takes 0.05.
 PATIENCE_S = 0.7
@@ -39,15 +40,21 @@ def _end_after(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _read_next(questions: BinaryIO) -> PageFacts:
-    """Read the page that comes next. Raises :class:`EOFError` where none does."""
-    is_gzipped, arguments = pickle.loads(receive(questions))
+def _read_next(questions: BinaryIO) -> Said:
+    """Read the page that comes next. Raises :class:`EOFError` where none does, :class:`MemoryError` where it says more
+    than a light page could: to go through that would hold up whoever asks. (Links are bounded as they are.)"""
+    is_gzipped, charset, hash_text = pickle.loads(receive(questions))
     page = receive(questions)
     _end_after(PATIENCE_S)
     try:
-        tree = parsed(gunzip(page) if is_gzipped else page, arguments["charset"])
+        if is_gzipped:
+            page = gunzip(page)
+        tree = parsed(page, charset)
         del page  # reading takes memory too, and the tree is nine times as large as the page
-        return read_page(tree, **arguments)
+        said = heard(tree, hash_text=hash_text)
+        if len(said.metas) + len(said.canonicals) > MAX_TAGS:
+            raise MemoryError
+        return said
     finally:
         _end_after(0)
 
@@ -59,7 +66,7 @@ def _serve() -> None:
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, b"ready")
     while True:
-        answer: PageFacts | Fault
+        answer: Said | Fault
         try:
             answer = _read_next(questions)
         except (EOFError, MemoryError):

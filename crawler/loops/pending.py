@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
@@ -26,6 +27,14 @@ class Waiters(dict[int, asyncio.Future[int]]):
                 waiter.set_result(robots_id)
 
 
+class Load(NamedTuple):
+    """Bounds on what is on hand, each by itself."""
+
+    outcomes: int
+    links: int  # in these: a page with a thousand takes as much memory as dozens of others
+    bytes: int  # of their bodies
+
+
 @dataclass(slots=True)
 class Pending:
     """What the next turn takes in."""
@@ -38,7 +47,17 @@ class Pending:
     visited: set[str] = field(default_factory=set)
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which has it before the store
     since: float | None = None
+    links: int = 0  # in outcomes
     bytes: int = 0  # of the bodies in outcomes, and of what is recorded
+
+    def reaches(self, load: Load) -> bool:
+        """Whether so much is on hand."""
+        return len(self.outcomes) >= load.outcomes or self.links >= load.links or self.bytes >= load.bytes
+
+    def book(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self.links += len(outcome.links)
+        self.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
 
     def record(self, recorded: Recorded) -> None:
         exchange = recorded.answer.exchange

@@ -8,11 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from crawler.errors import fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
 from crawler.reasons import FAULT, UNWANTED_TYPE
 from crawler.store.interface import RequestRow, Waiting
+
+#: Bugs of ours that a run may meet before it ends by them.
+MAX_FAULTS = 100
 
 _KINDS = [
     (re.compile(pattern), kind)
@@ -61,6 +65,13 @@ class Progress:
         if row.error is not None and not _is_nothing(row):
             self.troubles[str(row.status) if row.status and row.status >= 300 else kind_of(row.error)] += 1
 
+    def met(self, error: Exception) -> str:
+        """A bug of ours on one line, counted. Raises it past :data:`MAX_FAULTS`: so many are about no single answer."""
+        if self.troubles[FAULT] >= MAX_FAULTS:
+            raise error
+        self.troubles[FAULT] += 1
+        return fault(error)
+
     def report(self) -> dict[str, Any]:
         """All of it as one JSON object, for :meth:`sum_of`."""
         report = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -100,8 +111,6 @@ class Progress:
         return lag_s
 
     def ended(self, outcome: Outcome) -> None:
-        if outcome.reason.startswith(FAULT):
-            self.troubles[FAULT] += 1
         if outcome.again is not None:
             self.revisits[outcome.again.found] += 1
         else:

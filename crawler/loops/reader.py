@@ -24,7 +24,8 @@ from crawler.loops.messages import receive, send
 from crawler.loops.page_process import PATIENCE_S
 from crawler.model import Fetched, NotModified, PageFacts, Reading
 from crawler.page.guard import is_light
-from crawler.page.html import header_facts, read_page, unread_page
+from crawler.page.html import header_facts, meant, read_page, unread_page
+from crawler.page.tags import Said
 
 _WALL_S = 10.0  # for the child's answer, on a machine however busy; it ends itself when it has worked for too long
 _START_S = 30.0
@@ -48,11 +49,11 @@ class PageReader:
         if result.content_type not in _HTML_TYPES:
             return self.header_facts(result)
         arguments, plain = self._arguments(result), result.plain
-        options: dict[str, Any] = {"charset": result.charset, "hash_text": self._hash_text}
         if plain is not None and is_light(plain):
-            return read_page(plain, **options, **arguments)
+            return read_page(plain, charset=result.charset, hash_text=self._hash_text, **arguments)
+        how = (plain is None, result.charset, self._hash_text)
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._child.read, plain, result.gzipped, options, arguments)
+            return await asyncio.to_thread(self._child.read, plain or result.gzipped or b"", how, arguments)
 
     def header_facts(self, result: Fetched | NotModified) -> PageFacts:
         """What the headers alone say."""
@@ -77,7 +78,7 @@ def read_within(body: bytes, charset: str | None, **arguments: Any) -> PageFacts
         return read_page(body, charset=charset, **arguments)
     child = _Child()
     try:
-        return child.read(body, None, {"charset": charset}, arguments)
+        return child.read(body, (False, charset, False), arguments)
     finally:
         child.close()
 
@@ -90,21 +91,17 @@ class _Child:
         self._closed = threading.Event()
         self._asking = threading.Lock()  # a reader who is cancelled leaves a thread that waits for the answer still
 
-    def read(
-        self, plain: bytes | None, gzipped: bytes | None, options: dict[str, Any], arguments: dict[str, Any]
-    ) -> PageFacts:
-        """``arguments`` are those of an unread page too, ``options`` what else reading takes."""
-        body = plain or gzipped or b""
-        about = pickle.dumps((plain is None, options | arguments))
+    def read(self, body: bytes, how: tuple[bool, str | None, bool], arguments: dict[str, Any]) -> PageFacts:
+        """``how`` is what the child is told of the page, ``arguments`` are those of an unread page too."""
         with self._asking:
-            answer = None if self._closed.is_set() else self._ask(about, body)
+            answer = None if self._closed.is_set() else self._ask(pickle.dumps(how), body)
         if answer is None:
             return unread_page(f"the parser did not end within {PATIENCE_S:g} s, or ran out of memory", **arguments)
-        facts = pickle.loads(answer)
-        if isinstance(facts, Fault):
-            raise facts
-        assert isinstance(facts, PageFacts)
-        return facts
+        said = pickle.loads(answer)
+        if isinstance(said, Fault):
+            raise said
+        assert isinstance(said, Said)
+        return meant(said, **arguments)
 
     def close(self) -> None:
         """End for good; a read that is under way gets no answer."""

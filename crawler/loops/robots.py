@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
+from crawler.errors import CrawlerError, Fault
+from crawler.frontier.decide import told_fault
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, Pace, group_name
 from crawler.loops.gate import Blocked, Gate, Warrant
@@ -19,10 +22,12 @@ from crawler.robots.text import parse
 from crawler.store.interface import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
-#: The headers that say how long an answer holds; kept, so that an audit can reckon it again.
-_HOLDING = frozenset(("cache-control", "expires", "date", "age", "retry-after"))
+#: The headers that say how long an answer holds, and whether it is whole; kept, so that an audit can judge it again.
+_KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
 _RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
-_RULES_KEPT_BYTES = 16 << 20  # of their files; rules take up to sixty times as much
+_RULES_KEPT_BYTES = 64 << 20  # of memory, reckoned as measured: within a fifth for large files
+_BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
+_LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 512 KiB 0.3 s: read in a thread
 _LOOK_EVERY_S = 10.0
 _TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
 
@@ -52,6 +57,7 @@ class RobotsKeeper:
         clock: Clock,
         commit: Callable[[RobotsNews, str], Awaitable[int | None]],
         visited: Callable[[str], None],
+        met: Callable[[Exception], str],
     ) -> None:
         self._needs = needs
         self._gate = gate
@@ -59,12 +65,13 @@ class RobotsKeeper:
         self._clock = clock
         self._commit = commit
         self._visited = visited
+        self._met = met  # counts a bug of ours and tells it
         self._visits: Counter[str] = Counter()  # under way, by group
         self._looked_at = -math.inf
         self._unsettled: set[str] = set()  # whose copies are being committed
         self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
         self._rules_bytes = 0
-        self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with the file's size
+        self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with their memory
 
     @property
     def reading(self) -> Reading:
@@ -76,8 +83,7 @@ class RobotsKeeper:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
-        copy, answer = await self._ask(site, group)
-        rules = self.rules(site.name, copy)
+        copy, answer, rules = await self._asked(site, group)
         if copy.action is not RobotsAction.DEFER:  # while its robots.txt cannot be had, a site's last word counts
             site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
         self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
@@ -89,8 +95,8 @@ class RobotsKeeper:
             self._mains.pop(site.name, None)
         else:
             self._mains[site.name] = main_site
-        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(copy, rules))
-        said = tuple((name, value) for name, value in answer.headers if name.lower() in _HOLDING)
+        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(rules))
+        said = tuple((name, value) for name, value in answer.headers if name.lower() in _KEPT)
         news = replace(news, answered_by=answer.url, headers=said)
         self._unsettled.add(site.name)
         try:
@@ -125,7 +131,7 @@ class RobotsKeeper:
     async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
         """The sitemaps that a site's robots.txt names; ``None`` where that file is not known."""
         copy = await self._store.robots_copy(site)
-        rules = None if copy is None else self.rules(site, copy)
+        rules = None if copy is None else await self.rules(site, copy)
         return None if rules is None else rules.sitemaps
 
     def _lasting(self, copy: RobotsCopy, group: str) -> RobotsCopy:
@@ -135,7 +141,7 @@ class RobotsKeeper:
             return copy
         return replace(copy, expires_at=next_at + self._needs.settings.min_fresh_s)
 
-    def rules(self, site: str, copy: RobotsCopy) -> SiteRules | None:
+    async def rules(self, site: str, copy: RobotsCopy) -> SiteRules | None:
         """The reading of a copy that is a file; ``None`` where the answer alone decides."""
         if copy.action is not RobotsAction.PARSE:
             return None
@@ -143,14 +149,23 @@ class RobotsKeeper:
         if key in self._rules:
             self._rules.move_to_end(key)
             return self._rules[key][0]
-        file = parse(copy.body, max_bytes=self._needs.settings.max_bytes)
-        rules = read(file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host)
-        self._rules[key] = (rules, len(copy.body))
-        self._rules_bytes += len(copy.body)
+        if len(copy.body) > _LARGE_BYTES:
+            rules = await asyncio.to_thread(self._read, site, copy)
+        else:
+            rules = self._read(site, copy)
+        if key in self._rules:  # by somebody else, while the thread read
+            return rules
+        size = _BYTES_PER_FILE + _BYTES_PER_RULE * rules.size + _BYTES_PER_OCTET * len(copy.body)
+        self._rules[key] = (rules, size)
+        self._rules_bytes += size
         while len(self._rules) > _RULES_KEPT or (self._rules_bytes > _RULES_KEPT_BYTES and len(self._rules) > 1):
             _, (_, size) = self._rules.popitem(last=False)
             self._rules_bytes -= size
         return rules
+
+    def _read(self, site: str, copy: RobotsCopy) -> SiteRules:
+        file = parse(copy.body, max_bytes=self._needs.settings.max_bytes)
+        return read(file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host)
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
         """Whether a copy has run out. A deferred site may have been claimed a little before its time: waits for it."""
@@ -160,15 +175,33 @@ class RobotsKeeper:
             await self._gate.idle(self._clock.sleep(early_s))
         return early_s <= 0
 
-    async def _ask(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult]:
-        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; with the last answer."""
-        url, seen = f"{site.name}/robots.txt", [f"{site.name}/robots.txt"]
+    async def _asked(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult, SiteRules | None]:
+        """What robots.txt says now. A bug of ours that this brings to light defers the site, whatever held before."""
+        seen = [f"{site.name}/robots.txt"]
+        try:
+            copy, answer = await self._ask(site, group, seen)
+            return copy, answer, await self.rules(site.name, copy)
+        except (CrawlerError, Blocked):
+            raise
+        except Exception as error:
+            now, detail = self._clock.now(), told_fault(self._met(error))
+            settings = replace(self._needs.settings, stale_if_error=False)
+            failed = Failed(seen[-1], now, now, kind=FailureKind.FAULT, detail=detail)
+            unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)
+            assert isinstance(unread, RobotsCopy)
+            return unread, failed, None
+
+    async def _ask(self, site: ClaimedSite, group: str, seen: list[str]) -> tuple[RobotsCopy, FetchResult]:
+        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; with the last answer.
+        ``seen`` gets the URLs."""
         heard: FetchResult | None = None
         while True:
-            answer = await self._send(url, site, group, first=len(seen) == 1)
+            answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
+            if isinstance(answer, Failed) and answer.kind is FailureKind.FAULT:
+                raise Fault(answer.detail)
             now = self._clock.now()
             if isinstance(answer, str):  # nothing was sent: the site's robots.txt cannot be had for now
-                answer = Failed(url, now, now, kind=FailureKind.CONNECT, detail=answer)
+                answer = Failed(seen[-1], now, now, kind=FailureKind.CONNECT, detail=answer)
             else:
                 heard = answer
             meaning = interpret(
@@ -177,8 +210,7 @@ class RobotsKeeper:
             if isinstance(meaning, RobotsCopy):
                 return meaning, heard or answer
             assert isinstance(meaning, Follow)
-            url = meaning.url
-            seen.append(url)
+            seen.append(meaning.url)
 
     async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult | str:
         """The answer, or why another site is not to be asked now."""
@@ -239,12 +271,10 @@ class RobotsKeeper:
         return group in self._visits
 
 
-def _agent_lines(copy: RobotsCopy, rules: SiteRules | None) -> tuple[AgentLine, ...]:
+def _agent_lines(rules: SiteRules | None) -> tuple[AgentLine, ...]:
     """The correct ``Mobile-agent-server`` lines of a file, as the store keeps them."""
-    if rules is None or not rules.servers.latest_first:
+    if rules is None:
         return ()
-    servers = {server.line: server.url for server in rules.servers.latest_first}
-    lines = parse(copy.body).lines
-    return tuple(
-        AgentLine(line.number, line.value.split()[0], servers[line.number]) for line in lines if line.number in servers
-    )
+    servers = zip(rules.servers.latest_first, rules.servers.paths, strict=True)
+    lines = [AgentLine(server.line, path, server.url) for server, path in servers if server.line is not None]
+    return tuple(reversed(lines))

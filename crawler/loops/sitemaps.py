@@ -22,11 +22,11 @@ _LIMITS = SitemapLimits()
 _MOST_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
 
 
-def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Offer, ...]:
+async def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Offer, ...]:
     """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while robots.txt is unsettled."""
     if news.copy.action not in (RobotsAction.PARSE, RobotsAction.FREE):
         return ()
-    rules = robots.rules(news.site, news.copy)
+    rules = await robots.rules(news.site, news.copy)
     urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
     return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MOST_NAMED])
 

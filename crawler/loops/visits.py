@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Protocol, assert_never
 
 from crawler.clock import Clock
+from crawler.errors import CrawlerError
 from crawler.frontier.again import after_refusal
-from crawler.frontier.decide import Fetch, Outcome, Queued, before_fetch
+from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch
 from crawler.frontier.scope import Scope
 from crawler.loops.answers import Answers
 from crawler.loops.budget import Budget
-from crawler.loops.gate import Gate, Warrant
+from crawler.loops.gate import Blocked, Gate, Warrant
 from crawler.loops.manners import Manners
+from crawler.loops.progress import Progress
 from crawler.loops.robots import RobotsKeeper
 from crawler.model import Fetched, Kind
 from crawler.store.interface import ClaimedSite
@@ -19,6 +21,8 @@ from crawler.url import split
 
 
 class _Books(Protocol):
+    progress: Progress
+
     def book(self, outcome: Outcome) -> None: ...
 
     def spared(self) -> None: ...
@@ -48,9 +52,21 @@ class Visits:
         self._books = books
 
     async def visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
-        """Decide on a URL, fetch it where that is the decision, and book what came of it."""
+        """Decide on a URL, fetch it where that is the decision, and book what came of it.
+
+        A bug of ours that this brings to light fails the URL: the others need not wait until it is mended.
+        """
+        try:
+            await self._visit(queued, site, group)
+        except (CrawlerError, Blocked):
+            raise
+        except Exception as error:
+            failed = after_fault(queued, self._books.progress.met(error))
+            self._books.book(after_refusal(failed, self._manners.revisit, self._clock.now()))
+
+    async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
         assert site.copy is not None
-        rules = self._robots.rules(site.name, site.copy)
+        rules = await self._robots.rules(site.name, site.copy)
         main = None if rules is None or rules.main_site is None else self._robots.main_of(site.name)
         decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
         match decision:

@@ -7,14 +7,17 @@ X-Robots-Tag specifications".
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from crawler.model import Reading
 
-#: What each of the six terms says; ``unavailable_after`` in the past says NOINDEX.
+#: What each of the six terms says.
 _MEANING = {
     "all": frozenset({"all", "index", "follow"}),
     "none": frozenset({"noindex", "nofollow"}),
@@ -41,6 +44,8 @@ _PREFIX = re.compile(r"\s*([^\s:,;]+)\s*:(.*)", re.DOTALL)
 _WORD = re.compile(r"\s*([a-z_-]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
+_FIRST, _LAST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 1), (9999, 12, 31)))
+
 MAX_EVIDENCE = 20
 MAX_EVIDENCE_CHARS = 200
 
@@ -52,7 +57,20 @@ class Directives:
     index: bool
     follow: bool
     archive: bool
+    until: float  # epoch seconds from which the page may not be shown; infinite where nothing is said
     evidence: tuple[str, ...]
+
+
+class Asked(NamedTuple):
+    """What tags ask: the terms they say, and until when the page may be shown (epoch seconds, infinite where ever)."""
+
+    terms: frozenset[str]
+    until: float
+
+    @property
+    def archive(self) -> bool:
+        """Whether a copy of the page may be handed out."""
+        return "noarchive" not in self.terms
 
 
 def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float) -> Directives:
@@ -60,22 +78,32 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
 
     Several tags add up. Where they contradict each other the most restrictive term wins; in
     ``draft1996`` ALL overrides the rest, INDEX wins over NOINDEX and FOLLOW over NOFOLLOW.
+    ``unavailable_after`` in the past says NOINDEX, which no INDEX overrides.
     Terms are separated by commas; semicolons and blanks are taken for commas in every reading,
     since no term holds one and whoever wrote ``noindex nofollow`` meant both. ``now`` is in
     seconds since the epoch.
     """
-    said: set[str] = set()
+    heard: list[Asked] = []
     evidence: list[str] = []
     for source, content in tags:
-        said |= _said(content, now)
+        heard.append(_asked(content))
         if len(evidence) < MAX_EVIDENCE:
             evidence.append(f"{source}: {_one_line(content)}")
+    asked = _together(heard)
+    if (kept := _heard(evidence)).archive is not asked.archive or kept.until != asked.until:
+        evidence[MAX_EVIDENCE - 1 :] = [f"in all: {_written(asked)}"]  # what holds later, too, is never cut off
+    said = asked.terms
     if reading is Reading.DRAFT1996:
         index = "index" in said or "noindex" not in said
         follow = "follow" in said or "nofollow" not in said
     else:
         index, follow = "noindex" not in said, "nofollow" not in said
-    return Directives(index, follow, "noarchive" not in said, tuple(evidence))
+    return Directives(index and asked.until > now, follow, asked.archive, asked.until, tuple(evidence))
+
+
+def asked_of(stored: str | None) -> Asked:
+    """What a page asked when it was fetched: ``stored`` are its ``directives`` as the store has them, in JSON."""
+    return _heard(json.loads(stored)) if stored else _NOTHING
 
 
 def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
@@ -108,15 +136,31 @@ def _is_agent(name: str, rest: str) -> bool:
     return name.lower() not in _VALUED and word is not None and word[1].lower() in _KNOWN
 
 
-def _said(content: str, now: float) -> set[str]:
-    said: set[str] = set()
-    for weekday, date in _AFTER.findall(content):
-        at = _date(weekday + date)
-        if at is not None and at <= now:
-            said.add("noindex")
-    for term in _SEPARATORS.split(_AFTER.sub(",", content).lower()):
-        said |= _MEANING.get(term, frozenset())
-    return said
+def _asked(content: str) -> Asked:
+    dates = (_date(weekday + date) for weekday, date in _AFTER.findall(content))
+    terms = _SEPARATORS.split(_AFTER.sub(",", content).lower())
+    said = frozenset[str]().union(*(_MEANING.get(term, frozenset()) for term in terms))
+    return Asked(said, min((at for at in dates if at is not None), default=math.inf))
+
+
+_NOTHING = _asked("")
+
+
+def _together(heard: Iterable[Asked]) -> Asked:
+    asked = [_NOTHING, *heard]
+    return Asked(frozenset[str]().union(*(each.terms for each in asked)), min(each.until for each in asked))
+
+
+def _heard(evidence: Iterable[str]) -> Asked:
+    return _together(_asked(said.partition(": ")[2]) for said in evidence)
+
+
+def _written(asked: Asked) -> str:
+    """``asked`` as the content of a tag."""
+    terms = sorted(asked.terms)
+    if asked.until < math.inf:
+        terms.append(f"unavailable_after: {datetime.fromtimestamp(asked.until, UTC).isoformat()}")
+    return ", ".join(terms)
 
 
 def _date(text: str) -> float | None:
@@ -132,10 +176,15 @@ def _date(text: str) -> float | None:
         except (ValueError, IndexError, OverflowError):
             return None
     try:
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        return min(max((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp(), _FIRST), _LAST)
     except (ValueError, OverflowError):
         return None
 
 
 def _one_line(content: str) -> str:
-    return " ".join(content[: 2 * MAX_EVIDENCE_CHARS].split())[:MAX_EVIDENCE_CHARS]
+    """Bounded; cut between terms, so that no date becomes another."""
+    line = " ".join(content[: 2 * MAX_EVIDENCE_CHARS].split())
+    if len(content) <= 2 * MAX_EVIDENCE_CHARS and len(line) <= MAX_EVIDENCE_CHARS:
+        return line
+    line = line[:MAX_EVIDENCE_CHARS]
+    return line.rpartition(",")[0] or _AFTER.sub("", line)

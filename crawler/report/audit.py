@@ -17,6 +17,7 @@ from crawler.report import audit_log
 from crawler.report.audit_facts import TITLES, Check, Tally, Terms, Violation
 from crawler.report.audit_history import History, read_history
 from crawler.report.audit_judge import Judge
+from crawler.report.audit_log import RunCount
 from crawler.report.audit_orders import Restraints
 from crawler.report.audit_words import evidence, many, seconds
 from crawler.store.interface import Store
@@ -49,7 +50,8 @@ async def audit(store: Store, now: float) -> Audit:
         runs = await audit_log.runs(store)
         restraints = Restraints.of(await store.control.orders())
         judge = Judge({run.run: run for run in runs}, await audit_log.blind(store), restraints)
-        violations = await _whole_log(store, judge)
+        counts = await audit_log.counts(store)
+        violations = await _whole_log(store, judge, counts)
         forged: set[str] = set()
         async for piece in audit_log.slices(store, runs):
             for sha256 in piece.forged - forged:
@@ -61,20 +63,34 @@ async def audit(store: Store, now: float) -> Audit:
         violations.sort(key=lambda found: (found.started_at or 0.0, found.request or 0))
         history = await read_history(store)
         sha256 = await audit_log.canonical_sha256(store)
-    return Audit(now, runs, judge.tally, violations, history, sha256, _limits(runs, judge.tally, history))
+        limits = [*_uncounted(counts), *_limits(runs, judge.tally, history)]
+    return Audit(now, runs, judge.tally, violations, history, sha256, limits)
 
 
-async def _whole_log(store: Store, judge: Judge) -> list[Violation]:
-    """Requests are numbered from 1, and none is ever removed: a gap is one that somebody took out."""
+async def _whole_log(store: Store, judge: Judge, counts: Sequence[RunCount]) -> list[Violation]:
+    """Requests are numbered from 1 and counted, and none is ever removed: one that lacks was taken out by somebody."""
     held, placed, last = await audit_log.numbering(store)
     violations: list[Violation] = []
     if held != last:
         _note(judge, violations, "requests numbered from 1 without a gap", f"{last - held:,} of {last:,} missing")
+    for run, logged, counted in counts:
+        if counted is not None and counted != logged:
+            required = f"as many requests of run {run} as were counted when they were logged: {counted:,}"
+            _note(judge, violations, required, f"the log has {logged:,}")
     if placed != held:
         _note(
             judge, violations, "a site for every request", f"{many(held - placed, 'request')} without one, not judged"
         )
     return violations
+
+
+def _uncounted(counts: Sequence[RunCount]) -> list[str]:
+    """Runs of early stores, whose requests nobody counted."""
+    early = [run for run, logged, counted in counts if logged and counted is None]
+    if not early:
+        return []
+    which = f"run {early[0]}" if len(early) == 1 else f"{len(early):,} runs, {_listed(early)},"
+    return [f"The requests of {which} were not counted apart from the log: one taken from its end is not noticed."]
 
 
 def _note(judge: Judge, violations: list[Violation], required: str, done: str) -> None:

@@ -12,7 +12,7 @@ from crawler.errors import UsageError
 from crawler.fetch.resolver import address_for
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Headers, Reading, RobotsAction
-from crawler.robots.response import RobotsSettings
+from crawler.robots.response import RobotsSettings, is_part
 from crawler.robots.rules import Verdict
 from crawler.url import host_of, literal_address
 
@@ -41,7 +41,7 @@ class Check(StrEnum):
 
 #: Each check in one sentence, for people.
 TITLES: Mapping[Check, str] = {
-    Check.LOG: "The log is whole: numbered without a gap, each request within a recorded run",
+    Check.LOG: "The log is whole: no gap, as many as were counted, each in a recorded run",
     Check.IDENTITY: "Every request named the crawler and, outside loopback, a contact",
     Check.ROBOTS_FIRST: "Every page's site had answered for its robots.txt before",
     Check.FRESH: "The robots.txt in force had not run out",
@@ -97,7 +97,7 @@ class Answered(NamedTuple):
 class Version(NamedTuple):
     """What an answer for robots.txt meant from ``valid_from`` on, and what the store says of how it came.
 
-    ``headers`` are those that say how long it holds; ``None``: an early store, which did not keep them.
+    ``headers`` are those that say how long it holds and whether it is whole; ``None``: an early store without them.
     """
 
     valid_from: float
@@ -289,15 +289,17 @@ def is_redirect(status: int | None, error: str | None) -> bool:
     return status in _REDIRECTS and error is None
 
 
-def meaning(answer: Sent, reading: Reading) -> RobotsAction | None:
+def meaning(answer: Sent, reading: Reading, headers: Headers | None) -> RobotsAction | None:
     """What an answer for robots.txt means by its status: of a redirect that it is none yet, ``None`` where that is all
-    that is on record. ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
+    that is on record. ``headers`` are those kept of it, ``None`` in an early store.
+    ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
     """
     status = answer.status
     if is_redirect(status, answer.error):
         return None if answer.location is None else RobotsAction.DEFER
     if status == 304 or (status is not None and 200 <= status <= 299):
-        return RobotsAction.DEFER if answer.error else RobotsAction.PARSE
+        is_cut = headers is not None and is_part(status, headers)
+        return RobotsAction.DEFER if answer.error or is_cut else RobotsAction.PARSE
     if status is None or not 400 <= status <= 499 or status in (408, 425, 429):
         return RobotsAction.DEFER
     if status in (401, 403) and reading is not Reading.RFC9309:

@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
@@ -80,10 +80,18 @@ class Slice:
     forged: set[str]
 
 
+class RunCount(NamedTuple):
+    """A run's requests: as many as the log holds, and as its workers counted; ``None``: an early store, no count."""
+
+    run: int
+    logged: int
+    counted: int | None
+
+
 @asynccontextmanager
 async def snapshot(store: Store) -> AsyncIterator[None]:
     """What is read within is of one moment, though a crawl may go on; temporary tables end with it."""
-    await store.query("BEGIN")
+    await store.begin_notes()
     try:
         yield
     finally:
@@ -196,3 +204,14 @@ async def numbering(store: Store) -> tuple[int, int, int]:
         " FROM request q LEFT JOIN site s ON s.id = q.site_id"
     )
     return row["n"], row["placed"], row["last"]
+
+
+async def counts(store: Store) -> list[RunCount]:
+    """The requests of each run, as logged and as counted: a worker's count is of the same transaction as the rows."""
+    rows = await store.query(
+        "SELECT r.id AS run, coalesce(q.n, 0) AS logged, CAST(w.n AS BIGINT) AS counted FROM run r"
+        " LEFT JOIN (SELECT run_id, count(*) AS n FROM request GROUP BY run_id) AS q ON q.run_id = r.id"
+        " LEFT JOIN (SELECT run_id, sum(requests) AS n FROM worker GROUP BY run_id) AS w ON w.run_id = r.id"
+        " ORDER BY r.id"
+    )
+    return [RunCount(**row) for row in rows]

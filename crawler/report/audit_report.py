@@ -43,8 +43,9 @@ _REASONS = {
 
 _METHOD = """\
 The audit does not rely on what the crawler concluded while it ran. It takes the log of every request (address, purpose,
-start, end, status, `Retry-After`), every answer for robots.txt with the headers that say how long it holds, and the
-settings of each run; and from these it judges each request anew, in the order of time, site by site:
+start, end, status, `Retry-After`), every answer for robots.txt with the headers that say how long it holds and whether
+it is whole, and the settings of each run; and from these it judges each request anew, in the order of time, site by
+site:
 
 - each robots.txt version is checked against its SHA-256, parsed again, and asked again about each address fetched while
   it was in force, as the robot and in the reading of that run. An answer that is no file counts as the protocol has
@@ -60,7 +61,8 @@ settings of each run; and from these it judges each request anew, in the order o
   uncut;
 - no request of a crawl may have begun on a site after the crawl had heeded that its operator blocked it, nor half a
   second after the operator had asked for a pause;
-- request numbers must run without a gap from 1, so that nothing can have been taken out of the log unnoticed.
+- request numbers must run without a gap from 1, and each run must have as many requests as its processes counted when
+  they logged them, so that none can have been taken out of the log, at its end either, without changing the counts too.
 
 Times are compared with a tolerance of {tolerance}."""
 

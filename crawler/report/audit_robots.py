@@ -73,9 +73,10 @@ class SiteRobots:
                 f"the answer of {version.answered_by} in run {version.run}, which it names",
                 f"the last one is that of {answer.url} in run {answer.run}",
             )
-        if answer.status == 304 and (before is None or before.text != version.text):
-            yield "the text before it, for the answer is 304", "another text is recorded"
-        self.failures = self.failures + 1 if meaning(answer, terms.reading) is RobotsAction.DEFER else 0
+        if _repeats(answer, version, terms) and (before is None or before.text != version.text):
+            yield f"the text before it, for the answer is {answer.status or answer.error}", "another text is recorded"
+        meant = meaning(answer, terms.reading, version.headers)
+        self.failures = self.failures + 1 if meant is RobotsAction.DEFER else 0
         if version.action in _LASTING:
             longest_until = self._longest_until(version, terms, held_until)
             if version.valid_until > longest_until + TOLERANCE_S:
@@ -102,7 +103,7 @@ class SiteRobots:
         said = f"/robots.txt had answered {answer.status or answer.error or 'nothing'}"
         if not self.taken and version.headers is not None:
             return f"{said} since, and what that meant is not recorded"
-        meant = meaning(answer, terms.reading)
+        meant = meaning(answer, terms.reading, version.headers)
         if meant is None:
             return f"{said}, and where that led is not recorded"
         if meant in (version.action, RobotsAction.FREE):
@@ -110,3 +111,13 @@ class SiteRobots:
         if meant is RobotsAction.DEFER and terms.robots.stale_if_error:
             return None
         return f"{said} ({meant}), and {version.action} is recorded"
+
+
+def _repeats(answer: Sent, version: Version, terms: Terms) -> bool:
+    """Whether a version has the text before it: a 304 renews that, and ``stale_if_error`` keeps it while a site fails.
+
+    A 304 to a request that named no copy is logged with an error. It renews nothing: the site is deferred.
+    """
+    if meaning(answer, terms.reading, version.headers) is not RobotsAction.DEFER:
+        return answer.status == 304
+    return version.action in _LASTING and (answer.status == 304 or terms.robots.stale_if_error)

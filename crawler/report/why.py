@@ -14,6 +14,7 @@ from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
 from crawler.model import Kind, Reading, RobotsAction
+from crawler.page.directives import asked_of
 from crawler.report.layout import Fact, counted, duration, facts, many, size
 from crawler.report.revisits import about_revisits, revisits_of
 from crawler.robots.doubts import Doubt, doubts_about
@@ -52,7 +53,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
         known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
         known["leads_to"] = await _leads_to(store, number)
         known["linked_from"] = await _linkers(store, number)
-        known["page"] = await _page(store, number)
+        known["page"] = await _page(store, number, now)
         known["revisit"] = await revisits_of(store, number, now)
     known["requests"] = await store.query(
         "SELECT purpose, started_at, finished_at, status, error, bytes, robots_version, verdict_line FROM requests"
@@ -122,7 +123,7 @@ async def _linkers(store: Store, number: int) -> dict[str, Any]:
     return {"count": len(rows), "first": shown}
 
 
-async def _page(store: Store, number: int) -> dict[str, Any] | None:
+async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
     rows = await store.query("SELECT * FROM page WHERE url_id = ?", (number,))
     if not rows:
         return None
@@ -131,6 +132,9 @@ async def _page(store: Store, number: int) -> dict[str, Any] | None:
         for key, value in rows[0].items()
         if key not in ("url_id", "body_id", "group_id") and value not in (None, "")
     }
+    asked = asked_of(page.get("directives"))
+    page |= {"noarchive": True} if not asked.archive else {}
+    page |= {"unavailable_since": asked.until} if asked.until <= now else {}
     for key in ("directives", "other_schemes"):
         if key in page:
             page[key] = json.loads(page[key])
@@ -186,14 +190,16 @@ async def _robots(store: Store, site: str, path: str, token: str, reading: Readi
 def _waits_for(known: dict[str, Any], now: float) -> str:
     if known["site"]["at_limit"]:
         return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
+    is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
+    deferred = is_deferred and f"robots.txt, which could not be had ({known['robots']['status']})"
+    if known["next_at"] <= now and deferred:
+        return f"{deferred} and is asked for again first"
     if known["next_at"] <= now:
         return "its turn: nothing stands against it but the URLs before it"
     if known["due_at"] == known["next_at"]:
         reason = known["site"]["waits_for"]
         return "its next attempt" + (f", {reason}" if reason and known["site"]["next_at"] > now else "")
-    if known["robots"] and known["robots"]["action"] == "defer":
-        return f"robots.txt, which could not be had ({known['robots']['status']})"
-    return str(known["site"]["waits_for"] or "the pause of its site")
+    return str(deferred or known["site"]["waits_for"] or "the pause of its site")
 
 
 def render(known: dict[str, Any], console: Console) -> None:
@@ -319,12 +325,14 @@ def _about_page(page: dict[str, Any] | None) -> list[Fact]:
     """The page's row in words; flags only where they are set."""
     rows: list[Fact] = []
     for key, value in (page or {}).items():
-        if key in ("noindex", "nofollow"):
+        if key in _FLAGS:
             rows += [("page", f"{key}: " + _FLAGS[key])] if value else []
         elif key == "body_bytes":
             rows.append(("page", f"body: {size(value)}"))
         elif key in ("fetched_at", "last_seen_at", "gone_at"):
             rows.append(("page", f"{key.removesuffix('_at').replace('_', ' ')}: {iso(value)}"))
+        elif key == "unavailable_since":
+            rows.append(("page", f"unavailable since {iso(value)}, as it asks: neither searched nor exported any more"))
         elif key == "other_schemes":
             rows.append(("page", f"links left alone: {counted(value.items())}"))
         elif key == "directives":
@@ -334,4 +342,8 @@ def _about_page(page: dict[str, Any] | None) -> list[Fact]:
     return rows
 
 
-_FLAGS = {"noindex": "its body and texts are not kept", "nofollow": "its links are not followed"}
+_FLAGS = {
+    "noindex": "its body and texts are not kept",
+    "nofollow": "its links are not followed",
+    "noarchive": "no copy of its body is exported",
+}

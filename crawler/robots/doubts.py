@@ -1,4 +1,4 @@
-"""Lines of a robots.txt that no reading takes as their writer may have meant them, each with what it means to us.
+"""Lines of a robots.txt that no reading, or strict alone, takes as they may have been meant, and what each means to us.
 
 No verdict depends on them: what is fetched is settled by the readings alone. They are told to the owner, who can mend
 the file, and to the operator, who can leave out more than the file closes.
@@ -25,7 +25,9 @@ from crawler.robots.text import (
     REQUEST_RATE,
     USER_AGENT,
     Line,
+    as_seen,
     contents,
+    decoded,
     is_html,
     line_of,
     whole_lines,
@@ -52,6 +54,11 @@ _COMMENT = re.compile(r"[ \t](?://|/\*|;|<!--|--)")
 _COMMENTED_OUT = ("//", "/*", ";", "!", "<!--", "--", "%", "'")
 _NAMING = re.compile(r"[A-Za-z0-9_-]")
 _EVERYBODY = frozenset({"all", "any"})
+
+
+_UNLIKE_ITS_LOOKS = (
+    "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
+)
 
 
 class Doubt(NamedTuple):
@@ -102,8 +109,13 @@ def doubts_about(body: bytes) -> Doubts:
 def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
     names = _Names()
     headed = False
-    for number, content, _ in contents(body):
-        line = line_of(number, content)
+    for number, content, _ in contents(decoded(body)):
+        line, looks = line_of(number, content), as_seen(content)
+        seen = None if looks == content else line_of(number, looks.strip())
+        if seen is not None and seen.field in KNOWN_FIELDS:
+            headed = headed or seen.field == USER_AGENT
+            yield line or Line(number, "", "", content), _UNLIKE_ITS_LOOKS
+            continue
         if line is None:
             means = _without_colon(content)
             line = Line(number, "", "", content)

@@ -13,8 +13,9 @@ from crawler.robots.matching import PatternIndex, TooCostly, index_of
 from crawler.robots.paths import Pattern
 from crawler.robots.text import MOBILE_AGENT_SERVER, Line
 
+# No path has controls or octets that are not UTF-8, and no database takes them all.
 _LINE = re.compile(
-    r"(?P<path>/[^ \t]*)[ \t]+(?:(?P<none>none)|"
+    r"(?P<path>/[^\x00-\x20\x7f-\x9f\ud800-\udfff]*)[ \t]+(?:(?P<none>none)|"
     r"(?P<url>[A-Za-z0-9+.-]+://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?))",
     re.IGNORECASE,
 )
@@ -34,6 +35,7 @@ class AgentServers:
     """The correct lines of a file, the last first, for that is the one that wins (3.1)."""
 
     latest_first: tuple[AgentServer, ...]
+    paths: tuple[str, ...]  # of these lines, as written
     patterns: PatternIndex  # of these lines
     form: Callable[[str], str]
 
@@ -54,13 +56,13 @@ def agent_servers(
     lines: Iterable[Line], compile_path: Callable[[str], Pattern], form: Callable[[str], str]
 ) -> AgentServers:
     """Collect the lines of a file; those with bad syntax are passed over. Paths match like those of ``Allow``."""
-    found = []
+    found: list[tuple[str, AgentServer]] = []
     for line in lines:
         if line.field != MOBILE_AGENT_SERVER:
             continue
         match = _LINE.fullmatch(line.value)
         if match is not None and int(match["port"] or 0) <= 65535:
-            server = AgentServer(match["url"] is not None, match["url"], line.number)
-            found.append((compile_path(match["path"]), server))
+            found.append((match["path"], AgentServer(match["url"] is not None, match["url"], line.number)))
     found.reverse()
-    return AgentServers(tuple(server for _, server in found), index_of(pattern for pattern, _ in found), form)
+    paths = tuple(path for path, _ in found)
+    return AgentServers(tuple(server for _, server in found), paths, index_of(map(compile_path, paths)), form)

@@ -16,7 +16,7 @@ from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
 from crawler.robots.rules import Rules, Verdict
-from crawler.robots.text import CRAWL_DELAY, HOST, KNOWN_FIELDS, REQUEST_RATE, SITEMAP, USER_AGENT, Line, RobotsFile
+from crawler.robots.text import CRAWL_DELAY, HOST, REQUEST_RATE, SITEMAP, USER_AGENT, Line, RobotsFile
 
 #: The longest pause taken from a file, in seconds (31 years), so that arithmetic on times stays finite.
 MAX_DELAY_S = 1e9
@@ -37,9 +37,13 @@ class SiteRules:
     main_site: str | None  # where this site is a mirror: the site it names; never in the rfc9309 reading
     host_line: int | None  # the Host line that counts, or in the rfc9309 reading would count
     sitemaps: tuple[str, ...]  # canonical URLs
-    extensions: tuple[Line, ...]  # lines whose field no reading knows
     parts: tuple[Rules, ...]  # one per reading asked; each may forbid
     servers: AgentServers
+
+    @property
+    def size(self) -> int:
+        """How many rules, servers and sitemaps: with the octets of the file they make up the memory that this takes."""
+        return sum(len(part.lines) for part in self.parts) + len(self.servers.latest_first) + len(self.sitemaps)
 
     def verdict(self, path: str) -> Verdict:
         """May this path with its query (as :func:`crawler.url.split` gives it) be fetched, and which line says so?
@@ -80,25 +84,10 @@ def read(
     name it.
     """
     token = records.product_token(token)
-    parts: list[Rules] = []
-    members: list[Line] = []
-    if reading is not Reading.RFC9309:
-        members = records.draft_record(file, token)
-        claim = _claim(members, site, knows_host, reading)
-        implied = claim.line if claim.main_site is not None else None
-        parts.append(rules.draft_rules(members, implied, reading))
-    if reading is not Reading.DRAFT1996:
-        ruling, others = records.rfc_rules(file, token)
-        parts.append(rules.rfc_rules(ruling, reading))
-        if reading is Reading.STRICT and any(
-            line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in file.lines
-        ):
-            exact, _ = records.rfc_rules(file, token, digits=True)
-            if exact != ruling:  # "fig2" may mean us, or it may not: then what is said to others counts too
-                parts.append(rules.rfc_rules(exact, reading))
-        if reading is Reading.RFC9309:
-            claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
-        members = [*members, *others]
+    parts, members, claim = _asked(file.lines, token, reading, site, knows_host)
+    if reading is Reading.STRICT and file.seen:  # what it closes by its looks may have been meant to be closed
+        others, more, _ = _asked(file.seen, token, reading, site, knows_host)
+        parts, members = [*parts, *others], [*members, *more]
     delay_s, delay_line = _crawl_delay(members)
     rfc = reading is Reading.RFC9309
     return SiteRules(
@@ -108,10 +97,36 @@ def read(
         main_site=claim.main_site,
         host_line=claim.line.number if claim.line else None,
         sitemaps=_sitemaps(file.lines, site),
-        extensions=tuple(line for line in file.lines if line.text and line.field not in KNOWN_FIELDS),
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
     )
+
+
+def _asked(
+    lines: tuple[Line, ...], token: str, reading: Reading, site: str, knows_host: Callable[[str], bool]
+) -> tuple[list[Rules], list[Line], HostClaim]:
+    """The rules of each reading asked, the lines that they are of and stand with, and what the ``Host`` lines say."""
+    parts: list[Rules] = []
+    members: list[Line] = []
+    claim = HostClaim(None, None)
+    if reading is not Reading.RFC9309:
+        members = records.draft_record(lines, token)
+        claim = _claim(members, site, knows_host, reading)
+        implied = claim.line if claim.main_site is not None else None
+        parts.append(rules.draft_rules(members, implied, reading))
+    if reading is not Reading.DRAFT1996:
+        ruling, others = records.rfc_rules(lines, token)
+        parts.append(rules.rfc_rules(ruling, reading))
+        if reading is Reading.STRICT and any(
+            line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in lines
+        ):
+            exact, _ = records.rfc_rules(lines, token, digits=True)
+            if exact != ruling:  # "fig2" may mean us, or it may not: then what is said to others counts too
+                parts.append(rules.rfc_rules(exact, reading))
+        if reading is Reading.RFC9309:
+            claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
+        members = [*members, *others]
+    return parts, members, claim
 
 
 def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], reading: Reading) -> HostClaim:

@@ -6,9 +6,9 @@ Sources: the 1996 draft, 3.2, 3.2.1 and 3.3; RFC 9309, 2.2.1; ``docs/protocols.m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from crawler.robots.text import ALLOW, CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, USER_AGENT, Line, RobotsFile
+from crawler.robots.text import ALLOW, CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, USER_AGENT, Line
 
 RULES = frozenset({ALLOW, DISALLOW})
 
@@ -27,13 +27,13 @@ def product_token(user_agent: str) -> str:
     return _token(_TOKEN, user_agent.strip())
 
 
-def draft_record(file: RobotsFile, token: str) -> list[Line]:
+def draft_record(lines: Sequence[Line], token: str) -> list[Line]:
     """The members of the first record that names us, else of the first for ``*``, else none (1996 draft, 3.2.1).
 
     A record names us where a ``User-agent`` value contains the token; a value may list several agents.
     """
     default: list[Line] | None = None
-    for agents, members in _records(file.lines):
+    for agents, members in _records(lines):
         if token and any(token in agent for agent in agents):
             return members
         if default is None and any("*" in agent.split() for agent in agents):
@@ -41,16 +41,16 @@ def draft_record(file: RobotsFile, token: str) -> list[Line]:
     return default or []
 
 
-def rfc_rules(file: RobotsFile, token: str, *, digits: bool = False) -> tuple[list[Line], list[Line]]:
+def rfc_rules(lines: Sequence[Line], token: str, *, digits: bool = False) -> tuple[list[Line], list[Line]]:
     """The ``Allow`` and ``Disallow`` lines of all groups that name us, else of all for ``*``; and their other members.
 
     A group ends where a ``User-agent`` line follows a rule (RFC 9309, 2.2.1). That lets a ``Crawl-delay``, which
     RFC 9309 does not know, run into the next group's agents; so these are assigned as their writers mean them, with
     every member closing the list of agents. With ``digits``, a name is only what it is with its digits.
     """
-    named = _rfc_names(file.lines, token, digits)
-    rules = list(_merged(file.lines, named, RULES))
-    others = [line for line in _merged(file.lines, named, MEMBERS) if line.field not in RULES]
+    named = _rfc_names(lines, token, digits)
+    rules = list(_merged(lines, named, RULES))
+    others = [line for line in _merged(lines, named, MEMBERS) if line.field not in RULES]
     return rules, others
 
 

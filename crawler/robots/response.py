@@ -7,6 +7,7 @@ response to /robots.txt means" and "Freshness".
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -32,11 +33,14 @@ from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, ret
 from crawler.robots.text import MAX_BYTES, notes, whole_lines
 
 _DAY_S = 86_400.0
+_SHOWN_CHARS = 100
+_GZIP = b"\x1f\x8b"
 _FRESH_S = {Reading.STRICT: 7 * _DAY_S, Reading.DRAFT1996: 7 * _DAY_S, Reading.RFC9309: _DAY_S}
 _FRESH_MAX_S = {Reading.STRICT: MAX_SECONDS, Reading.DRAFT1996: MAX_SECONDS, Reading.RFC9309: _DAY_S}
 
 _RESTRICTING = frozenset({401, 403})
 _TEMPORARY = frozenset({408, 425, 429})
+_CONTENT_RANGE = re.compile(r"bytes[ \t]+0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
 _DIRECTIVE = re.compile(r'([A-Za-z-]+)(?:[ \t]*=[ \t]*("[^"]*"|[^", \t]+))?')
 
 #: Actions that say something lasting of a site, and so may be stretched by ``stale_if_error``.
@@ -104,6 +108,31 @@ def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now:
     return now + max(settings.min_fresh_s, min(left_s, _FRESH_MAX_S[reading]))
 
 
+def is_part(status: int, headers: Headers) -> bool:
+    """Whether a 2xx answer brings a part of a file, which nobody asked for: a 206 that does not say that it is whole.
+
+    What the rest of the file closes is not known then (RFC 9110, 14.4 and 15.3.7).
+    """
+    if status != 206:
+        return False
+    given = [_CONTENT_RANGE.fullmatch(value.strip()) for value in header_values(headers, "content-range")]
+    whole = len(given) == 1 and given[0] is not None and int(given[0][1]) + 1 == int(given[0][2])
+    return not whole
+
+
+def _unpacked(body: bytes, max_bytes: int, *, is_cut: bool) -> bytes | None:
+    """What gzip holds, and of what is longer than ``max_bytes`` a little more; ``None`` where the data are broken.
+
+    ``is_cut``: it was cut on the way here, so it need not be whole.
+    """
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        plain = inflate.decompress(body, max_bytes + 1)
+    except zlib.error:
+        return None
+    return plain if inflate.eof or is_cut or len(plain) > max_bytes else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """The circumstances of one answer."""
@@ -114,10 +143,20 @@ class _Asked:
     now: float
 
     def read(self, answer: Fetched) -> RobotsCopy:
-        """2xx: parse and obey. Only whole lines are kept of a body longer than the limit."""
-        body = whole_lines(answer.body, self.settings.max_bytes, cut=answer.truncated)
-        said = notes(body)
-        if len(body) < len(answer.body) or answer.truncated:
+        """2xx: parse and obey, but no part of a file. Only whole lines are kept of a body longer than the limit."""
+        if is_part(answer.status, answer.headers):
+            ranges = ", ".join(header_values(answer.headers, "content-range"))[:_SHOWN_CHARS]
+            return self._defer(answer, "206", f"only a part of the file was sent ({ranges or 'it does not say which'})")
+        came = answer.body
+        packed = came.startswith(_GZIP)
+        if packed:
+            plain = _unpacked(came, self.settings.max_bytes, is_cut=answer.truncated)
+            if plain is None:
+                return self._defer(answer, "encoding", "the body is gzip that says it is not, and it is broken or cut")
+            came = plain
+        body = whole_lines(came, self.settings.max_bytes, cut=answer.truncated)
+        said = (*notes(body), *(["gzip that says it is not: read all the same"] if packed else []))
+        if len(body) < len(came) or answer.truncated:
             said = (*said, f"longer than {self.settings.max_bytes} bytes; the rest is ignored")
         return self._lasting(RobotsAction.PARSE, answer, str(answer.status), "; ".join(said), body)
 

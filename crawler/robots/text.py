@@ -5,6 +5,8 @@ Sources: the 1996 draft, 3.2, 3.3 and 4.2; RFC 9309, 2.2 and 2.5; ``docs/protoco
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,7 +34,13 @@ _SHOWN_CHARS = 200
 _WHITE = " \t\x0b\x0c"
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+#: What an editor shows as a blank, or not at all. (U+200C and U+200D shape letters, and belong to words.)
+_BLANKS = re.compile("[\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\udca0]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+"
+)
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Line(NamedTuple):
@@ -58,47 +66,64 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """A parsed file: its lines in order, comments and lines without a colon left out."""
+    """A parsed file: its lines in order, comments and lines without a colon left out.
+
+    ``seen`` are the lines as they look, where that is not what they are: with characters that are not seen.
+    """
 
     lines: tuple[Line, ...] = ()
+    seen: tuple[Line, ...] = ()
     truncated: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def extensions(self) -> list[Line]:
+        """The lines whose field no reading knows."""
+        return [line for line in self.lines if line.text and line.field not in KNOWN_FIELDS]
 
-def parse(body: bytes, *, max_bytes: int = MAX_BYTES, max_extensions: int = MAX_EXTENSIONS) -> RobotsFile:
+
+def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     """Parse any bytes as robots.txt. Never raises; time and memory are linear in ``max_bytes``.
 
     Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). What lies past ``max_bytes`` octets is ignored, and the file
-    marked ``truncated``. Lines of unknown fields are dropped after the first ``max_extensions``.
+    marked ``truncated``. Lines of unknown fields are dropped after the first :data:`MAX_EXTENSIONS`.
     """
     whole = whole_lines(body, max_bytes)
+    text = decoded(whole)
+    lines, extensions = _lines(text)
+    looks = as_seen(text)
+    seen = () if looks == text else _lines(looks)[0]
+    said = list(notes(whole))
+    truncated = len(whole) < len(body)
+    if truncated:
+        said.append(f"longer than {max_bytes} bytes; the rest is ignored")
+    if extensions > MAX_EXTENSIONS:
+        said.append(f"{extensions} lines of unknown fields, of which {MAX_EXTENSIONS} are kept")
+    return RobotsFile(lines, seen, truncated, tuple(said))
+
+
+def _lines(text: str) -> tuple[tuple[Line, ...], int]:
+    """The lines that are kept, and how many there are of unknown fields."""
     lines: list[Line] = []
     extensions = 0
-    for number, content, commented in contents(whole):
+    for number, content, commented in contents(text):
         if content:
             line = line_of(number, content)
             if line is None:
                 continue
             if line.field not in KNOWN_FIELDS:
                 extensions += 1
-                if extensions > max_extensions:
+                if extensions > MAX_EXTENSIONS:
                     continue
             lines.append(line)
         elif not commented and lines and lines[-1].text:
             lines.append(Line(number, "", "", ""))  # of several blank lines, the first is enough
-    said = list(notes(whole))
-    truncated = len(whole) < len(body)
-    if truncated:
-        said.append(f"longer than {max_bytes} bytes; the rest is ignored")
-    if extensions > max_extensions:
-        said.append(f"{extensions} lines of unknown fields, of which {max_extensions} are shown")
-    return RobotsFile(tuple(lines), truncated, tuple(said))
+    return tuple(lines), extensions
 
 
-def contents(body: bytes) -> Iterator[tuple[int, str, bool]]:
+def contents(text: str) -> Iterator[tuple[int, str, bool]]:
     """Each line as (its number, what it says without its comment and outer white space, whether it has a comment)."""
-    text = _decoded(body).replace("\r\n", "\n").replace("\r", "\n")
-    for number, raw in enumerate(text.split("\n"), 1):
+    for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         said, mark, _ = raw.partition("#")
         yield number, said.strip(_WHITE), bool(mark)
 
@@ -109,7 +134,15 @@ def line_of(number: int, content: str) -> Line | None:
     return Line(number, field.rstrip(_WHITE).lower(), value.lstrip(_WHITE), content) if colon else None
 
 
-def _decoded(body: bytes) -> str:
+def as_seen(text: str) -> str:
+    """``text`` as an editor shows it: a no-break space is a blank there, and a zero-width space or a NUL nothing.
+
+    Of UTF-16 without a BOM that leaves what is ASCII in it.
+    """
+    return _UNSEEN.sub("", _BLANKS.sub(" ", text))
+
+
+def decoded(body: bytes) -> str:
     """As UTF-8, which it has to be; but what an owner closed in a file that says it is UTF-16 is closed."""
     if body.startswith(_UTF16_BOMS):
         return body.decode("utf-16", "replace")
@@ -119,11 +152,17 @@ def _decoded(body: bytes) -> str:
 def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
     """``body`` up to its last whole line within ``max_bytes``; ``cut`` says that it was cut before it came here.
 
-    Half a line is dropped, not read: an ``Allow: /a/b`` cut to ``Allow: /`` would open what the owner closed.
+    Half a line is dropped, not read: an ``Allow: /a/b`` cut to ``Allow: /`` would open what the owner closed. In UTF-16
+    a line's end has two octets, and either of them stands in other characters as well.
     """
     if len(body) <= max_bytes and not cut:
         return body
     kept = body[:max_bytes]
+    if body.startswith(_UTF16_BOMS):
+        coding = "utf-16-le" if body.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+        text = kept[: len(kept) & ~1].decode(coding, "surrogatepass")
+        whole = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+        return whole.encode(coding, "surrogatepass")
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crawler.errors import UsageError
+from crawler.page.directives import asked_of
 from crawler.search import tsearch
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark
@@ -57,7 +58,7 @@ scored AS (
          ELSE 0 END AS x
   FROM found f JOIN search_page s USING (url_id) CROSS JOIN average LEFT JOIN rank r ON r.url_id = s.url_id)
 SELECT c.url_id, s.name || u.path AS url, s.name AS site, p.title, p.description, p.fetched_at,
-  p.body_id, p.charset, p.content_type, c.in_links, c.in_sites, c.pagerank,
+  p.body_id, p.charset, p.content_type, p.directives, c.in_links, c.in_sites, c.pagerank,
   text_score * (1 + {POPULARITY_SHARE} * x / (x + {POPULARITY_HALF})) AS score, count(*) OVER () AS total
 FROM scored c JOIN page p ON p.url_id = c.url_id AND p.noindex = 0 AND p.body_id IS NOT NULL
 JOIN url u ON u.id = c.url_id JOIN site s ON s.id = c.url_id >> 39
@@ -113,21 +114,22 @@ class Found:
     note: str
 
 
-async def search(store: Store, words: str, *, limit: int = 10, site: str | None = None) -> Found:
+async def search(store: Store, words: str, *, now: float, limit: int = 10, site: str | None = None) -> Found:
     """Search for ``words`` (see :mod:`crawler.search.query`) on all sites, or on ``site`` and those below it.
 
-    Pages with all the words come first; if these are fewer than ``limit``, pages with some of them follow. Raises
-    :class:`UsageError` for a query without words, an unknown site, or a store without index.
+    Pages with all the words come first; if these are fewer than ``limit``, pages with some of them follow. Pages that
+    asked to be shown until ``now`` at most (``unavailable_after``; in seconds since the epoch) are not among them.
+    Raises :class:`UsageError` for a query without words, an unknown site, or a store without index.
     """
     query = parse_query(words)
     note = await _state(store)
     host = None if site is None else await _known_site(store, site)
     dialect = _DIALECTS[store.dialect]
-    total, best = await _find(store, query, dialect.with_all(query), host, limit)
+    total, best = await _find(store, query, dialect.with_all(query), host, limit, now)
     hits = await _hits(store, query, best, all_words=True)
     some = dialect.with_some(query)
     if len(hits) < limit and some is not None:
-        _, more = await _find(store, query, some, host, limit)
+        _, more = await _find(store, query, some, host, limit, now)
         known = {hit.url for hit in hits}
         rest = [row for row in more if row["url"] not in known][: limit - len(hits)]
         hits += await _hits(store, query, rest, all_words=False)
@@ -135,16 +137,17 @@ async def search(store: Store, words: str, *, limit: int = 10, site: str | None 
 
 
 async def _find(
-    store: Store, query: Query, match: str, host: str | None, limit: int
+    store: Store, query: Query, match: str, host: str | None, limit: int, now: float
 ) -> tuple[int, list[dict[str, Any]]]:
     """How many pages match, and rows of :data:`_FIND` for the best of them, with the ``score`` that counts."""
     sql = _FIND.replace("{found}", _DIALECTS[store.dialect].found)
-    rows = await store.query(sql, (match, host, max(limit, CANDIDATES)))
+    found = await store.query(sql, (match, host, max(limit, CANDIDATES)))
+    rows = [row for row in found if asked_of(row["directives"]).until > now]
     titles = await asyncio.to_thread(mark, query.with_any(), [(row["title"] or "", "") for row in rows])
     for row, (title, _) in zip(rows, titles, strict=True):
         row["score"] *= 1 + TITLE_SHARE * title.share()
     best = sorted(rows, key=lambda row: (-row["score"], row["url_id"]))[:limit]
-    return rows[0]["total"] if rows else 0, best
+    return rows[0]["total"] - (len(found) - len(rows)) if rows else 0, best
 
 
 async def _state(store: Store) -> str:

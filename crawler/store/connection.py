@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -36,7 +36,13 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
-
+#: Those that take an argument.
+_PRAGMAS_THAT_READ = {
+    *("table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list"),
+    *("foreign_key_check", "integrity_check", "quick_check"),
+}
+_INTERRUPT_AGAIN_S = 0.05
+_ROWS_AT_ONCE = 500
 
 #: Of what a store is a copy that is not finished.
 UNFINISHED = "SELECT source FROM store_copy WHERE done_at IS NULL"
@@ -127,6 +133,8 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
             await db.executescript(_PRAGMAS)
         await _migrate(db, version)
         await db.create_function("zstd", 1, compress, deterministic=True)
+        if read_only:
+            await db.set_authorizer(_may_read)
     except sqlite3.Error as error:
         await db.close()
         raise StoreError(_explain(path, error)) from error
@@ -134,6 +142,40 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
         await db.close()
         raise
     return db
+
+
+def _may_read(action: int, name: str | None, value: str | None, database: str | None, within: str | None) -> int:
+    """An authorizer: of what a file open to read lets pass, it denies other files and the setting of pragmas."""
+    sets = action == sqlite3.SQLITE_PRAGMA and value is not None and name not in _PRAGMAS_THAT_READ
+    denied = sets or action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
+    return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
+
+
+async def close_reader(db: aiosqlite.Connection) -> None:
+    """Close a connection that only reads; what it still looks for is given up, for nobody waits for it any more."""
+    closing = asyncio.ensure_future(db.close())
+    while not closing.done():
+        with suppress(ValueError, sqlite3.ProgrammingError):  # it is closed by now
+            await db.interrupt()
+        await asyncio.wait([closing], timeout=_INTERRUPT_AGAIN_S)  # a statement may have begun only then
+    await closing
+
+
+async def rows_of(
+    db: aiosqlite.Connection, sql: str, parameters: Sequence[object]
+) -> AsyncGenerator[tuple[Any, ...], None]:
+    """The rows of a query. Cancelled, it waits for nothing: the cursor ends with the connection."""
+    cursor = await db.execute(sql, parameters)
+    try:
+        while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+            for row in batch:
+                yield tuple(row)
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        await cursor.close()
+        raise
+    await cursor.close()
 
 
 def _read_only_uri(path: Path) -> str:
@@ -190,7 +232,7 @@ async def reading(path: Path) -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if "readonly database" in str(error):
+        if "readonly database" in str(error) or getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
         kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error
@@ -203,6 +245,15 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
     if "malformed" in text or "not a database" in text:
         return f"{path}: {text}; the file is damaged or no SQLite store, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
+
+
+async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
+    """Let SQLite's cache follow the size of the store: a sixteenth of it, within 2 and 8 MB, ``now_kib`` before. What a
+    small store reads anew, the system has in memory. Returns what it may take now, in KiB."""
+    kib = min(8 << 10, max(2 << 10, file_bytes >> 24 << 10))  # in whole MB
+    if kib != now_kib:
+        await db.execute(f"PRAGMA cache_size = -{kib}")
+    return kib
 
 
 async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:
@@ -248,6 +299,8 @@ def lock_store(path: Path) -> FileLock:
     try:
         lock.acquire()
     except Timeout:
+        if not Path(lock.lock_file).exists():
+            raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
         raise StoreInUse(
             f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
         ) from None

@@ -63,7 +63,7 @@ class RobotsNews:
     main_site: str | None
     agent_servers: tuple[AgentLine, ...] = ()
     answered_by: str = ""  # the URL that gave the answer, behind redirects
-    headers: Headers = ()  # those of the answer that say how long it holds
+    headers: Headers = ()  # those of the answer that say how long it holds, and whether it is whole
     sitemaps: tuple[Offer, ...] = ()
 
 

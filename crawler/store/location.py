@@ -24,6 +24,8 @@ def require_store(db: str) -> str:
     repeat it, for a database's address in a form that we do not take: it may have a password in it."""
     if not db:
         raise ValueError("must not be empty")
+    if db == ":memory:":
+        raise ValueError("a store outlives the process; name a file")
     if not is_url(db) and re.search(r"password\s*=|^postgres(ql)?:", db, re.IGNORECASE):
         raise UsageError(f"--db: neither a file nor a database's URL; {_REMEDY}")
     return db

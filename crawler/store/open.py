@@ -22,10 +22,22 @@ def _needing_asyncpg() -> Iterator[None]:
         raise UsageError("a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'") from None
 
 
+def _path(db: str) -> Path:
+    """Raises :class:`UsageError` for a path that the system does not take."""
+    path = Path(db)
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except OSError as error:
+        raise UsageError(f"{db[:200]}: no place for a store: {error.strerror}") from None
+    return path
+
+
 async def is_there(db: str) -> bool:
     """Whether there is a store at ``db``, a path or URL. An empty file is as good as none; nothing is made."""
     if not is_url(db):
-        path = Path(db)
+        path = _path(db)
         return path.exists() and path.stat().st_size > 0
     require_postgres(db)
     with _needing_asyncpg():
@@ -68,7 +80,7 @@ async def open_store_at(
             clock=clock if isinstance(clock, SystemClock) else None,
         )
     else:
-        path, own_lease_s = Path(db), lease_s if for_worker else None
+        path, own_lease_s = _path(db), lease_s if for_worker else None
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
         store = await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=for_worker)

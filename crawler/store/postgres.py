@@ -214,6 +214,9 @@ class PostgresStore(SqlStore):
             "pause it with crawler control pause, or wait for its end"
         )
 
+    async def begin_notes(self) -> None:
+        await self.query("BEGIN READ WRITE")
+
     async def _carry_all(self) -> None:
         """What anybody has left, as the crawl has it that left it: this process may be about to group otherwise."""
         last = await self.last_run()

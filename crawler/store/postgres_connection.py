@@ -46,7 +46,12 @@ _REFUSED = (
 _CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 #: What a connection that went away half-way had locked is free again after so long.
 _SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
-_LOOKING = {"default_transaction_isolation": "repeatable read", "application_name": "polite-crawler", "jit": "off"}
+_LOOKING = {
+    "default_transaction_isolation": "repeatable read",
+    "default_transaction_read_only": "on",
+    "application_name": "polite-crawler",
+    "jit": "off",
+}
 
 
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
@@ -206,6 +211,10 @@ class Postgres:
             raise ConnectionLost(f"{self.name}: the database cannot be reached ({_text(error)}); {remedy}") from error
         except (asyncpg.SyntaxOrAccessError, asyncpg.DataError, asyncpg.FeatureNotSupportedError) as error:
             raise StatementError(f"{self.name}: {_text(error)}") from error
+        except asyncpg.ReadOnlySQLTransactionError as error:
+            if self._settings is not _LOOKING:  # the database itself is so
+                raise StoreError(f"{self.name}: {_text(error)}") from error
+            raise UsageError(f"{self.name}: a query only reads the store; begin it with SELECT") from None
         except asyncpg.InsufficientResourcesError as error:
             raise StoreError(
                 f"{self.name}: {_text(error)}; what was committed is kept, make room and run the same command again"

@@ -109,3 +109,7 @@ class Shared(Awaited, Protocol):
     def is_held(self) -> bool:
         """Whether a process may be writing to the store now; False: surely none."""
         ...
+
+    async def begin_notes(self) -> None:
+        """Begin to read one moment of the store, with temporary tables of one's own, until ``ROLLBACK``."""
+        ...

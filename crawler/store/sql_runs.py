@@ -90,6 +90,9 @@ class SqlRuns(ABC):
         """Begin to read one moment of the store, whatever is written meanwhile; nothing is on its way then."""
         await self.query("BEGIN")
 
+    async def begin_notes(self) -> None:
+        await self.query("BEGIN")
+
     async def begin_copy(self, source: str, now: float) -> None:
         """Note that this store becomes a copy of another one."""
         async with self._writing():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
@@ -23,8 +23,10 @@ from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.again import lasting
 from crawler.store.connection import (
+    close_reader,
     decompress,
     every,
+    fit_cache,
     is_held,
     load_queries,
     lock_store,
@@ -32,6 +34,7 @@ from crawler.store.connection import (
     open_database,
     reading,
     require_usable,
+    rows_of,
     transaction,
 )
 from crawler.store.interface import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
@@ -43,8 +46,6 @@ from crawler.store.sqlite_rup import SqliteRup
 from crawler.store.sqlite_turn import TurnTaker, robots_copy
 from crawler.store.workers import Workers
 from crawler.url import split
-
-_ROWS_AT_ONCE = 500
 
 
 class SqlStore(SqlRuns):
@@ -293,6 +294,7 @@ class SqliteStore(SqlStore):
         self._revisits = Revisits(db, self._sql, self._offers)
         self._turns = self._turn_taker()
         self._file = (path.stat().st_dev, path.stat().st_ino)
+        self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
         self.rup = SqliteRup(self._every, db, self._writing, self._again)
         self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again)
@@ -325,7 +327,8 @@ class SqliteStore(SqlStore):
         return cls(path, db, politeness or PolitenessSettings(), lock, lease_s)
 
     async def close(self) -> None:
-        await self._db.close()
+        reads_only = self._lock is None and self.lease_s is None
+        await (close_reader(self._db) if reads_only else self._db.close())
         if self._lock is not None:
             self._lock.release()
 
@@ -336,10 +339,9 @@ class SqliteStore(SqlStore):
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
     async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
-        async with reading(self._path), self._db.execute(sql, parameters) as cursor:
-            while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for row in batch:
-                    yield tuple(row)
+        async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
+            async for row in found:
+                yield row
 
     def on_news(self, wake: Callable[[], None]) -> None:
         """SQLite sends no news: workers on one file look now and then."""
@@ -372,22 +374,25 @@ class SqliteStore(SqlStore):
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
         async with self._mutex:
-            self._require_file()
+            file_bytes = self._require_file()
             try:
                 async with transaction(self._db, self._path):
+                    self._cache_kib = await fit_cache(self._db, file_bytes, self._cache_kib)
                     yield
             except BaseException:
                 self._offers.forget()  # what it remembers may have been rolled back
                 raise
 
-    def _require_file(self) -> None:
-        """SQLite goes on happily with a file that was deleted or replaced under it; what it commits there is lost."""
+    def _require_file(self) -> int:
+        """SQLite goes on happily with a file that was deleted or replaced under it; what it commits there is lost.
+        Returns its size in bytes."""
         try:
             now = self._path.stat()
         except OSError:
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._file:
             raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
+        return now.st_size
 
     async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         async with reading(self._path):

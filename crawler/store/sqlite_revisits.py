@@ -25,6 +25,7 @@ from crawler.frontier.revisit import (
     pay,
 )
 from crawler.model import Kind, State
+from crawler.page.directives import asked_of
 from crawler.store.connection import Database, every, one
 from crawler.store.sqlite_offers import HASH_BITS, Offers
 
@@ -38,7 +39,8 @@ def seen_from(row: list[Any] | None) -> Seen | None:
     if row is None:
         return None
     state, reason, checked_at, changes, watched_s, failures, hint, version, status, etag, last_modified = row[:11]
-    content, text, noindex, nofollow, asks_whole = row[11:]
+    content, text, noindex, nofollow, directives = row[11:]
+    asked = asked_of(directives)
     return Seen(
         state=State(state or State.FETCHED),
         reason=reason or "",
@@ -54,7 +56,8 @@ def seen_from(row: list[Any] | None) -> Seen | None:
         text=text or None,
         noindex=bool(noindex),
         nofollow=bool(nofollow),
-        asks_whole=bool(asks_whole),
+        noarchive=not asked.archive,
+        until=asked.until,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
 from crawler.model import State
+from crawler.page.directives import asked_of
 from crawler.report.audit import Audit, audit
 from crawler.report.audit_history import read_history
 from crawler.report.audit_log import snapshot
@@ -91,9 +92,9 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             mirrors=[Mirror(*row.values()) for row in await store.query(queries.MIRRORS, (MIRRORS_SHOWN,))],
             all_mirrors=totals["mirrors"],
             graph=await _graph(store),
-            most_linked=await _pages(store, queries.MOST_LINKED),
-            largest=await _pages(store, queries.LARGEST),
-            slowest=await _pages(store, queries.SLOWEST),
+            most_linked=await _pages(store, queries.MOST_LINKED, now),
+            largest=await _pages(store, queries.LARGEST, now),
+            slowest=await _pages(store, queries.SLOWEST, now),
             survey=await _survey(store),
         )
 
@@ -132,8 +133,11 @@ async def _broken(store: Store) -> BrokenLinks:
     return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:BROKEN_SHOWN]) if rows else BrokenLinks(0, 0, [])
 
 
-async def _pages(store: Store, sql: str) -> list[PageRow]:
-    return [PageRow(*row.values()) for row in await store.query(sql, (PAGES_SHOWN,))]
+async def _pages(store: Store, sql: str, now: float) -> list[PageRow]:
+    """Without the titles of those that may not be shown any more."""
+    rows = await store.query(sql, (PAGES_SHOWN,))
+    shown = [row["title"] if asked_of(row["directives"]).until > now else None for row in rows]
+    return [PageRow(row["url"], title, row["figure"]) for row, title in zip(rows, shown, strict=True)]
 
 
 async def _depths(store: Store) -> Mapping[int, Mapping[State, int]]:

@@ -107,7 +107,7 @@ DRAWN = """SELECT s.id, s.name, s.fetched FROM site s
 EDGES = """SELECT source >> 39 AS a, target >> 39 AS b, count(*) AS n FROM link
   WHERE source >> 39 <> target >> 39 AND source >> 39 IN ({places}) AND target >> 39 IN ({places}) GROUP BY 1, 2"""
 
-_PAGE = """SELECT s.name || u.path AS url, p.title, f.figure FROM ({figures}) AS f
+_PAGE = """SELECT s.name || u.path AS url, p.title, p.directives, f.figure FROM ({figures}) AS f
   JOIN url u ON u.id = f.id JOIN site s ON s.id = u.id >> 39 LEFT JOIN page p ON p.url_id = u.id
   ORDER BY f.figure DESC, url"""
 
@@ -119,6 +119,6 @@ MOST_LINKED = _PAGE.format(
 LARGEST = _PAGE.format(figures="SELECT url_id AS id, body_bytes AS figure FROM page ORDER BY 2 DESC LIMIT ?")
 
 #: The requests for pages that took longest: (how many).
-SLOWEST = """SELECT s.name || q.path AS url, NULL AS title, q.finished_at - q.started_at AS figure
+SLOWEST = """SELECT s.name || q.path AS url, NULL AS title, NULL AS directives, q.finished_at - q.started_at AS figure
   FROM request q JOIN site s ON s.id = q.site_id
   WHERE q.status IS NOT NULL AND q.purpose = 'page' ORDER BY figure DESC, url LIMIT ?"""

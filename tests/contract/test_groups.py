@@ -397,6 +397,7 @@ async def test_a_lease_lost_between_the_parts_of_a_turn_drops_no_request_and_no_
     await store.hand_in_late(Turn(NOW, Limits(0), requests=[request(claims[0].urls[0].site_id, "/meanwhile")]))
     rows = await store.query("SELECT url FROM requests")
     assert sorted(row["url"].rpartition("/")[2] for row in rows) == ["0", "1", "2", "meanwhile"]
+    assert await store.query("SELECT sum(requests) AS counted FROM worker") == [{"counted": 4}]
     assert {row["next_at"] for row in await store.query("SELECT next_at FROM politeness_group")} == {NOW + 100}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
@@ -37,6 +38,14 @@ def run_sql(path: Path, script: str) -> list[tuple[object, ...]]:
         rows = db.execute(script).fetchall()
     db.close()
     return rows
+
+
+async def test_the_cache_follows_the_size_of_the_store(store: SqliteStore, db_path: Path) -> None:
+    for size, kib in ((0, 2048), (64 << 20, 4096), (10 << 30, 8192)):
+        if size:
+            os.truncate(db_path, size)  # SQLite goes by its own header
+        await store.add_seeds([(A, None)])
+        assert await store.query("PRAGMA cache_size") == [{"cache_size": -kib}]
 
 
 async def test_a_store_made_by_a_newer_crawler_is_refused_and_left_alone(db_path: Path) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,14 +189,14 @@ def test_a_wrong_configuration_is_refused_where_it_is_given(tmp_path: Path) -> N
 async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
     url = web.url("a.test")
 
-    async def run(db: Path = db_path, seeds: tuple[str, ...] = (url,), **limits: object) -> None:
+    async def run(db: Path = db_path, seeds: tuple[str, ...] = (url,), **limits: Any) -> None:
         async with crawler.open(db, QUICK) as crawl:
             async for _ in crawl.run(seeds=seeds, **limits):
                 pass
 
     with pytest.raises(SeedError, match="run\\(seeds=…\\): 1 bad seed"):
         await run(seeds=("a.test",))
-    with pytest.raises(UsageError, match=r"no seeds.* --seeds \(in Python: run\(seeds=…\)\) FILE"):
+    with pytest.raises(UsageError, match=r"no seeds.* --seeds \(in Python: run\(seeds=…\) or seeds\.file\) FILE"):
         await run(seeds=())
     with pytest.raises(ConfigError, match="max_pages = -1"):
         await run(max_pages=-1)

@@ -62,7 +62,7 @@ async def test_a_random_web_is_crawled_without_violation(loopback: LoopbackWeb, 
 async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb, db_path: Path) -> None:
     """Robots.txt that is late, redirected, absent, forbidden or asks for pauses; pages that are refused for a while."""
     port = loopback.port
-    hosts = ("busy", "late", "led", "led2", "none", "shut", "slow")
+    hosts = ("busy", "late", "led", "led2", "none", "shut", "slow", "unasked")
     links = "".join(f"<a href='http://{host}.test:{port}/'>{host}</a>" for host in hosts)
     more = "<a href='/a'>a</a> <a href='/closed/b'>b</a>"
     site: Site = {"/": Page(more), "/a": Page(), "/closed/b": Page()}
@@ -74,6 +74,7 @@ async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb
             "none.test": {"/": Page("<a href='/a'>a</a>"), "/a": Page()},
             "shut.test": {**site, "/robots.txt": Page(status=403)},
             "late.test": {**site, "/robots.txt": lambda asked: rules if asked.before else Page(status=503)},
+            "unasked.test": {**site, "/robots.txt": lambda asked: rules if asked.before else Page(status=304)},
             "led.test": {**site, "/robots.txt": redirect(f"http://slow.test:{port}/robots.txt")},
             "led2.test": {**site, "/robots.txt": redirect(f"http://slow.test:{port}/robots.txt")},
             "busy.test": {
@@ -141,6 +142,9 @@ async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path)
     assert done.returncode == 1
     assert "line 2: Disallow: /closed/" in done.stdout
     assert "1 violation in" in done.stdout
+    with sqlite3.connect(db_path) as db:
+        db.execute("DELETE FROM request WHERE id = (SELECT max(id) FROM request)")
+    assert "as many requests of run 1 as were counted" in audit(db_path).stdout
 
 
 def test_an_empty_log_and_no_store(db_path: Path) -> None:

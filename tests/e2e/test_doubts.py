@@ -36,6 +36,16 @@ def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
     return tmp_path / "c.db"
 
 
+def test_lines_of_unknown_fields_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("robots.txt").write_text("User-agent: *\nClean-param: ref /a\x1b\nDisallow: /a\n: nothing\n")
+    ended = here("robots", "check", "--file", "robots.txt", "--json", "http://one.test/")
+    assert json.loads(ended.out)["unknown"] == [
+        {"line": 2, "text": "Clean-param: ref /a\ufffd"},
+        {"line": 4, "text": ": nothing"},
+    ]
+
+
 def test_the_owner_hears_of_them_and_the_verdicts_are_what_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

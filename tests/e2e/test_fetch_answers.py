@@ -119,6 +119,33 @@ async def test_what_is_sent() -> None:
     assert sorted(second[1:]) == sorted([*always, "Accept: */*", 'If-None-Match: W/"x"', "If-Modified-Since: Sat"])
 
 
+@pytest.mark.parametrize(
+    ("etag", "last_modified", "sent"),
+    [
+        ('"a\x7fb"', None, []),
+        ('"a\x0bb"', "Sat", ["If-Modified-Since: Sat"]),
+        ('"a"', "Sat\x1b", ['If-None-Match: "a"']),
+        ('"a\r\nX: y"', "", []),
+        ('"\xfc"', None, []),
+        ('"' + 8000 * "x" + '"', None, []),
+    ],
+)
+async def test_only_validators_that_go_back_as_they_came_are_sent(
+    etag: str, last_modified: str | None, sent: list[str]
+) -> None:
+    async with serving(answer(PAGE)) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        request = Request(server.origin + "/", Purpose.PAGE, 100_000, etag=etag, last_modified=last_modified)
+        assert isinstance(await fetcher.fetch(request), Fetched)
+    lines = server.heads[0].decode("latin-1").split("\r\n")
+    assert [line for line in lines if line.startswith("If-")] == sent
+
+
+async def test_a_304_is_one_only_where_something_was_compared() -> None:
+    result = await fetch_from(b"HTTP/1.1 304 Not Modified\r\n\r\n", etag='"a\x7fb"')
+    assert isinstance(result, Failed)
+    assert result.status == 304
+
+
 async def test_the_connection_is_kept_between_requests() -> None:
     async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
         for _ in range(3):

@@ -6,8 +6,12 @@ import gzip
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
+
+import brotli
 
 from crawler.demo.pages import Page, plain
 from tests.command import LOOPBACK, ROOT, crawler
@@ -17,6 +21,7 @@ COUNT = 100_000
 HOSTILE = {
     "/nested": "<div>" * COUNT,
     "/attributes": "<p " + "".join(f"a{n}=1 " for n in range(COUNT)) + ">",
+    "/metas": "<meta name=robots content=a>" * 9_000,  # quickly parsed, but for the crawler to go through
     "/formatting": "".join(f"<p><font size={n}>x" for n in range(COUNT)),
 }
 
@@ -56,12 +61,12 @@ def test_a_large_page_that_comes_gzipped_is_read_and_kept(tmp_path: Path) -> Non
 
 
 BUGGY = """
-import crawler.page.links
+import crawler.page.tags
 
 def refresh_target(content):
     return {"bug": 0}[content]
 
-crawler.page.links.refresh_target = refresh_target
+crawler.page.tags.refresh_target = refresh_target
 """
 
 
@@ -86,6 +91,54 @@ def test_a_bug_of_ours_that_a_page_brings_to_light_fails_that_page_alone(tmp_pat
     with closing(sqlite3.connect(db)) as store:
         failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
         titles = store.execute("SELECT title FROM pages WHERE title NOTNULL ORDER BY title").fetchall()
-    place = r"a fault of the crawler: KeyError: '5' \(page/html\.py, line \d+\); please report it"
+    place = r"a fault of the crawler: KeyError: '5' \(page/tags\.py, line \d+\); please report it"
     assert {path for path, reason in failed.items() if re.fullmatch(place, reason)} == {"/light", "/heavy"}
     assert titles == [("Large",), ("Other",)], "the child that met it reads the next page"
+
+
+BUGGY_DECODER = """
+import crawler.fetch.decoding
+
+def feed(self, data, room):
+    return self.stream.process(data)
+
+crawler.fetch.decoding._Brotli.feed = feed
+"""
+
+
+def test_a_bug_of_ours_that_a_body_brings_to_light_fails_its_url_alone(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BUGGY_DECODER)
+    with_bug = ("env", f"PYTHONPATH={tmp_path}{os.pathsep}{ROOT}")
+    coded = (("Content-Encoding", "br"),)
+    pages = {
+        "/": Page("<a href=/coded>1</a><a href=/other>2</a>"),
+        "/coded": Page(brotli.compress(b"<title>Coded</title>"), headers=coded),
+        "/other": Page("<title>Other</title>"),
+    }
+    db = tmp_path / "crawl.db"
+    with LoopbackWeb({"a.test": {"/robots.txt": plain(""), **pages}}) as web:
+        options = ("--db", db, "--warc", tmp_path / "warc", "--delay", "0", *LOOPBACK)
+        ended = crawler("run", f"http://a.test:{web.port}/", *options, under=with_bug)
+    assert ended.code == 1
+    assert "crawler: 1 answer met a bug of this crawler" in ended.err
+    assert "Traceback" not in ended.err
+    with closing(sqlite3.connect(db)) as store:
+        failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
+        titles = store.execute("SELECT title FROM pages WHERE title NOTNULL").fetchall()
+        logged = store.execute("SELECT error FROM requests WHERE error NOTNULL").fetchall()
+    place = r"a fault of the crawler: AttributeError: .* \(fetch/http\.py, line \d+\); please report it"
+    assert failed.keys() == {"/coded"}
+    assert re.fullmatch(place, failed["/coded"])
+    assert titles == [("Other",)]
+    assert [error.partition(":")[0] for (error,) in logged] == ["AttributeError"]
+
+
+def test_brotli_is_not_asked_for_where_another_module_has_its_name(tmp_path: Path) -> None:
+    (tmp_path / "brotli.py").write_text(
+        "class Decompressor:\n    def decompress(self, data): ...\nclass error(Exception): ...\n"
+    )
+    program = "from crawler.fetch.decoding import ACCEPT_ENCODING; print(ACCEPT_ENCODING)"
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "-c", program]
+    offered = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert offered.stdout == "gzip, deflate, zstd\n"

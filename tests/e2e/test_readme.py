@@ -1,4 +1,4 @@
-"""README.md is true: its Python example runs as printed, but for the site it crawls."""
+"""README.md and docs/python.md are true: their Python examples run as printed, but for the site they crawl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from crawler.store.postgres import PostgresStore
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
-README, STORE = ((Path(__file__).parents[2] / name).read_text() for name in ("README.md", "docs/store.md"))
+README, STORE, PYTHON = (
+    (Path(__file__).parents[2] / name).read_text() for name in ("README.md", "docs/store.md", "docs/python.md")
+)
 
 
 def test_the_python_example_crawls(tmp_path: Path) -> None:
@@ -31,6 +33,29 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [f"{seed} 200 Home 1", f"{web.url('home.test', '/two')} 200 Two 0"]
     with sqlite3.connect(tmp_path / "crawl.db") as db:
         assert db.execute("SELECT count(*) FROM pages").fetchone() == (2,)
+
+
+def test_the_python_page_handles_every_page_once_though_it_is_killed(tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PYTHON, flags=re.M | re.S)
+    pages = {f"/{n}": Page(f"<title>{n}</title>".encode()) for n in range(6)}
+    home = Page(b"<title>Home</title>" + b"".join(f"<a href=/{n}>{n}</a>".encode() for n in range(6)))
+    with LoopbackWeb({"home.test": pages | {"/": home}}) as web:
+        on_loopback = '"politeness.delay": 0, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True'
+        there = code.replace("https://example.org/", web.url("home.test", "/"))
+        there = there.replace('"politeness.delay": 2', on_loopback)
+        noting = "(page.url, page.title))"
+        killed = there.replace(noting, f"{noting}\n            if page.title == '2': import os; os._exit(9)")
+        assert len({code, there, killed}) == 3
+        ends = [
+            subprocess.run([sys.executable, "-c", script], cwd=tmp_path, timeout=60, check=False).returncode
+            for script in (killed, there)
+        ]
+        left = web.url("home.test", "/2")
+    assert ends == [9, 0]
+    with sqlite3.connect(tmp_path / "results.db") as db:
+        handled = db.execute("SELECT url, title FROM titles").fetchall()
+    assert sorted(title for _, title in handled) == ["0", "1", "2", "3", "4", "5", "Home"]
+    assert (left, "2") in handled
 
 
 def sql_examples() -> list[str]:

@@ -62,15 +62,23 @@ def padded(before: str, size: int, after: str) -> Page:
     return octets(before.encode() + b"# padding\n" * (size // 10) + after.encode())
 
 
+def whole(text: str) -> Headers:
+    return (("Content-Range", f"bytes 0-{len(text) - 1}/{len(text)}"),)
+
+
 CLOSED_BY_STATUS = {DRAFT: NONE, STRICT: NONE, RFC: BOTH}
 DRAFT_ONLY = {DRAFT: OPEN, STRICT: OPEN, RFC: BOTH}
 RFC_ONLY = {DRAFT: BOTH, STRICT: OPEN, RFC: OPEN}
+
+LOOKS_CLOSED = {DRAFT: BOTH, STRICT: OPEN, RFC: BOTH}  # to the eye alone
+LOOKS_ALL = {DRAFT: OPEN, STRICT: NONE, RFC: OPEN}
 
 # The first answer decides, and robots.txt is asked for once.
 LASTING = {
     "200": Cell(FILE, OPEN),
     "203": Cell(replace(FILE, status=203), OPEN),
     "200-empty": Cell(plain(""), BOTH),
+    "206-whole": Cell(replace(FILE, status=206, headers=whole(TEXT)), OPEN),
     "204": Cell(Page(status=204, content_type=""), BOTH),
     "200-html": Cell(Page("<!DOCTYPE html>\n<title>What are you looking for?</title>\n<p>Disallow: /"), BOTH),
     "200-html-type": Cell(Page(TEXT), OPEN),
@@ -81,7 +89,11 @@ LASTING = {
     "200-crlf": Cell(plain(TEXT.replace("\n", "\r\n")), OPEN),
     "200-no-end": Cell(plain(TEXT.rstrip()), OPEN),
     "200-latin1": Cell(octets(b"User-agent: *\nDisallow: /caf\xe9\nDisallow: /closed\n"), OPEN, {"/caf%E9": Page()}),
-    "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), OPEN),
+    "200-nul": Cell(octets(b"\x00\nUser-agent: *\nDisallow: /\x00\nDisallow: /closed\n\x00"), LOOKS_ALL),
+    "200-no-break-space": Cell(plain("User-agent:\xa0*\xa0\nDisallow:\xa0/closed\xa0\n"), LOOKS_CLOSED),
+    "200-zero-width": Cell(plain("User-agent: *\nDis\u200ballow: /closed\n"), LOOKS_CLOSED),
+    "200-utf16-no-bom": Cell(octets(TEXT.replace("\n", "\r\n").encode("utf-16-le")), LOOKS_CLOSED),
+    "200-gzip-unsaid": Cell(octets(gzip.compress(TEXT.encode())), OPEN),
     "200-etag-latin1": Cell(raw(b'HTTP/1.0 200 OK\r\nETag: "\xe9"\r\n\r\n' + TEXT.encode()), OPEN),
     "200-utf16": Cell(octets(TEXT.encode("utf-16")), OPEN),
     "200-gzip": Cell(octets(gzip.compress(TEXT.encode()), (("Content-Encoding", "gzip"),)), OPEN),
@@ -113,6 +125,7 @@ LASTING = {
 # No usable answer ever comes: asked again after growing pauses, until the site is given up.
 FAILING = {
     **{str(code): Cell(Page(status=code), NONE) for code in (300, 304, 408, 425, 429, 500, 502, 503, 504, 599)},
+    "206": Cell(replace(FILE, status=206, headers=(("Content-Range", f"bytes 0-{len(TEXT) - 1}/500"),)), NONE),
     "301-no-location": Cell(Page(status=301), NONE),
     "302-loop": Cell(redirect("/robots.txt"), NONE),
     "302-loop-of-2": Cell(redirect("/r.txt"), NONE, {"/r.txt": redirect("/robots.txt")}),
@@ -125,6 +138,7 @@ FAILING = {
     "chunked-cut": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode())), NONE),
     "no-http": Cell(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), NONE),
     "gzip-broken": Cell(octets(b"\x1f\x8bno", (("Content-Encoding", "gzip"),)), NONE),
+    "gzip-unsaid-cut": Cell(octets(gzip.compress(TEXT.encode())[:-12]), NONE),
     "gzip-cut": Cell(octets(gzip.compress(TEXT.encode())[:-12], (("Content-Encoding", "gzip"),)), NONE),
 }
 

@@ -108,6 +108,7 @@ main(["add", "crawl", *sys.argv[2].split(",")])
 client = Client(FrontEndApp())
 for url in sys.argv[3:]:
     shown = client.get(f"/crawl/2026id_/{url}", follow_redirects=True)
+    assert shown.headers.get("Content-Length", str(len(shown.data))) == str(len(shown.data))
     print(sys.argv[1], shown.status_code, len(shown.data), b"the same again" in shown.data, b"secret" in shown.data)
 """
 
@@ -117,15 +118,15 @@ def test_pywb_replays_it(loopback: LoopbackWeb, tmp_path: Path, options: tuple[s
         pytest.skip("pywb is not installed")
     loopback.sites["a.test"] = SITE
     assert crawler("run", loopback.url("a.test"), *options).code == 0
-    urls = [loopback.url("a.test", path) for path in ("/two", "/copy", "/none", "/hid")]
+    urls = [loopback.url("a.test", path) for path in ("/two", "/copy", "/none", "/hid", "/old", "/pdf")]
     files = ",".join(map(str, archives(tmp_path)))
     command = [sys.executable, "-W", "ignore", "-c", PYWB, "shown:", files, *urls]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     shown = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("shown:")]
-    assert len(shown) == 4, done.stderr
+    assert len(shown) == 6, done.stderr
     assert shown[:2] == [["200", str(len(TEXT)), "True", "False"]] * 2
     assert shown[2][0] == "404"
-    assert shown[3] == ["200", "0", "False", "False"]
+    assert shown[3:] == [["200", "0", "False", "False"]] * 3
 
 
 def test_nothing_is_claimed_that_is_not_archived(

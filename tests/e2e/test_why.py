@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from crawler.demo.pages import Page, plain, redirect
+from crawler.demo.pages import Fault, Page, plain, redirect
 from crawler.report.why import render
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
@@ -74,6 +77,17 @@ def test_mobile_agents_section_4_example(path: str, server: str | None, line: in
     asked.crawl("fict.test")
     assert asked.why("fict.test", path)["robots"]["agent_server"] == {"url": server, "line": line}
     assert f"agents {server or 'not taken in'}, by line {line}" in asked.words("fict.test", path)
+
+
+def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
+    """Nothing that is said of it sounds as if the page came next."""
+    asked.web.sites["cut.test"] = {"/robots.txt": replace(plain(FICT), fault=Fault.CUT), "/": Page()}
+    asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n')
+    words = asked.words("cut.test")
+    assert "waits for robots.txt, which could not be had (truncated)" in words
+    assert "could not be had, so nothing is fetched until it can" in words
+    assert "its turn" not in words
+    assert "after 200" not in json.dumps(asked.why("cut.test"))
 
 
 def test_a_forbidden_url_and_the_way_to_it(asked: Asked) -> None:
@@ -182,3 +196,27 @@ def test_a_sitemap_and_what_it_says(asked: Asked) -> None:
     words = asked.words("s.test", "/x")
     assert "changed 2026-01-02" in words
     assert "found by http://s.test/sitemap.xml" in words
+
+
+def test_a_page_whose_time_is_over_is_nowhere_shown(asked: Asked, tmp_path: Path) -> None:
+    robots = ("X-Robots-Tag", "noarchive, unavailable_after: 2126-01-01T00:00:00Z")
+    asked.web.sites["brief.test"] = {"/": Page("<title>Brief</title>fleeting word", headers=(robots,))}
+    asked.crawl("brief.test")
+    here("index", "--db", asked.db)
+
+    def shown() -> tuple[bool, ...]:
+        here("export", "jsonl", tmp_path / "out.jsonl", "--db", asked.db)
+        here("report", tmp_path / "out.html", "--db", asked.db)
+        found = json.loads(here("search", "fleeting", "--json", "--db", asked.db).out)
+        exported, report = ((tmp_path / f"out.{kind}").read_text() for kind in ("jsonl", "html"))
+        return found["total"] == 1, "Brief" in exported, "Brief" in report
+
+    assert shown() == (True, True, True)
+    assert "unavailable since" not in asked.words("brief.test")
+    assert "noarchive: no copy of its body is exported" in asked.words("brief.test")
+    with closing(sqlite3.connect(asked.db)) as db, db:
+        db.execute("UPDATE page SET directives = replace(directives, '2126', '2026')")
+    assert shown() == (False, False, False)
+    since = "unavailable since 2026-01-01T00:00:00Z, as it asks: neither searched nor exported any more"
+    assert since in asked.words("brief.test")
+    assert asked.why("brief.test")["page"]["unavailable_since"] == 1_767_225_600.0

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from crawler.model import Reading
 from crawler.robots import RobotsFile, parse, read
-from crawler.robots.text import KNOWN_FIELDS
+from crawler.robots.text import KNOWN_FIELDS, whole_lines
 
 FIELDS = [b"User-agent", b"disallow", b"Host", b"Crawl-delay", b"Request-rate", b"Sitemap", b"Mobile-agent-server"]
 VALUES = [b"*", b"/", b"$", b"%2f", b"a.ru", b"9", b"1/5", b"none", b"atp://h:1"]
@@ -31,11 +31,9 @@ def test_parsing_what_was_parsed_changes_nothing(body: bytes) -> None:
     assert parse(b"\xef\xbb\xbf" + written(file)).lines == file.lines
 
 
-@given(BODIES, st.integers(0, 100), st.integers(0, 5))
-def test_the_limits_hold_for_any_bytes(body: bytes, max_bytes: int, max_extensions: int) -> None:
-    file = parse(body, max_bytes=max_bytes, max_extensions=max_extensions)
-    unknown = [line for line in file.lines if line.text and line.field not in KNOWN_FIELDS]
-    assert len(unknown) <= max_extensions
+@given(BODIES, st.integers(0, 100))
+def test_the_limits_hold_for_any_bytes(body: bytes, max_bytes: int) -> None:
+    file = parse(body, max_bytes=max_bytes)
     kept = sum(len(line.text.encode("utf-8", "surrogateescape")) for line in file.lines)
     assert kept <= max_bytes
     assert file.truncated or [line for line in parse(body).lines if line.field in KNOWN_FIELDS] == [
@@ -53,3 +51,22 @@ def test_any_bytes_can_be_read_and_asked(body: bytes, reading: Reading, tail: st
     assert verdict.text.isprintable()
     assert rules.crawl_delay_s is None or 0 <= rules.crawl_delay_s <= 1e9
     rules.agent_server("/" + tail)
+
+
+@given(
+    st.sampled_from(["utf-16-le", "utf-16-be"]),
+    st.text(st.sampled_from("a/:\n\r\u0a0a\u0d00\ud800\U0001f40e"), max_size=30),
+    st.integers(2, 70),
+)
+@example("utf-16-le", "Disallow: /secret\n", 39)
+@example("utf-16-be", "\u0a0a\u0a0a", 6)
+def test_a_file_in_utf_16_is_cut_between_lines(coding: str, text: str, max_bytes: int) -> None:
+    body = ("\ufeff" + text).encode(coding, "surrogatepass")
+    kept = whole_lines(body, max_bytes)
+    assert body.startswith(kept)
+    if kept != body:
+        said = kept.decode(coding, "surrogatepass")
+        assert not said or said[-1] in "\r\n"
+        rest = body[len(kept) : max_bytes & ~1].decode(coding, "surrogatepass")
+        assert "\n" not in rest
+        assert "\r" not in rest

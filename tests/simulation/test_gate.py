@@ -74,6 +74,28 @@ def test_who_waited_for_a_slot_when_all_was_held_sends_nothing_with_it() -> None
     run_virtual(main)
 
 
+def test_what_was_sent_when_a_bug_came_is_logged_and_paused_after() -> None:
+    async def main(clock: VirtualClock) -> None:
+        class Buggy:
+            async def fetch(self, request: Request) -> FetchResult:
+                await clock.sleep(0.2)
+                raise ValueError(f"a bug at {request.url}")
+
+        rows: list[RequestRow] = []
+        gate = Gate(Buggy(), clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row))
+        gate.enter("a.test", Pace())
+        for _ in range(2):
+            with pytest.raises(ValueError, match="a bug"):
+                await gate.send(PAGE, Warrant(1, "a.test"))
+            assert not gate.in_flight("a.test")
+        assert [(row.started_at - EPOCH_S, row.error) for row in rows] == [
+            (0.0, "broken off by a fault of the crawler: ValueError"),
+            (pytest.approx(2.2), "broken off by a fault of the crawler: ValueError"),
+        ]
+
+    run_virtual(main)
+
+
 @pytest.mark.parametrize(("stopped_s", "over_s"), [(0.0, 0.1), (20.0, 20.0), (60.0, 5.5)])
 def test_a_request_heard_of_after_the_lease_was_over_in_its_time(
     db_path: Path, stopped_s: float, over_s: float

@@ -16,6 +16,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.loops import crawl as loop
 from crawler.loops.manners import CrawlSettings
+from crawler.loops.pending import Load
 from crawler.model import State
 from crawler.store.interface import Turn, TurnResult
 from crawler.store.sqlite import SqliteStore
@@ -272,10 +273,13 @@ def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(
     run_virtual(main)
 
 
-def test_whoever_takes_pages_slowly_slows_the_crawl(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("crowd", [loop._CROWD._replace(outcomes=5), loop._CROWD._replace(links=5)])
+def test_whoever_takes_pages_slowly_slows_the_crawl(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Load
+) -> None:
     taken: list[str] = []
     at_once: list[int] = []
-    monkeypatch.setattr(loop, "_CROWD", 5)
+    monkeypatch.setattr(loop, "_CROWD", crowd)
 
     async def main(clock: VirtualClock) -> None:
         async def slowly(outcomes: list[Outcome]) -> None:
@@ -292,20 +296,6 @@ def test_whoever_takes_pages_slowly_slows_the_crawl(db_path: Path, monkeypatch: 
     assert max(at_once) <= 5 + len(WEB.sites), "and does not fill the memory"
     assert len(taken) == len(set(taken))
     assert set(taken) == set(WEB.depths)
-
-
-def test_a_bug_in_a_worker_ends_the_crawl_with_that_error(db_path: Path) -> None:
-    class Broken(SimulatedWeb):
-        async def fetch(self, request):  # type: ignore[no-untyped-def]
-            if request.url.endswith("p3.html"):
-                raise ZeroDivisionError("a bug")
-            return await super().fetch(request)
-
-    async def main(clock: VirtualClock) -> None:
-        await crawl(clock, db_path, Broken(clock, WEB.sites), WEB.seeds)
-
-    with pytest.raises(ZeroDivisionError):
-        run_virtual(main)
 
 
 def test_in_a_crowd_a_robots_txt_is_used_before_it_runs_out(db_path: Path) -> None:

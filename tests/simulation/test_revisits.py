@@ -214,6 +214,21 @@ def test_a_header_of_a_304_is_heard(db_path: Path) -> None:
     assert body(db_path) is None
 
 
+@pytest.mark.parametrize(
+    ("tag", "answers"),
+    [("noarchive", [200, 304, 200, 304]), ("unavailable_after: 2126-01-01T00:00:00Z", [200, 304, 200, 200])],
+)
+def test_what_a_page_asks_of_those_who_hand_it_on_is_kept_up(db_path: Path, tag: str, answers: list[int]) -> None:
+    html = "<title>A</title>one"
+    before, after = tagged(html), tagged(html, '"1"', ("X-Robots-Tag", tag))
+    assert revisited(db_path, Shelf(p=before), after, after, growing=5) == answers
+    (directives,) = look(db_path, f"SELECT directives FROM pages WHERE url = '{PAGE}'")
+    assert directives == (f'["X-Robots-Tag: {tag}"]',)
+    lifted = db_path.with_name("lifted.db")
+    revisited(lifted, Shelf(p=after), tagged(html, '"2"'), growing=5)
+    assert look(lifted, f"SELECT directives, version FROM pages WHERE url = '{PAGE}'") == [(None, 2)]
+
+
 def test_a_page_that_robots_txt_closes_is_not_asked_for_again_and_kept(db_path: Path) -> None:
     shelf = Shelf(p=tagged("<title>A</title>one"))
 

@@ -39,6 +39,9 @@ ASKED = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n"
 HEAD = b"HTTP/1.1 200 Fine  by me\r\nCONTENT-type:text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 BODY = b"00002;x=y\r\nok\r\n0\r\nTrailer: t\r\n\r\n"
 ERROR = b"HTTP/1.1 404 No\r\nContent-Length: 5\r\n\r\n"
+ALONE = HEAD.replace(b"Transfer-", b"X-Crawler-Transfer-")
+ERROR_ALONE = ERROR.replace(b"Content-", b"X-Crawler-Content-")
+ODD = b"HTTP/1.0 200 OK\ncontent-length : 9\nX-Content-Length: 8\nCONTENT-ENCODING:br\n\n"
 
 
 class Still(SystemClock):
@@ -130,7 +133,7 @@ async def test_the_file_says_who_wrote_it(tmp_path: Path) -> None:
 
 async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None:
     response, _, metadata = await one(tmp_path, page(left_out="the page asks that no copy is kept"))
-    assert response[2] == HEAD
+    assert response[2] == ALONE
     assert response[1]["WARC-Truncated"] == "unspecified"
     assert "WARC-Payload-Digest" not in response[1]
     assert b"bodyLeftOut: the page asks that no copy is kept\r\n" in metadata[2]
@@ -139,10 +142,30 @@ async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("recorded", "truncated", "block"),
     [
-        (failed(FailureKind.HTTP, ERROR + b"gone!", complete=True, status=404), "unspecified", ERROR),
-        (failed(FailureKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", HEAD),
-        (failed(FailureKind.TIMEOUT, HEAD), "time", HEAD),
-        (failed(FailureKind.TOO_LARGE, HEAD + BODY), "length", HEAD),
+        (
+            failed(FailureKind.HTTP, ERROR + b"gone!", complete=True, status=404),
+            "unspecified",
+            b"HTTP/1.1 404 No\r\nX-Crawler-Content-Length: 5\r\n\r\n",
+        ),
+        (failed(FailureKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", ALONE),
+        (failed(FailureKind.TIMEOUT, HEAD), "time", ALONE),
+        (failed(FailureKind.TOO_LARGE, HEAD + BODY), "length", ALONE),
+        (
+            failed(
+                FailureKind.TIMEOUT,
+                b"HTTP/1.0 200 OK\ncontent-length : 9\nX-Content-Length: 8\nCONTENT-ENCODING:br\n\n",
+            ),
+            "time",
+            b"HTTP/1.0 200 OK\nX-Crawler-content-length : 9\nX-Content-Length: 8\nX-Crawler-CONTENT-ENCODING:br\n\n",
+        ),
+        (
+            Recorded(
+                Fetched("http://a.test/robots.txt", NOW, NOW, exchange=exchange(ERROR + b"two", complete=False)),
+                Purpose.ROBOTS,
+            ),
+            "length",
+            ERROR_ALONE + b"two",
+        ),
         (failed(FailureKind.HTTP, ERROR, complete=True), None, ERROR),
         (Recorded(Redirected("http://a.test/", NOW, NOW, exchange=exchange(ERROR)), Purpose.PAGE, "x"), None, ERROR),
         (
@@ -160,12 +183,32 @@ async def test_why_a_body_is_not_whole(tmp_path: Path, recorded: Recorded, trunc
     assert (response[0], response[2], response[1].get("WARC-Truncated")) == ("response", block, truncated)
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nHalf a hea", b"not HTTP at all\r\n\r\n"])
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 200 OK\r\nHalf a hea", b"not HTTP at all\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"]
+)
 async def test_without_an_answer_there_is_no_response(tmp_path: Path, answer: bytes) -> None:
     request, metadata = await one(tmp_path, failed(FailureKind.CONNECT, answer, detail="it broke\r\nForged: 1"))
     assert (request[0], metadata[0]) == ("request", "metadata")
     assert metadata[1]["WARC-Concurrent-To"] == request[1]["WARC-Record-ID"]
     assert b"error: it broke Forged: 1\r\n" in metadata[2]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: s=" + b"a" * 9000 + b"\r\n\r\n",
+        b"HTTP/1.1 200\nBad Header\nOdd : 1\n\n",
+    ],
+)
+async def test_of_an_answer_that_the_parser_refuses_the_headers_are_kept(tmp_path: Path, head: bytes) -> None:
+    refused = failed(FailureKind.PROTOCOL, head + b"okEXTRA", detail="the answer is not HTTP within limits")
+    response, _, metadata = await one(tmp_path, refused)
+    assert response[2] == head.replace(b"Content-", b"X-Crawler-Content-")
+    assert response[1]["WARC-Truncated"] == "unspecified"
+    assert b"error: the answer is not HTTP within limits\r\n" in metadata[2]
+    (file,) = files(tmp_path)
+    assert Checker(Namespace(inputs=[str(file)], verbose=False)).process_all() == 0
 
 
 async def test_what_never_left_is_told_in_metadata(tmp_path: Path) -> None:
@@ -185,7 +228,7 @@ async def test_the_same_payload_again_is_a_revisit_also_in_a_later_run(tmp_path:
     first = "http://a.test/a"
     assert told == [
         ("a", "response", None, HEAD + BODY),
-        ("b", "response", None, HEAD),
+        ("b", "response", None, ALONE),
         ("c", "revisit", first, HEAD),
         ("d", "revisit", first, HEAD),
         ("e", "response", None, HEAD + b"0\r\n\r\n"),
@@ -201,7 +244,7 @@ async def test_not_modified_is_a_revisit(tmp_path: Path) -> None:
 
 
 async def test_other_readers_find_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = HEAD + b"2\r\nok\r\n0\r\n\r\n"  # warcio does not know the extensions of chunks
+    plain = HEAD + b"2\r\nok\r\n0\r\n\r\n"  # warcio does not know the trailers of chunks
     batch = [
         page("a", plain),
         page("b", plain),

@@ -90,6 +90,13 @@ def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: FetchResult) ->
     assert backoffs[-1] == 3600.0
 
 
+def test_a_back_off_names_what_the_trouble_was() -> None:
+    """Of a body that was cut short not the status that came before it."""
+    cut = failure(200, kind=FailureKind.TRUNCATED)
+    assert after_answer(Pace(), cut, None, DEFAULT).waits_for == "back-off after a body cut short"
+    assert after_answer(Pace(), failure(429), None, DEFAULT).waits_for == "back-off after 429"
+
+
 def test_success_lets_a_site_recover_slowly() -> None:
     pace, pauses = Pace(backoff_s=80.0), []
     for _ in range(7):

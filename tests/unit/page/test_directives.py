@@ -1,9 +1,14 @@
 """Whether a page may be indexed and followed: docs/protocols.md, section 3."""
 
+import json
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawler.model import Reading
-from crawler.page.directives import directives, x_robots_tag
+from crawler.page.directives import asked_of, directives, x_robots_tag
 
 NOON = 1_764_767_393.0  # Wed, 03 Dec 2025 13:09:53 GMT
 BOTH = (Reading.STRICT, Reading.RFC9309)
@@ -117,3 +122,38 @@ def test_each_header_starts_without_an_agent() -> None:
     said = directives(x_robots_tag(values, "figtree"), reading=Reading.STRICT, now=0.0)
     assert (said.index, said.follow) == (True, False)
     assert said.evidence == ("X-Robots-Tag: nofollow",)
+
+
+def test_index_does_not_outlast_unavailable_after() -> None:
+    content = "index, unavailable_after: 2025-12-03T13:09:53Z"
+    assert verdict(content, reading=Reading.DRAFT1996, now=NOON - 1) == (True, True)
+    assert verdict(content, reading=Reading.DRAFT1996, now=NOON) == (False, True)
+
+
+TERMS = st.sampled_from(
+    [
+        "noarchive",
+        "NONE",
+        "index",
+        "x" * 150,
+        "unavailable_after: 9 Jan 2031",
+        "unavailable_after: 2030-01-01T05:00Z",
+        "unavailable_after: Wednesday, 03-Dec-25 13:09:53 GMT",
+        "unavailable_after: 9999-12-31T23:00:00-12:00",
+        "unavailable_after: 0001-01-01T00:00:00+12:00",
+        "unavailable_after: soon",
+        "otherbot: noarchive",
+    ]
+)
+
+
+@given(st.lists(st.lists(TERMS | st.text(max_size=300), max_size=8).map(", ".join), max_size=30))
+def test_what_is_stored_of_tags_asks_what_they_asked(contents: list[str]) -> None:
+    said = directives([("META robots", content) for content in contents], reading=Reading.STRICT, now=-math.inf)
+    assert len(said.evidence) <= 20
+    stored = asked_of(json.dumps(said.evidence) if said.evidence else None)
+    assert stored.archive is said.archive
+    for now in (NOON, 1_893_474_000.0, 1_925_683_199.0, 1_925_683_200.0):
+        tags = [("META robots", content) for content in contents]
+        index = directives(tags, reading=Reading.STRICT, now=now).index
+        assert index is (said.index and stored.until > now)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.model import Headers, PageFacts, Reading
+from crawler.model import Headers, Link, PageFacts, Reading
 from crawler.page.html import header_facts, read_page
 from crawler.page.links import MAX_LINKS
 
@@ -146,6 +146,16 @@ class TestCanonical:
 
 
 class TestLinks:
+    @pytest.mark.parametrize("rel", ["nofollow,noopener", "tag, NoFollow", "tag;nofollow", "nofollow,", "ugc nofollow"])
+    def test_nofollow_among_other_words_of_a_rel(self, rel: str) -> None:
+        """Blanks separate them; a comma in their place must not open what was closed."""
+        (anchor, following) = page(f"<a href=x rel='{rel}'>no</a><link rel='next {rel}' href=y>").links
+        assert (anchor.follow, following.follow) == (False, False)
+        feed = "<link rel='alternate {}' type=application/rss+xml href=f>"
+        assert (page(feed.format(rel)).feeds, page(feed.format("home")).feeds) == ((), ("http://a.test/dir/f",))
+        (other,) = page("<a href=x rel=nofollowed,no-follow>yes</a>").links
+        assert other.follow
+
     def test_targets_once_each_in_order_without_fragments(self) -> None:
         facts = page("<a href=b>1</a><a href=a>2</a><a href=b#x>3</a><a href='../dir/b'>4</a><a href=page.html#y>5</a>")
         assert urls(facts) == ["http://a.test/dir/b", "http://a.test/dir/a", URL]
@@ -222,9 +232,23 @@ class TestLinks:
     def test_anchor_text_is_the_first_that_is_not_empty(self) -> None:
         assert page("<a href=x></a><a href=x> </a><a href=x#y>here</a>").links[0].anchor == "here"
 
+    def test_of_many_uses_the_first_that_can_be_followed_counts_with_its_text_or_else_the_first(self) -> None:
+        unnamed, named, followed = (
+            "<a href=x rel=nofollow></a>",
+            "<a href=x rel=nofollow>a</a>",
+            "<a href=x rel=me>{}</a>",
+        )
+        uses = unnamed * 3 + named + unnamed + followed + named
+        assert page(uses.format("")).links == (Link("http://a.test/dir/x", "a", "me", True),)
+        assert page(uses.format("b")).links == (Link("http://a.test/dir/x", "b", "me", True),)
+        # And the same over two ways of writing one target.
+        assert page("<a href=./x rel=nofollow></a>" * 5 + uses.format("")).links[0][1:] == ("a", "me", True)
+
     def test_other_schemes_are_counted(self) -> None:
-        facts = page("<a href='mailto:x'>1</a><a href='MAILTO:x'>2</a><a href='mailto:x'>3</a><a href='tel:1'>4</a>")
-        assert (facts.links, facts.other_schemes) == ((), {"mailto": 3, "tel": 1})
+        facts = page(
+            "<a href='mailto:x'>1</a><a href='MAILTO:x'>2</a><a href='mailto:x'>3</a>" + "<a href='tel:1'>4</a>" * 9
+        )
+        assert (facts.links, facts.other_schemes) == ((), {"mailto": 3, "tel": 9})
 
     def test_what_is_no_url_is_dropped(self) -> None:
         facts = page("<a href='http://['>1</a><a href='http://u:p@a.test/'>2</a>")

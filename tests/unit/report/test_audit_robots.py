@@ -50,6 +50,21 @@ def test_a_file_in_force_while_the_site_fails_needs_the_setting() -> None:
         assert breaches(*log, versions=longer, terms=stretched) == expected
 
 
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Content-Range": "bytes 0-13/14"}, []),
+        ({"Content-Range": "bytes 0-13/500"}, [Check.LOG, Check.PERMISSION]),
+        ({}, [Check.LOG, Check.PERMISSION]),
+    ],
+)
+def test_a_part_of_a_file_is_no_answer(headers: dict[str, str], expected: list[Check]) -> None:
+    log = (robots(0, status=206), sent(20))
+    assert breaches(*log, versions=[version(0.1, headers=headers)]) == expected
+    early = version(0.1)._replace(headers=None, run=None, answered_by=None)
+    assert breaches(*log, versions=[early]) == []
+
+
 def test_an_answer_counts_though_its_version_was_taken_out() -> None:
     log = (robots(0), sent(3), robots(20, status=403, error="403"), sent(40))
     (found,), _ = judged(*log, versions=[version(0.1)])
@@ -184,6 +199,23 @@ def test_a_304_renews_the_text_before_it_and_no_other() -> None:
     versions = [version(0.1), version(5000.1, opened)]
     assert breaches(*log, versions=versions, texts=[CLOSED, opened]) == [Check.LOG]
     assert breaches(robots(0, status=304), versions=[version(0.1)]) == [Check.LOG]
+
+
+def test_a_304_that_renews_nothing_defers_the_site() -> None:
+    """It came to a request that named no copy, so it is logged with an error."""
+    log = (robots(0, status=304, error="304 Not Modified"), robots(70), sent(80))
+    deferred = version(0.1, None, action="defer", until=60.1)
+    assert breaches(*log, versions=[deferred, version(70.1)]) == []
+    assert breaches(log[0], sent(20), versions=[deferred]) == [Check.PERMISSION]
+    assert breaches(log[0], sent(20), versions=[version(0.1)]) == [Check.LOG, Check.LOG, Check.PERMISSION]
+
+
+def test_a_copy_kept_while_the_site_fails_is_the_one_before_it() -> None:
+    opened = b"User-agent: *\nDisallow:\n"
+    log = (robots(0), robots(20, status=503, error="503"), sent(40))
+    for body, expected in ((CLOSED, []), (opened, [Check.LOG])):
+        versions = [version(0.1, until=20.1), version(20.1, body, until=80.1)]
+        assert breaches(*log, versions=versions, texts=[CLOSED, opened], terms=[under(stale_if_error=True)]) == expected
 
 
 def test_every_version_is_that_of_an_answer() -> None:

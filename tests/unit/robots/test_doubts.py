@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from crawler.robots import doubts_about
@@ -10,6 +12,9 @@ from crawler.robots.doubts import MAX_DOUBTS, Doubts
 
 def doubts(text: str | bytes) -> Doubts:
     return doubts_about(text if isinstance(text, bytes) else text.encode())
+
+
+UNLIKE = "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +30,10 @@ def doubts(text: str | bytes) -> Doubts:
         ("Disalow: /x", "there is no such field, so it is ignored; there is Disallow"),
         ("Dis allow: /x", "there is no such field, so it is ignored; there is Disallow"),
         ("- Disallow: /x", "there is no such field, so it is ignored; there is Disallow"),
-        ("\ufeffDisallow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("\ufeffDisallow: /x", UNLIKE),
+        ("Dis\u200ballow: /x", UNLIKE),
+        ("Disallow:\xa0/x", UNLIKE),
+        ("Disallow\xa0/x", "Disallow has no colon, so it is ignored"),
         ("Alow: /x", "there is no such field, so it is ignored; there is Allow"),
         ("User agent: x", "there is no such field, so it is ignored; there is User-agent"),
         ("Useragent: x", "there is no such field, so it is ignored; there is User-agent"),
@@ -53,7 +61,7 @@ def doubts(text: str | bytes) -> Doubts:
 )
 def test_a_line_in_doubt_is_told_with_its_number_and_what_it_means(line: str, means: str) -> None:
     (doubt,) = doubts(f"User-agent: *\n{line} # why\nDisallow: /other\n").first
-    shown = line.replace("\ufeff", "\ufffd")
+    shown = re.sub("[\ufeff\u200b\xa0]", "\ufffd", line)
     assert (doubt.line, doubt.text, doubt.means) == (2, shown, means)
     assert str(doubt) == f"line 2 ({shown}): {means}"
 

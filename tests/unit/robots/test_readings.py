@@ -169,6 +169,37 @@ def test_rfc9309_2_2_1_digits_count_where_a_group_has_our_name_with_them() -> No
     assert not allowed(text, "/1", "bot", RFC)
 
 
+# --- what a file looks like, and is not ---
+
+SEEN = "User-agent: *\nDisallow: /a\nAllow: /b\nDisallow: /b/c\nCrawl-delay: 7\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SEEN.replace(" ", "\xa0").encode(),
+        SEEN.replace(" ", "\xa0").encode("latin-1"),
+        SEEN.replace("\n", "\u3000\u200b\n").encode(),
+        SEEN.replace("s", "\ufeffs").encode(),
+        SEEN.replace("\n", "\x00\n").encode(),
+        SEEN.replace("\n", "\r\n").encode("utf-16-le"),
+        SEEN.encode("utf-16-be"),
+    ],
+)
+def test_strict_heeds_what_a_file_looks_like_too(body: bytes) -> None:
+    asked = read(parse(body), token="figtree", reading=STRICT, site="http://a.example")
+    assert [asked.verdict(path).allowed for path in ("/a", "/b", "/b/c", "/other")] == [False, True, False, True]
+    assert (asked.verdict("/a").line, asked.crawl_delay_s, asked.crawl_delay_line) == (2, 7.0, 5)
+
+
+def test_what_a_file_looks_like_opens_nothing() -> None:
+    for opened in (
+        "User-agent: Fig\u200bTree\nDisallow:\n",
+        "User-agent: *\nAllow: /a\xa0\n",
+    ):
+        assert not allowed(f"{opened}\nUser-agent: *\nDisallow: /a\n", "/a")
+
+
 def test_rfc9309_2_2_2_a_half_escape_is_compared_with_the_url_as_written() -> None:
     text = "User-agent: *\nDisallow: /*%\nDisallow: /x%2\nAllow: /a\n"
     for path, expected in [("/b%20c", False), ("/x%2f", False), ("/b", True), ("/x2", True), ("/a", True)]:
@@ -351,12 +382,3 @@ def test_sitemaps_stand_anywhere_and_come_out_canonical(reading: Reading) -> Non
         "Sitemap:\nSitemap: ftp://a.example/s.xml\n"
     )
     assert rules(text, reading=reading).sitemaps == ("http://other.example/s.xml", "http://a.example/own.xml")
-
-
-@EVERY
-def test_unknown_lines_are_kept(reading: Reading) -> None:
-    found = rules("User-agent: *\nClean-param: ref /a\n: nothing\n\nDisallow: /x\n", reading=reading)
-    assert [(line.number, line.field, line.value) for line in found.extensions] == [
-        (2, "clean-param", "ref /a"),
-        (3, "", "nothing"),
-    ]

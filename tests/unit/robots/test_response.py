@@ -1,5 +1,6 @@
 """What the answer to /robots.txt means, and for how long: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
 
+import gzip
 from dataclasses import replace
 from hashlib import sha256
 
@@ -61,6 +62,50 @@ def test_2xx_parse_and_obey(reading: Reading) -> None:
     assert (copy.etag, copy.last_modified) == ('"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
     assert copy.fetched_at == NOW
     assert (copy.failures, copy.retry_at, copy.note) == (0, None, "")
+
+
+@pytest.mark.parametrize("status", [200, 201, 203, 204, 205, 226])
+def test_a_content_range_means_nothing_but_in_a_206(status: int) -> None:
+    part = fetched(headers=(("Content-Range", "bytes 0-13/500"),))
+    assert meaning(replace(part, status=status)).action is RobotsAction.PARSE
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("ranges", "action"),
+    [
+        (["bytes 0-13/14"], "parse"),
+        (["Bytes  0-0/1"], "parse"),
+        (["bytes 0-13/500"], "defer"),
+        (["bytes 1-13/14"], "defer"),
+        (["bytes 0-13/*"], "defer"),
+        (["bytes */14"], "defer"),
+        (["bytes 0-13/14, bytes 0-13/500"], "defer"),
+        (["bytes 0-13/14", "bytes 0-13/500"], "defer"),
+        ([], "defer"),  # multipart/byteranges, for one
+    ],
+)
+def test_a_part_of_the_file_is_no_file(ranges: list[str], action: str, reading: Reading) -> None:
+    """Nobody asked for a part, and what the rest closes is not known."""
+    headers = tuple(("Content-Range", value) for value in ranges)
+    copy = meaning(replace(fetched(headers=headers), status=206), RobotsSettings(reading))
+    assert (copy.action, copy.status) == (action, "206")
+    assert (copy.body == b"") is (action == "defer")
+
+
+def test_gzip_that_does_not_say_so_is_read_all_the_same() -> None:
+    """What is closed in it was meant to be closed; and where it is broken, nobody knows what was."""
+    text = b"User-agent: *\nDisallow: /\n"
+    packed = gzip.compress(text)
+    copy = meaning(fetched(packed))
+    assert (copy.action, copy.body, copy.sha256) == ("parse", text, sha256(text).digest())
+    assert copy.note == "gzip that says it is not: read all the same"
+    for broken in (packed[:-9], packed[:2], b"\x1f\x8bDisallow: /\n"):
+        assert (meaning(fetched(broken)).action, meaning(fetched(broken)).status) == ("defer", "encoding")
+    long = gzip.compress(text + b"Disallow: /x\n" * 1_000_000)
+    cut = meaning(fetched(long), RobotsSettings(max_bytes=1000))
+    assert (cut.action, cut.body[: len(text)], len(cut.body) <= 1000) == ("parse", text, True)
+    assert "longer than 1000 bytes" in cut.note
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -16,7 +16,7 @@ from crawler.search.results import Found, search
 from crawler.store.location import is_url
 from crawler.store.postgres import PostgresStore
 from crawler.store.sqlite import SqliteStore
-from tests.contract.visits import Harness, fetched, redirected
+from tests.contract.visits import NOW, Harness, fetched, redirected
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Crawled:
     async def index(self, on_progress: OnProgress = lambda done, total: None) -> Built:
         return await build_index(self.db, on_progress)
 
-    async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
-        return await search(self.harness.store, words, limit=limit, site=site)
+    async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> Found:
+        return await search(self.harness.store, words, now=now, limit=limit, site=site)
 
     async def urls(self, words: str, *, limit: int = 10, site: str | None = None) -> list[str]:
         """Of the pages with all the words, best first."""

@@ -34,6 +34,18 @@ async def test_what_names_a_page_counts_more_than_what_it_mentions(crawl: Crawle
     assert await crawl.urls("lexer") == [f"{A}/named", f"{A}/linked", f"{A}/mention"]
 
 
+async def test_a_page_is_shown_until_the_date_it_names(crawl: Crawled) -> None:
+    await indexed(crawl, {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)})
+    asks = '["META robots: unavailable_after: 2030-01-01T00:00:00Z"]'
+    await crawl.change("UPDATE page SET directives = ? WHERE title = 'Title' AND body_bytes > 0", asks)
+    await crawl.change("UPDATE page SET directives = NULL WHERE url_id = (SELECT min(url_id) FROM page)")
+    until = 1_893_456_000.0
+    assert (await crawl.search("word", now=until - 1)).total == 3
+    found = await crawl.search("word", now=until)
+    assert (found.total, len(found.hits)) == (1, 1)
+    assert (await crawl.search('"no such phrase" word', now=until)).total == 0
+
+
 async def test_a_page_that_is_none_any_more_is_not_found(crawl: Crawled) -> None:
     await indexed(crawl, {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)})
     await crawl.change("UPDATE url SET state = 'failed', reason = '403' WHERE path = '/1'")

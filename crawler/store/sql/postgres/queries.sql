@@ -302,7 +302,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
         coalesce(v.last_modified, p.last_modified),
         encode(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content), 'hex'),
-        encode(p.text_sha256, 'hex'), p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)
+        encode(p.text_sha256, 'hex'), p.noindex, p.nofollow, p.directives) END)
      ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM (
     (SELECT due_at, depth, url_id FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at <= $1
      AND s.fetched < $4 AND depth < $5 ORDER BY due_at, depth, url_id LIMIT $2)

@@ -198,7 +198,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
         coalesce(v.last_modified, p.last_modified),
         lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))), lower(hex(p.text_sha256)),
-        p.noindex, p.nofollow, p.directives LIKE '%unavailable_after%') END)) FROM
+        p.noindex, p.nofollow, p.directives) END)) FROM
     (SELECT url_id FROM (
        SELECT url_id FROM (SELECT url_id FROM frontier
          WHERE site_id = s.id AND due_at = 0 AND s.fetched < ?4 AND depth < ?5 ORDER BY depth, url_id LIMIT ?2)

@@ -1,0 +1,73 @@
+"""What a call from Python was given, if it is of the kind that was asked for: :class:`UsageError` says it is not."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import BinaryIO, TypedDict, cast
+
+from crawler.errors import UsageError
+
+
+class RunLimits(TypedDict, total=False):
+    """The table ``limits`` of the configuration. ``max_time`` is in seconds, or a text such as "2 hours"."""
+
+    max_pages: int
+    max_pages_per_site: int
+    max_depth: int
+    max_time: float | str
+    concurrency: int
+
+
+def path(name: str, value: object) -> str:
+    """A path, or what else stands for a store: not a :class:`Path`, which would mend a URL."""
+    if not isinstance(value, str | Path):
+        raise _wrong(name, value, "a path, as text or Path")
+    return str(value)
+
+
+def text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong(name, value, "a text")
+    return value
+
+
+def count(name: str, value: object) -> int:
+    """A number of things, one at least."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise _wrong(name, value, "a whole number, 1 or more")
+    return value
+
+
+def urls(name: str, value: object) -> list[str]:
+    """URLs as texts, or one alone, or as keys of a mapping whose values are texts."""
+    wanted = "URLs, each a text: a list of them, one alone, or a mapping to the stratum of each"
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise _wrong(name, value, wanted)
+    found = list(value)
+    for item in [*found, *(value.values() if isinstance(value, Mapping) else ())]:
+        if not isinstance(item, str):
+            raise _wrong(f"{name}, item", item, wanted)
+    return found
+
+
+def output(name: str, value: object) -> Path | BinaryIO:
+    """A file's path, "-" for standard output, or a file open in binary."""
+    if value == "-" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.flush()
+        return cast(BinaryIO, sys.stdout.buffer)
+    if value == "-":
+        raise UsageError(f"{name} = '-': standard output takes no bytes here; name a file")
+    if isinstance(value, str | Path):
+        return Path(value)
+    if isinstance(value, io.TextIOBase) or not hasattr(value, "write"):
+        raise _wrong(name, value, 'a path, "-", or a file open in binary ("wb")')
+    return cast(BinaryIO, value)
+
+
+def _wrong(name: str, value: object, wanted: str) -> UsageError:
+    return UsageError(f"{name} = {f'{value!r}'[:100]}: must be {wanted}")

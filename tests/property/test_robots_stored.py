@@ -1,0 +1,97 @@
+"""Whatever is served as robots.txt: what is stored and shown of it is text that any database and terminal takes."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
+from crawler.loops.gate import Gate
+from crawler.loops.robots import RobotsKeeper, RobotsNeeds
+from crawler.model import Fetched, FetchResult, Reading, Request
+from crawler.robots import RobotsSettings, check_case, doubts_about, parse, read
+from crawler.store.interface import ClaimedSite, RobotsNews
+from tests.virtual_time import VirtualClock, run_virtual
+
+SITE = "http://a.test"
+FIELDS = [b"User-agent", b"Disallow", b"Allow", b"Host", b"Sitemap", b"Crawl-delay", b"Mobile-agent-server", b"New"]
+PIECES = [
+    b"/",
+    b"*",
+    b"a",
+    b" ",
+    b".",
+    b"none",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\0",
+    b"\x1b",
+    b"\x7f",
+    b"\xc2\x85",
+    b"http://",
+]
+LINES = st.tuples(st.sampled_from(FIELDS), st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join)).map(b": ".join)
+BODIES = st.lists(LINES, max_size=8).map(lambda lines: b"\n".join([b"User-agent: *", *lines]))
+VALUES = st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=9)
+
+
+class Served:
+    """A site of which every URL has this body."""
+
+    def __init__(self, body: bytes, header: str, clock: VirtualClock) -> None:
+        self.body, self.header, self.clock = body, header, clock
+
+    async def fetch(self, request: Request) -> FetchResult:
+        now = self.clock.now()
+        headers = tuple((name, self.header) for name in ("ETag", "Last-Modified", "Expires"))
+        return Fetched(request.url, now, now, headers, plain=self.body)
+
+
+def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
+    """What the store gets of a robots.txt."""
+    handed_in: list[RobotsNews] = []
+
+    async def commit(news: RobotsNews, _: str) -> int:
+        handed_in.append(news)
+        return 1
+
+    async def main(clock: VirtualClock) -> None:
+        gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, lambda *_: None)
+        gate.enter("a.test", Pace())
+        needs = RobotsNeeds(RobotsSettings(reading), "fig", GroupBy.HOST, lambda _: False)
+        keeper = RobotsKeeper(needs, gate, None, clock, commit, lambda _: None, repr)
+        await keeper.in_force(ClaimedSite(1, SITE, None, None), "a.test")
+
+    run_virtual(main)
+    return handed_in[0]
+
+
+def texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from texts(list(value.items()))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from texts(part)
+
+
+@given(st.one_of(st.binary(max_size=60), BODIES), VALUES, st.sampled_from(list(Reading)))
+@example(b"Mobile-agent-server: /\xff/ none", "", Reading.STRICT)
+@example(b"Mobile-agent-server: /\0 none", "", Reading.DRAFT1996)
+@example("\ufeffMobile-agent-server: /\ud800 none".encode("utf-16-le", "surrogatepass"), "", Reading.RFC9309)
+def test_what_is_stored_and_shown_is_text(body: bytes, header: str, reading: Reading) -> None:
+    for text in texts(asdict(stored(body, header, reading))):
+        text.encode("utf-8")
+        assert "\0" not in text
+    rules = read(parse(body), token="fig", reading=reading, site=SITE)
+    for text in texts([rules.sitemaps, rules.main_site, [rules.verdict(path).text for path in ("/", "/a", "/a.a")]]):
+        assert text.isprintable()
+    assert all(said.isprintable() for said in doubts_about(body).told())
+    case = {"robots_b64": b64encode(body).decode(), "agent": "fig", "url": SITE + "/a", "reading": reading.value}
+    json.dumps(check_case(case), ensure_ascii=False).encode("utf-8")

@@ -1,0 +1,88 @@
+"""What pages ask of those who hand them on: NOARCHIVE and ``unavailable_after`` in every export."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from tests.contract.visits import NOW
+from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
+
+URLS = set(BODIES)
+UNCOPIED, OVER, STILL = f"{A}plain", f"{A}sum", f"{A}xml"
+
+
+@pytest.fixture
+def filled(filled: Path) -> Path:
+    """Three pages ask for something; exports are made a minute after ``NOW``."""
+
+    def until(epoch_s: float) -> str:
+        return f"unavailable_after: {datetime.fromtimestamp(epoch_s, UTC):%a, %d %b %Y %H:%M:%S GMT}"
+
+    asked = {
+        UNCOPIED: ["X-Robots-Tag: NoArchive"],
+        OVER: ["META robots: follow", f"META robots: index, {until(NOW + 60)}"],
+        STILL: [f"X-Robots-Tag: {until(NOW + 62)}, max-snippet:-1"],
+    }
+    with closing(sqlite3.connect(filled, isolation_level=None)) as db:
+        for url, said in asked.items():
+            db.execute(
+                "UPDATE page SET directives = ? WHERE url_id = (SELECT url_id FROM pages WHERE url = ?)",
+                (json.dumps(said), url),
+            )
+    return filled
+
+
+def lines(file: Path) -> dict[str, dict[str, Any]]:
+    return {row["url"]: row for row in map(json.loads, file.read_text().splitlines())}
+
+
+async def test_archives_hold_neither(save: Exporter, tmp_path: Path) -> None:
+    bodiless = {url for url, body in BODIES.items() if body is None}
+    kept = URLS - bodiless - {UNCOPIED, OVER}
+    tally = await save("warc", tmp_path / "a.warc.gz")
+    assert (tally.written, tally.left_out) == (len(kept), len(bodiless) + 2)
+    with (tmp_path / "a.warc.gz").open("rb") as file:
+        found = {record.rec_headers.get_header("WARC-Target-URI") for record in ArchiveIterator(file)}
+    assert found - {None} == kept
+    await save("wacz", tmp_path / "a.wacz")
+    with zipfile.ZipFile(tmp_path / "a.wacz") as archive:
+        pages = [json.loads(line) for line in archive.read("pages/pages.jsonl").splitlines()[1:]]
+    assert {page["url"] for page in pages} == kept
+
+
+async def test_tables_have_the_uncopied_page_without_body_and_not_what_is_over(save: Exporter, tmp_path: Path) -> None:
+    tally = await save("jsonl", tmp_path / "out.jsonl", bodies=True)
+    assert (tally.written, tally.left_out) == (len(URLS) - 1, 1)
+    found = lines(tmp_path / "out.jsonl")
+    assert found.keys() == URLS - {OVER}
+    assert (found[UNCOPIED]["body"], found[UNCOPIED]["title"]) == (None, "Plain")
+    assert found[f"{A}copy"]["body"] == "<title>Plain</title>"  # which asks for nothing
+    await save("parquet", tmp_path / "out.parquet", bodies=True)
+    bodies = {row["url"]: row["body"] for row in pq.read_table(tmp_path / "out.parquet").to_pylist()}
+    assert (bodies.keys(), bodies[UNCOPIED], bodies[STILL]) == (URLS - {OVER}, None, b"<x>")
+    await save("csv", tmp_path / "out.csv")
+    assert OVER not in (tmp_path / "out.csv").read_text()
+
+
+async def test_versions_are_as_their_page(save: Exporter, tmp_path: Path) -> None:
+    await save("jsonl", tmp_path / "out.jsonl", table="page_versions")
+    assert lines(tmp_path / "out.jsonl").keys() == URLS - {OVER}
+
+
+async def test_neither_sitemap_nor_graph_shows_what_is_over(save: Exporter, tmp_path: Path) -> None:
+    await save("sitemap", tmp_path / "map.xml")
+    shown = (tmp_path / "map.xml").read_text()
+    assert (UNCOPIED in shown, STILL in shown, OVER in shown) == (True, True, False)
+    await save("graphml", tmp_path / "links.graphml")
+    graph = (tmp_path / "links.graphml").read_text()
+    assert (OVER in graph, PAGES["sum"]["title"] in graph, "Plain" in graph) == (True, False, True)
