@@ -17,10 +17,10 @@ from crawler.clock import SystemClock
 from crawler.config import KEYS, Settings, apply, read_file, settings_from
 from crawler.display import WaitNotes, Watch, Watched, print_json, print_summary, summary
 from crawler.errors import UsageError
-from crawler.frontier.decide import FAULT
 from crawler.loops.ending import LEFT_OUT
 from crawler.loops.progress import Progress
 from crawler.model import Reading
+from crawler.reasons import FAULT
 from crawler.report.layout import many
 from crawler.sample.design import Method, Per
 from crawler.seeds import Seeds, all_seeds

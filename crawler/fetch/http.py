@@ -47,6 +47,7 @@ from crawler.model import (
     header,
     header_values,
 )
+from crawler.reasons import TOO_LARGE, UNWANTED_TYPE
 from crawler.url import host_of
 
 #: Seconds an idle connection is kept. Less than the five of common servers, so that it is we who close it, and
@@ -247,7 +248,7 @@ class HttpFetcher:
     def _objection(self, request: Request, content_type: str, headers: Headers) -> Problem | None:
         """Why the body is not worth reading, as the headers tell."""
         if content_type not in self._accepted and not request.any_type:
-            return Problem(FailureKind.UNWANTED_TYPE, f"content type {content_type[:100]} is not wanted")
+            return Problem(FailureKind.UNWANTED_TYPE, f"{UNWANTED_TYPE} {content_type[:100]} is not wanted")
         length = header(headers, "Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
             return _too_large(request, f"announces {int(length):,} bytes")
@@ -341,7 +342,7 @@ def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Header
 
 
 def _too_large(request: Request, what: str) -> Problem:
-    return Problem(FailureKind.TOO_LARGE, f"too large: the body {what}, and {request.max_bytes:,} bytes are allowed")
+    return Problem(FailureKind.TOO_LARGE, f"{TOO_LARGE} the body {what}, and {request.max_bytes:,} bytes are allowed")
 
 
 def _content_type(value: str) -> tuple[str, str | None]:

@@ -23,6 +23,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import Again, Found, RevisitSettings, Seen, learn, next_visit
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
+from crawler.reasons import NOT_PARSED
 from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
@@ -52,7 +53,7 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
         case NotModified():
             return _not_modified(outcome, seen, result, facts, settings)
         case Fetched():
-            if facts is not None and facts.note.startswith("not parsed") and seen.version:
+            if facts is not None and facts.note.startswith(NOT_PARSED) and seen.version:
                 return _unreached(outcome, seen, facts.note, settings, now)
             return _fetched(outcome, seen, result, facts, settings)
         case Redirected():

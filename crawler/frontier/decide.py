@@ -9,6 +9,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     queued --permanent failure, 204, 205, 206, or retries spent--> failed
     queued --temporary failure--> queued (later)
     redirected --the end of a crawl shows a circle--> failed
+    failed --changed options, or a server tells of it (RUP)--> queued
     fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
 """
 
@@ -40,6 +41,7 @@ from crawler.model import (
     State,
     header,
 )
+from crawler.reasons import ADDRESS, FAULT, MIRROR, REDIRECTS, ROBOTS, TYPE
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
@@ -48,9 +50,6 @@ from crawler.rup.subscription import Offered
 from crawler.sitemaps import Kind as SitemapKind
 from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
-
-#: How the reason begins for which a URL ends that met a bug of ours.
-FAULT = "a fault of the crawler"
 
 _INDEX_DEPTH = 3  # an index lists sitemaps; one that lists indexes of indexes is a trap
 
@@ -152,13 +151,13 @@ def before_fetch(
         case RobotsAction.FREE:
             return Fetch(None)
         case RobotsAction.RESTRICTED:
-            return Outcome(queued, State.EXCLUDED, f"robots: {copy.status} for /robots.txt closes the whole site")
+            return Outcome(queued, State.EXCLUDED, f"{ROBOTS} {copy.status} for /robots.txt closes the whole site")
         case RobotsAction.GIVEN_UP:
             return Outcome(
-                queued, State.FAILED, f"robots: given up, no answer for /robots.txt could be had ({copy.status})"
+                queued, State.FAILED, f"{ROBOTS} given up, no answer for /robots.txt could be had ({copy.status})"
             )
         case RobotsAction.UNREACHABLE:
-            return Outcome(queued, State.EXCLUDED, f"address: {copy.note or copy.status}")
+            return Outcome(queued, State.EXCLUDED, f"{ADDRESS} {copy.note or copy.status}")
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:
@@ -174,7 +173,7 @@ def before_fetch(
 
 
 def _forbidden(verdict: Verdict) -> str:
-    return f"robots: line {verdict.line}, {verdict.text.strip()} ({verdict.reading})"
+    return f"{ROBOTS} line {verdict.line}, {verdict.text.strip()} ({verdict.reading})"
 
 
 def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: str, scope: Scope) -> Outcome:
@@ -184,9 +183,9 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
     the main host where that has the mirror's registrable domain: :func:`may_adopt`.)
     """
     if isinstance(main, Cycle):
-        return Outcome(queued, State.EXCLUDED, f"mirror cycle: {' → '.join([*main.members, main.members[0]])}")
+        return Outcome(queued, State.EXCLUDED, f"{MIRROR} cycle: {' → '.join([*main.members, main.members[0]])}")
     url = main.site + path
-    reason = f"mirror of {main.site} (Host, line {rules.host_line})"
+    reason = f"{MIRROR} of {main.site} (Host, line {rules.host_line})"
     refusal = scope.refusal(url, queued.depth, is_seed=queued.wanted_itself)
     offer = Offer(url, queued.depth, refusal, hops=queued.hops, seed=queued.seed, kind=queued.kind)
     if not offer.is_good:
@@ -316,14 +315,14 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
 def _too_many_hops(hops: int, settings: RetrySettings) -> str | None:
     if hops <= settings.max_redirects:
         return None
-    return f"redirects: {hops} in a row, at most {settings.max_redirects} are followed"
+    return f"{REDIRECTS} {hops} in a row, at most {settings.max_redirects} are followed"
 
 
 def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome:
     if result.kind is FailureKind.UNWANTED_TYPE:
-        return Outcome(queued, State.EXCLUDED, f"type: {result.detail}")
+        return Outcome(queued, State.EXCLUDED, f"{TYPE} {result.detail}")
     if result.kind is FailureKind.ADDRESS:
-        return Outcome(queued, State.EXCLUDED, f"address: {result.detail}")
+        return Outcome(queued, State.EXCLUDED, f"{ADDRESS} {result.detail}")
     if queued.kind is Kind.SITEMAP and result.status in (404, 410):
         return Outcome(queued, State.EXCLUDED, f"sitemap: there is none ({result.status})")
     if not is_temporary(result):

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from crawler.frontier.operator import BLOCKED
 from crawler.model import Kind, State
+from crawler.reasons import CONTACT, DEPTH, NOFOLLOW, REDIRECTS, SAMPLE, SCOPE, TRAP, TYPE
 
 #: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
 #: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
 #: since a mirror's main host was adopted, or as where a seed redirects to; a URL that was not drawn, but where one that
 #: was leads to; a site that is blocked no more).
-_LIFTED_BY_BETTER_OFFER = ("nofollow:", "depth:", "redirects:", "scope:", "contact:", "trap:", "sample:", BLOCKED)
+_LIFTED_BY_BETTER_OFFER = (NOFOLLOW, DEPTH, REDIRECTS, SCOPE, CONTACT, TRAP, SAMPLE, BLOCKED)
 
 
 class Offer(NamedTuple):
@@ -59,12 +60,12 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     The depth of a URL is the length of the shortest way known, so that neither the order in which
     pages arrive nor a restart decides what ``--max-depth`` lets in.
     """
-    lifted = (*_LIFTED_BY_BETTER_OFFER, "type:") if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
+    lifted = (*_LIFTED_BY_BETTER_OFFER, TYPE) if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
     liftable = known.state is State.EXCLUDED and known.reason.startswith(lifted)
     closer = offer.depth < known.depth and offer.is_good
     if liftable and offer.is_good and (offer.refusal is None or known.reason != BLOCKED):
         # A way that the scope refused was a way; one that may not be followed was none.
-        depth = min(known.depth, offer.depth) if known.reason.startswith(("scope:", "contact:")) else offer.depth
+        depth = min(known.depth, offer.depth) if known.reason.startswith((SCOPE, CONTACT)) else offer.depth
         return Change(depth, offer.hops, offer.refusal is None, offer.refusal or "", offer.seed)
     if closer:
         return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
@@ -77,6 +78,6 @@ def passed_on(known: Known, depth: int, max_depth: int | None) -> Offer:
     These links may be followed, which is all that was missing to a URL known from a nofollow link. Whatever else could
     be lifted was refused for what the URL is, and still is.
     """
-    is_admitted = (max_depth is None or depth <= max_depth) and known.reason.startswith(("depth:", "nofollow:"))
+    is_admitted = (max_depth is None or depth <= max_depth) and known.reason.startswith((DEPTH, NOFOLLOW))
     stays_out = known.state is State.EXCLUDED and known.reason.startswith(_LIFTED_BY_BETTER_OFFER) and not is_admitted
     return Offer("", depth, known.reason if stays_out else None, known.hops)

@@ -12,6 +12,7 @@ from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
+from crawler.reasons import CONTACT, DEPTH, NOFOLLOW, SCOPE
 from crawler.url import host_of, registrable_domain, registrable_domains
 
 _LINKS_KEPT = 8_192
@@ -88,7 +89,7 @@ class Scope:
         if refused is not None:
             return refused
         if self.settings.max_depth is not None and depth > self.settings.max_depth:
-            return f"depth: {depth} links from a seed, --max-depth is {self.settings.max_depth}"
+            return f"{DEPTH} {depth} links from a seed, --max-depth is {self.settings.max_depth}"
         return trap
 
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[str | None]:
@@ -101,7 +102,7 @@ class Scope:
             if refused is None and (too_deep or trap):
                 refused = self._rule(url, depth, False)
             if refused is None and not follow:
-                refused = 'nofollow: linked only with rel="nofollow"'
+                refused = f'{NOFOLLOW} linked only with rel="nofollow"'
             yield BLOCKED if refused is None and self.blocks.covers(url) else refused
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[str | None, str | None]:
@@ -116,12 +117,12 @@ class Scope:
         if refused is not None:
             return refused, None
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
-            return "scope: below no seed's directory (--scope prefix)", None
+            return f"{SCOPE} below no seed's directory (--scope prefix)", None
         for pattern in self._exclude:
             if match := pattern.search(url):
-                return f"scope: matches --exclude ({match.group()[:80]!r})", None
+                return f"{SCOPE} matches --exclude ({match.group()[:80]!r})", None
         if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
-            return "scope: matches no --include", None
+            return f"{SCOPE} matches no --include", None
         return None, None if is_seed else trap_in(url, self._traps, self._now)
 
     def _refuse_site(self, site: str) -> str | None:
@@ -130,15 +131,15 @@ class Scope:
         if site in self._adopted:
             return self._unreachable(host)
         if mode is ScopeMode.HOST and host not in self._places:
-            return f"scope: {host} is no seed's host (--scope host)"
+            return f"{SCOPE} {host} is no seed's host (--scope host)"
         if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
-            return f"scope: {registrable_domain(host)} is no seed's domain (--scope domain)"
+            return f"{SCOPE} {registrable_domain(host)} is no seed's domain (--scope domain)"
         return self._unreachable(host)
 
     def _unreachable(self, host: str) -> str | None:
         if self._reachable(host):
             return None
-        return f"contact: {host} is not on loopback, and nobody is named whom its owner could turn to (--contact)"
+        return f"{CONTACT} {host} is not on loopback, and nobody is named whom its owner could turn to (--contact)"
 
     def _below_seed(self, url: str) -> bool:
         end = url.find("/", 8)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from crawler.printable import shown
+from crawler.reasons import TRAP
 
 _YEAR_S = 31_556_952  # a mean Gregorian year
 #: Longest run of segments that is looked for, so that time stays linear whatever the settings.
@@ -78,7 +79,7 @@ def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
     if not settings.enabled:
         return None
     if len(url) > settings.max_url_chars:
-        return f"trap: url-length ({len(url)} characters)"
+        return f"{TRAP} url-length ({len(url)} characters)"
     # Most URLs are short and plain: nothing dearer than a search for a character is done to them.
     found = None
     if url.count("/") > 2 + min(settings.max_repetitions, settings.max_path_segments):
@@ -93,7 +94,7 @@ def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
             if hint in lower:
                 found = _calendar(lower, settings, now)
                 break
-    return f"trap: {found}" if found else None
+    return f"{TRAP} {found}" if found else None
 
 
 def _path(segments: list[str], settings: TrapSettings) -> str | None:

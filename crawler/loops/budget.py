@@ -10,11 +10,13 @@ import asyncio
 import math
 from collections import deque
 
-from crawler.store.interface import Store
+from crawler.model import Kind
+from crawler.store.interface import Claim, Store
 from crawler.store.shared import PageGrant
 
 _BETWEEN_TURNS_S = 1.0  # hardly more
 _MOST_PER_GROUP = 50
+_SPARE_GROUPS = 10  # some bring no page, and some are slow
 
 
 class Budget:
@@ -24,6 +26,8 @@ class Budget:
     only_revisits = False
     #: Of all workers together, where there may be several.
     limit: int | None = None
+    #: That are at work for pages now.
+    groups = 0
 
     def __init__(self, pages: float = math.inf) -> None:
         self._left = pages  # those being asked for included
@@ -64,6 +68,16 @@ class Budget:
     def is_spent(self) -> bool:
         """Whether all pages have come."""
         return self._left <= 0
+
+    @property
+    def _wanted(self) -> float:
+        return self._left
+
+    def more_groups(self, most: int) -> int:
+        """How many more groups to claim, ``most`` at most: who wants one page does not knock at a thousand doors."""
+        if self.only_revisits:
+            return most
+        return int(max(0, min(most, self._wanted + _SPARE_GROUPS - self.groups)))
 
     def ends_work(self) -> bool:
         """Whether a group is worked on no further for want of pages."""
@@ -132,13 +146,17 @@ class SharedBudget(Budget):
         super().__init__(0)
         self.limit = limit
         self.per_group = 1 + min(_MOST_PER_GROUP, int(_BETWEEN_TURNS_S / max(delay_s, 0.001)))
-        self._fair = 0
+        self._fair = limit
         self._come = 0  # and not committed yet
         self._is_reached = False
 
     @property
     def is_spent(self) -> bool:
         return self._is_reached
+
+    @property
+    def _wanted(self) -> float:
+        return self._fair
 
     @property
     def hopes(self) -> bool:
@@ -174,6 +192,11 @@ class SharedBudget(Budget):
 
     def drop(self) -> None:
         self._left = self._out = self._come = 0
+
+
+def is_for_pages(claim: Claim) -> bool:
+    """Whether a group was claimed for pages that the limit counts, not for revisits and sitemaps alone."""
+    return any(queued.seen is None and queued.kind is Kind.PAGE for queued in claim.urls)
 
 
 def budget_for(limit: int | None, delay_s: float, *, is_shared: bool) -> Budget:

@@ -20,7 +20,7 @@ from crawler.frontier.scope import Scope
 from crawler.loops import sitemaps
 from crawler.loops.answers import Answers
 from crawler.loops.beside import beside
-from crawler.loops.budget import budget_for
+from crawler.loops.budget import budget_for, is_for_pages
 from crawler.loops.crowd import HOLD_S, Crowd
 from crawler.loops.ending import Ending
 from crawler.loops.frame import Frame
@@ -30,7 +30,7 @@ from crawler.loops.manners import Manners
 from crawler.loops.pending import Load, Pending, Waiters
 from crawler.loops.progress import Progress
 from crawler.loops.recording import Listening, Recorder, of_document, record_all
-from crawler.loops.robots import Busy, RobotsKeeper
+from crawler.loops.robots import RobotsKeeper
 from crawler.loops.visits import Visits
 from crawler.model import Fetched, PageFacts, RobotsAction
 from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
@@ -127,9 +127,11 @@ class Crawl:
         """What was sent is logged, and pauses are kept; the rest is queued, and may be another worker's by now."""
         await self._cancel_workers()
         pending, self._pending = self._pending, Pending()
-        await record_all(self._recorder, pending.recorded)
-        await self._store.hand_in_late(pending.late(self._clock.now()))
-        self.progress.committed(pending.requests, [])
+        try:
+            await record_all(self._recorder, pending.recorded)
+        finally:  # an archive whose disk is full is no reason to forget what the store has room for
+            await self._store.hand_in_late(pending.late(self._clock.now()))
+            self.progress.committed(pending.requests, [])
 
     async def _begin_anew(self) -> str | None:
         self._robots_waiters.clear()
@@ -262,7 +264,7 @@ class Crawl:
             self._start(claim)
         if len(result.claims) == limits.groups > 0:
             self._hurry()  # for the others
-            if self._room() == 0:
+            if len(self._workers) >= self._manners.crawl.claimed_groups:
                 self._crowd.seen(now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
@@ -272,7 +274,7 @@ class Crawl:
     def _room(self) -> int:
         if self._stopping is not None or not (self.budget.is_free or self.budget.hopes or self.budget.only_revisits):
             return 0
-        return max(0, self._manners.crawl.claimed_groups - len(self._workers))
+        return self.budget.more_groups(max(0, self._manners.crawl.claimed_groups - len(self._workers)))
 
     def _out_of_time(self) -> bool:
         limit_s = self._manners.crawl.max_time_s
@@ -344,11 +346,13 @@ class Crawl:
         self.gate.enter(claim.group, claim.pace)
         task = asyncio.create_task(self._work(claim))
         self._workers[claim.group_id] = (claim.group, task)
+        self.budget.groups += is_for_pages(claim)
         task.add_done_callback(lambda done: self._release(claim, done))
         self.progress.active = len(self._workers)
 
     def _release(self, claim: Claim, task: asyncio.Task[None]) -> None:
         del self._workers[claim.group_id]
+        self.budget.groups -= is_for_pages(claim)
         pending = self._news(hurry=True)
         pending.paces[claim.group] = self.gate.leave(claim.group)
         pending.released.append(claim.group_id)
@@ -373,11 +377,8 @@ class Crawl:
                 continue
             while (early_s := queued.due_at - self._clock.now()) > 0:
                 await self.gate.idle(self._clock.sleep(early_s))
-            try:
-                with suppress(Blocked):  # it is the next claim's to end it
-                    await self._take(queued, claim, deferred)
-            except Busy:
-                return
+            with suppress(Blocked):  # it is the next claim's to end it
+                await self._take(queued, claim, deferred)
 
     async def _take(self, queued: Queued, claim: Claim, deferred: set[int]) -> None:
         site = claim.sites[queued.site_id]

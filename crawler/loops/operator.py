@@ -13,6 +13,7 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.loops.beside import beside
 from crawler.loops.crawl import Crawl
+from crawler.reasons import SAMPLE
 from crawler.sample.design import Method
 from crawler.store.interface import Beat, Store
 
@@ -41,7 +42,7 @@ async def _reopen_sample(store: Store) -> None:
     after = -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
-        await store.requeue([number for number, _, reason, *_ in rows if reason.startswith("sample:")])
+        await store.requeue([number for number, _, reason, *_ in rows if reason.startswith(SAMPLE)])
 
 
 @asynccontextmanager

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from crawler.errors import fault
-from crawler.frontier.decide import FAULT, Outcome
+from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
+from crawler.reasons import FAULT, UNWANTED_TYPE
 from crawler.store.interface import RequestRow, Waiting
 
 #: Bugs of ours that a run may meet before it ends by them.
@@ -125,6 +126,6 @@ def kind_of(error: str) -> str:
 
 def _is_nothing(row: RequestRow) -> bool:
     """No trouble: a site need not have a robots.txt or a sitemap, and what is no page is left alone as asked."""
-    if row.error is not None and row.error.startswith("content type"):
+    if row.error is not None and row.error.startswith(UNWANTED_TYPE):
         return True
     return row.purpose is not Purpose.PAGE and row.status in (401, 403, 404, 410)

@@ -89,10 +89,12 @@ class _Child:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = threading.Event()
+        self._asking = threading.Lock()  # a reader who is cancelled leaves a thread that waits for the answer still
 
     def read(self, body: bytes, how: tuple[bool, str | None, bool], arguments: dict[str, Any]) -> PageFacts:
         """``how`` is what the child is told of the page, ``arguments`` are those of an unread page too."""
-        answer = None if self._closed.is_set() else self._ask(pickle.dumps(how), body)
+        with self._asking:
+            answer = None if self._closed.is_set() else self._ask(pickle.dumps(how), body)
         if answer is None:
             return unread_page(f"the parser did not end within {PATIENCE_S:g} s, or ran out of memory", **arguments)
         said = pickle.loads(answer)
@@ -104,7 +106,10 @@ class _Child:
     def close(self) -> None:
         """End for good; a read that is under way gets no answer."""
         self._closed.set()
-        self._stop()
+        if (process := self._process) is not None:
+            process.kill()  # so that nobody asks for long
+        with self._asking:
+            self._stop()
 
     def _stop(self) -> None:
         process, self._process = self._process, None
@@ -113,32 +118,35 @@ class _Child:
             process.communicate()
 
     def _ask(self, about: bytes, body: bytes) -> bytes | None:
-        """The child's answer; ``None`` where it took too long or died, and was replaced."""
-        process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
+        """The child's answer; ``None`` where it took too long or died. One that owes an answer is not asked again."""
+        answer = None
         try:
-            send(process.stdin, about)
-            send(process.stdin, body)
-            if _answers(process.stdout, _WALL_S):
-                return receive(process.stdout)
+            process = self._process or self._start()
+            if process is not None and process.stdin is not None and process.stdout is not None:
+                send(process.stdin, about)
+                send(process.stdin, body)
+                if _answers(process.stdout, _WALL_S):
+                    answer = receive(process.stdout)
         except (OSError, EOFError):
             pass  # it died: out of memory, most likely
-        self._stop()
-        return None
+        finally:
+            if answer is None:
+                self._stop()
+        return answer
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        """A child that has greeted: from then on, its time is the page's. ``None`` where it does not in time."""
+        self._process = process = subprocess.Popen(
             [sys.executable, "-m", page_process.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | _LITTLE_MEMORY,
             start_new_session=True,  # Ctrl-C is for the crawler, which ends its child itself
         )
-        self._process = process
         assert process.stdout is not None
-        if _answers(process.stdout, _START_S):
-            receive(process.stdout)  # its greeting: from here on, its time is the page's
+        if self._closed.is_set() or not _answers(process.stdout, _START_S):
+            return None
+        receive(process.stdout)
         return process
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from crawler import reasons
 from crawler.errors import UsageError
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED
@@ -21,20 +22,19 @@ _OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_
 #: Which settings decide on what a sample is drawn of.
 FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 
-#: Which settings decide on which exclusions, by the first word of their reason.
-_DECIDED_BY = {
-    "scope:": ("scope", "identity.contact"),
-    "contact:": ("identity.contact", "fetch.resolve"),
-    "depth:": ("scope",),
-    "robots:": ("robots", "identity.agent"),
-    "mirror": ("robots", "identity.agent", "scope"),
-    "trap:": ("traps",),
-    "type:": ("fetch.accept_types",),
-    "address:": ("fetch.allow_private", "fetch.resolve", "identity.contact"),
-    "redirects:": ("retry.max_redirects",),
-    "robots: given up": ("robots.give_up_after_s",),
-    "the body": ("crawl.max_body_bytes",),
-    "sample:": FRAME_KEYS,
+#: Which settings decide on which exclusions and failures, by how their reason begins.
+DECIDED_BY = {
+    reasons.SCOPE: ("scope", "identity.contact"),
+    reasons.CONTACT: ("identity.contact", "fetch.resolve"),
+    reasons.DEPTH: ("scope",),
+    reasons.ROBOTS: ("robots", "identity.agent"),
+    reasons.MIRROR: ("robots", "identity.agent", "scope"),
+    reasons.TRAP: ("traps",),
+    reasons.TYPE: ("fetch.accept_types",),
+    reasons.ADDRESS: ("fetch.allow_private", "fetch.resolve", "identity.contact"),
+    reasons.REDIRECTS: ("retry.max_redirects",),
+    reasons.TOO_LARGE: ("crawl.max_body_bytes",),
+    reasons.SAMPLE: FRAME_KEYS,
 }
 
 
@@ -120,20 +120,20 @@ async def rescope(
     left_out = 0
     if changed("scope", "traps", "identity.contact", "fetch.resolve"):
         left_out = await _leave_out(store, scope)
-    reasons = tuple(word for word, keys in _DECIDED_BY.items() if changed(*keys))
+    begin_with = tuple(word for word, keys in DECIDED_BY.items() if changed(*keys))
     if new_seeds:
-        reasons += ("scope:", "depth:", "mirror", "sample:")
+        begin_with += (reasons.SCOPE, reasons.DEPTH, reasons.MIRROR, reasons.SAMPLE)
     if new_seeds or changed(*FRAME_KEYS):
         await store.reopen_sample()
-    if not reasons:
+    if not begin_with:
         return left_out, 0
     lifted, after = 0, -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
         again, blocked = [], []
-        for number, url, reason, depth, seed in rows:
-            if reason.startswith(reasons):
-                refusal = scope.refusal(url, depth, is_seed=seed)
+        for number, url, reason, depth, itself in rows:
+            if reason.startswith(begin_with):
+                refusal = scope.refusal(url, depth, is_seed=itself)
                 if refusal is None:
                     again.append(number)
                 elif refusal == BLOCKED:  # the last thing that stands against it

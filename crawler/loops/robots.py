@@ -32,8 +32,8 @@ _LOOK_EVERY_S = 10.0
 _TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
 
 
-class Busy(Exception):
-    """A robots.txt is redirected to a site that another worker is at: its own site is given back, and tried anew."""
+class _Busy(Exception):
+    """Another worker is at the site that a robots.txt is redirected to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class RobotsKeeper:
         try:
             copy, answer = await self._ask(site, group, seen)
             return copy, answer, await self.rules(site.name, copy)
-        except (CrawlerError, Blocked, Busy):
+        except (CrawlerError, Blocked):
             raise
         except Exception as error:
             now, detail = self._clock.now(), told_fault(self._met(error))
@@ -192,21 +192,28 @@ class RobotsKeeper:
             return unread, failed, None
 
     async def _ask(self, site: ClaimedSite, group: str, seen: list[str]) -> tuple[RobotsCopy, FetchResult]:
-        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; ``seen`` has the URLs."""
+        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; with the last answer.
+        ``seen`` gets the URLs."""
+        heard: FetchResult | None = None
         while True:
             answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
             if isinstance(answer, Failed) and answer.kind is FailureKind.FAULT:
                 raise Fault(answer.detail)
             now = self._clock.now()
+            if isinstance(answer, str):  # nothing was sent: the site's robots.txt cannot be had for now
+                answer = Failed(seen[-1], now, now, kind=FailureKind.CONNECT, detail=answer)
+            else:
+                heard = answer
             meaning = interpret(
                 answer, settings=self._needs.settings, previous=site.copy, hops=len(seen) - 1, seen=tuple(seen), now=now
             )
             if isinstance(meaning, RobotsCopy):
-                return meaning, answer
+                return meaning, heard or answer
             assert isinstance(meaning, Follow)
             seen.append(meaning.url)
 
-    async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult:
+    async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult | str:
+        """The answer, or why another site is not to be asked now."""
         previous = site.copy if first else None
         request = Request(
             url,
@@ -223,9 +230,10 @@ class RobotsKeeper:
         else:
             try:
                 answer = await self._send_abroad(request, host_site, site.id)
-            except Blocked:  # the site itself is not: its robots.txt cannot be had for now
-                now = self._clock.now()
-                answer = Failed(url, now, now, kind=FailureKind.CONNECT, detail=f"{host_site} is {BLOCKED}")
+            except Blocked:  # the site itself is not
+                return f"{host_site} is {BLOCKED}"
+            except _Busy:
+                return f"{host_site} is being asked by another worker"
         assert answer is not None, "a warrant for robots.txt does not run out"
         return answer
 
@@ -249,14 +257,14 @@ class RobotsKeeper:
     async def _admission(self, host_site: str) -> int:
         """The number of a site that may be asked once, as no other worker is at it.
 
-        Raises :class:`Busy` where one is for long: two that wait for each other's sites would wait for ever.
+        Raises :class:`_Busy` where one is for long: two that wait for each other's sites would wait for ever.
         """
         for _ in range(_TRIES_ABROAD):
             number = await self._store.visit(host_site)
             if number is not None:
                 return number
             await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))
-        raise Busy
+        raise _Busy
 
     def is_visiting(self, group: str) -> bool:
         """Whether a request for a robots.txt elsewhere is under way in a group, or about to be."""

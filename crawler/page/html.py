@@ -23,6 +23,7 @@ from crawler.page.directives import directives, x_robots_tag
 from crawler.page.links import collapse
 from crawler.page.tags import Said, heard, parsed
 from crawler.page.targets import canonical_in_headers, resolve
+from crawler.reasons import NOT_PARSED
 from crawler.url import NotCrawlable, canonicalise
 
 MAX_META_CHARS = 4_000
@@ -46,7 +47,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 def unread_page(why: str, *, url: str, headers: Headers, token: str, reading: Reading, now: float) -> PageFacts:
     """What is known of a page that could not be parsed: it counts as NOINDEX, NOFOLLOW, for it may ask that."""
     known = header_facts(headers, url=url, token=token, reading=reading, now=now)
-    return replace(known, index=False, follow=False, note=f"not parsed: {why}")
+    return replace(known, index=False, follow=False, note=f"{NOT_PARSED}: {why}")
 
 
 def read_page(

@@ -271,7 +271,7 @@ class Store(Shared, Protocol):
         ...
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
-        """Excluded URLs by number: (number, URL, reason, depth, is seed)."""
+        """Excluded and failed URLs by number: (number, URL, reason, depth, asked for by itself)."""
         ...
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:

@@ -14,6 +14,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
+from crawler.reasons import DEPTH, TYPE
 from crawler.store.connection import Database, every, one
 from crawler.store.interface import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
 from crawler.store.shared import PageGrant
@@ -154,7 +155,7 @@ class TurnTaker:
     async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Without the URLs that were left out as what they were when claimed: too deep, but known to be nearer by now;
         not of a wanted type, but named as a sitemap since."""
-        claimed = {o.queued.id: o.queued for o in outcomes if o.reason.startswith(("depth:", "type:"))}
+        claimed = {o.queued.id: o.queued for o in outcomes if o.reason.startswith((DEPTH, TYPE))}
         if not claimed:
             return outcomes
         rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))

@@ -10,6 +10,7 @@ from enum import StrEnum
 from math import isfinite, nan
 from typing import Any
 
+from crawler import reasons
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED
 from crawler.model import State
@@ -22,13 +23,14 @@ _LISTED = 8  # statuses and languages, the most frequent
 
 # What became of each URL drawn, or of what it redirects to: (redirects to follow). A redirect that leads where the
 # crawl does not go is told as a redirect.
-_DRAWN = """
+_DRAWN = f"""
 WITH RECURSIVE way (first, id, n) AS (
   SELECT DISTINCT url_id, url_id, 0 FROM sample
   UNION ALL
   SELECT way.first, t.id, n + 1 FROM way JOIN url u ON u.id = way.id JOIN url t ON t.id = u.target
-  WHERE n < ? AND (u.state = 'redirected' OR u.reason LIKE 'mirror%')
-    AND (t.state <> 'excluded' OR t.reason LIKE 'robots:%' OR t.reason LIKE 'mirror%' OR t.reason LIKE 'type:%')),
+  WHERE n < ? AND (u.state = 'redirected' OR u.reason LIKE '{reasons.MIRROR}%')
+    AND (t.state <> 'excluded' OR t.reason LIKE '{reasons.ROBOTS}%' OR t.reason LIKE '{reasons.MIRROR}%'
+      OR t.reason LIKE '{reasons.TYPE}%')),
 ends AS (SELECT first, id, row_number() OVER (PARTITION BY first ORDER BY n DESC) AS back FROM way)
 SELECT a.stratum, a.walk, a.probability, e.first AS number, u.state, u.reason, s.name || u.path AS url, s.fetched,
        p.status, p.body_bytes, p.nofollow, p.noindex, p.charset,
@@ -175,7 +177,7 @@ def _frequent(sample: Sample, labels: Sequence[str | None]) -> list[str]:
 
 
 def _is_disallowed(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == State.EXCLUDED and row["reason"].startswith("robots:"))
+    return bool(row["state"] == State.EXCLUDED and row["reason"].startswith(reasons.ROBOTS))
 
 
 def _is_blocked(row: Mapping[str, Any]) -> bool:
@@ -190,6 +192,7 @@ def _status(row: Mapping[str, Any]) -> str | None:
     if state == State.FETCHED:
         return str(row["status"])
     if state == State.EXCLUDED:
-        return {"type": "of another type", "mirror": "by a main host"}.get(re.split(r"\W", reason)[0], "none")
+        told = {reasons.TYPE: "of another type", reasons.MIRROR: "by a main host"}
+        return next((words for begins, words in told.items() if reason.startswith(begins)), "none")
     code = re.match(r"[1-5]\d\d\b", reason)
     return code.group() if code else "none"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
+from crawler.model import Kind
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 
 A, B = "http://a.test/", "http://b.test/"
@@ -249,6 +253,16 @@ async def test_excluded_urls_are_listed_in_parts_and_put_back(harness: Harness) 
     await harness.store.requeue([first[0][0], rest[0][0]])
     await harness.store.prepare(None)
     assert sorted(queued_urls(await harness.claim())) == sorted([first[0][1], rest[0][1]])
+
+
+async def test_what_is_asked_for_by_itself_is_told_of_all_that_options_may_bring_back(harness: Harness) -> None:
+    await harness.store.add_seeds([(f"{A}1", None)])
+    await harness.store.prepare(None)
+    (claim,) = await harness.claim()
+    offers = (Offer(f"{A}s", 1, "scope: narrow", kind=Kind.SITEMAP), Offer(f"{A}p", 1, "scope: narrow"))
+    await harness.commit(claim, replace(fetched(claim.urls[0]), offers=offers))
+    rows = await harness.store.excluded(-1, 9)
+    assert sorted((url, itself) for _, url, _, _, itself in rows) == [(f"{A}p", False), (f"{A}s", True)]
 
 
 async def test_what_was_visited_since_it_was_looked_up_is_not_left_out_nor_put_back_twice(harness: Harness) -> None:

@@ -313,10 +313,11 @@ def test_failures_end_or_are_tried_again_with_growing_pauses(loopback: LoopbackW
 def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     zeros = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + b"x" * 400_000
     loopback.sites["a.test"] = {
-        "/": Page("<a href=/announced>1</a><a href=/endless>2</a><a href=/fits>3</a>"),
+        "/": Page("<a href=/announced>1</a><a href=/endless>2</a><a href=/fits>3</a><a href=/garbled>4</a>"),
         "/announced": Page("x" * 400_000),
         "/endless": Page(zeros, fault=Fault.RAW),
         "/fits": Page("x" * 99_000),
+        "/garbled": Page("no gzip at all", headers=(("Content-Encoding", "gzip"),)),
     }
     ends = crawl("a.test", toml="max_body_bytes = 100_000\n").ends()
     assert ends["http://a.test/announced"] == (
@@ -325,6 +326,10 @@ def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     )
     assert ends["http://a.test/endless"] == ("failed", "too large: the body goes on, and 100,000 bytes are allowed")
     assert ends["http://a.test/fits"][0] == "fetched"
+    ends = crawl(toml="max_body_bytes = 500_000\n").ends()
+    assert ends["http://a.test/announced"] == ends["http://a.test/endless"] == ("fetched", "200")
+    assert ends["http://a.test/garbled"] == ("failed", "the body is not valid gzip")
+    assert asked(loopback, "a.test").count("/garbled") == 1, "it was not for its size"
 
 
 def test_a_mirror_is_left_for_its_main_host(loopback: LoopbackWeb, crawl: Crawl) -> None:

@@ -18,6 +18,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.loops.crawl import Crawl, OnPages
 from crawler.loops.gate import Fetcher
 from crawler.loops.manners import CrawlSettings, Manners
+from crawler.loops.recording import Recorder
 from crawler.loops.rescope import begin
 from crawler.loops.robots import RobotsNeeds
 from crawler.model import FetchResult, Request
@@ -46,6 +47,7 @@ async def session(
     seeds: Sequence[str],
     options: Options,
     on_pages: OnPages | None = None,
+    recorder: Recorder | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
@@ -57,7 +59,7 @@ async def session(
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
         manners = Manners(options.crawl, options.politeness, options.retry, needs, options.revisit)
-        yield Crawl(store, fetcher, clock, manners, scope, on_pages), store
+        yield Crawl(store, fetcher, clock, manners, scope, on_pages, recorder=recorder), store
     finally:
         await store.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,15 @@ def test_a_sitemap_is_asked_for_by_the_rules_for_all(db_path: Path) -> None:
     assert end[f"{A}/out"][1] == "scope: matches no --include"
     assert "http://b.other/y.html" not in end, "this sitemap may not speak for it"
     assert end[f"{A}/open.xml"][1].endswith("1 URLs passed over: this sitemap may not speak for them")
+
+
+def test_a_sitemap_that_options_left_out_comes_back_with_others(db_path: Path) -> None:
+    a: Site = {"/robots.txt": naming("/s.xml"), "/": page(), "/s.xml": urlset(f"{A}/page/1"), "/page/1": page()}
+    narrow = ScopeSettings(ScopeMode.ANY, include=("/page/",), exclude=(r"s\.xml",))
+    crawled(db_path, {"a.test": a}, scope=narrow)
+    assert ends(db_path)[f"{A}/s.xml"][0] == "excluded"
+    crawled(db_path, {"a.test": a}, scope=replace(narrow, exclude=()))
+    assert ends(db_path)[f"{A}/s.xml"][0] == ends(db_path)[f"{A}/page/1"][0] == "fetched"
 
 
 def test_max_pages_does_not_count_sitemaps(db_path: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain
-from crawler.frontier.decide import FAULT
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.loops import robots
 from crawler.loops.progress import MAX_FAULTS
 from crawler.model import Failed, FailureKind, FetchResult, Request
+from crawler.reasons import FAULT
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, read
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb

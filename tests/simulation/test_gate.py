@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,26 @@ def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
         assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 10)) is None
         assert web.log == []
         assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 1)) is not None
+
+    run_virtual(main)
+
+
+def test_who_waited_for_a_slot_when_all_was_held_sends_nothing_with_it() -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": {"/": Page("x", delay_s=10)}, "b.test": {"/": Page("x")}})
+        gate = Gate(web, clock, PolitenessSettings(), 1, lambda row, group, pace: None)
+        waiting = []
+        for number, host in enumerate(("a.test", "b.test")):
+            gate.enter(host, Pace())
+            request = Request(f"http://{host}/", Purpose.PAGE, 1000)
+            waiting.append(asyncio.create_task(gate.send(request, Warrant(number, host))))
+        await clock.sleep(5)
+        gate.hold(True)
+        await clock.sleep(100)
+        assert [hit.host for hit in web.log] == ["a.test"]
+        gate.hold(False)
+        await asyncio.gather(*waiting)
+        assert [hit.host for hit in web.log] == ["a.test", "b.test"]
 
     run_virtual(main)
 

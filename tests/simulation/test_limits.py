@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,18 @@ def test_the_last_of_max_pages_does_not_wait_for_the_dead_links_of_one_site(db_p
         return [hit.path for hit in served.log if hit.host == "dead.test"]
 
     assert len(run_virtual(main)) <= 2 + 3, "no more than goes by in slow.test's pause"
+
+
+@pytest.mark.parametrize("living", [range(200), [137]], ids=["all", "one"])
+def test_who_wants_one_page_knocks_at_few_doors(living: Sequence[int], db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> int:
+        served = SimulatedWeb(clock, {f"h{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in living})
+        seeds = [f"http://h{n}.test/" for n in range(200)]
+        assert await crawl(clock, db_path, served, seeds, limited(max_pages=1)) == "--max-pages reached (1)"
+        assert len((await look(db_path)).pages) == 1
+        return sum(hit.path == "/robots.txt" for hit in served.log)
+
+    assert run_virtual(main) <= 1 + 10
 
 
 @pytest.mark.parametrize("limit", [1, 3])

@@ -1,9 +1,10 @@
 """A worker whose lease was taken away while it was alive: what it sent is in the log, and what it was told is kept.
-And one that lost its store for good."""
+And one that lost its store for good, or its archive."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from crawler.demo.pages import Page, Site, plain
 from crawler.errors import ConnectionLost, StoreError
 from crawler.loops.crawl import Crawl
 from crawler.loops.operator import heeded
-from crawler.model import FetchResult, Request
+from crawler.model import FetchResult, Recorded, Request
 from crawler.store.interface import Store
 from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb
@@ -91,6 +92,34 @@ def test_what_was_sent_is_logged_and_the_longest_pause_stays(db_path: Path) -> N
 def test_the_same_holds_where_it_was_to_stop(db_path: Path) -> None:
     web, ended_by = robbed_crawl(db_path, stops=True)
     assert ended_by == "enough"
+    assert logged(db_path) == served(web)
+    (kept,) = asyncio.run(rows(db_path, "SELECT next_at, waits_for FROM politeness_group WHERE name = 'a.test'"))
+    answered = next(hit.finished_at for hit in web.log if hit.status == 429)
+    assert kept == (pytest.approx(EPOCH_S + answered + 60), "Retry-After of a 429")
+
+
+class FullDisk:
+    """An archive that takes no more once a 429 has come. It finds so out slowly: meanwhile other answers come."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock, self._is_full = clock, False
+
+    async def record(self, batch: Sequence[Recorded]) -> None:
+        self._is_full = self._is_full or any(recorded.answer.status == 429 for recorded in batch)
+        if self._is_full:
+            await self._clock.sleep(60)
+            raise StoreError("No space left on device")
+
+
+def test_an_archive_that_fails_costs_the_store_neither_requests_nor_pauses(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, SITES)
+        async with session(clock, db_path, web, SEEDS, Options(), recorder=FullDisk(clock)) as (run, _):
+            with pytest.raises(StoreError, match="No space"):
+                await run.run()
+        return web
+
+    web = run_virtual(main)
     assert logged(db_path) == served(web)
     (kept,) = asyncio.run(rows(db_path, "SELECT next_at, waits_for FROM politeness_group WHERE name = 'a.test'"))
     answered = next(hit.finished_at for hit in web.log if hit.status == 429)

@@ -11,7 +11,7 @@ from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.mirrors import Main
 from crawler.store.interface import ClaimedSite
 from tests.contract.visits import robots
-from tests.simulation.crawls import Options, crawl, rows, session, states
+from tests.simulation.crawls import Options, crawl, crawl_for, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -208,3 +208,20 @@ def test_a_mirror_that_another_worker_found_to_be_none_is_none_here_too(
             assert keeper.main_of(a) == Main(c), "it was looked at just now"
 
     run_virtual(main)
+
+
+def test_a_mirror_whose_robots_txt_cannot_be_had_for_now_is_still_one(db_path: Path) -> None:
+    a: Site = {"/robots.txt": first(1, named("b.test"), unavailable()), "/x": page()}
+    b = site(plain(""), "/x")
+
+    async def main(clock: VirtualClock) -> list[str]:
+        web = SimulatedWeb(clock, {"a.test": a, "b.test": b})
+        await crawl(clock, db_path, web, ["http://a.test/x"])
+        await clock.sleep(8 * 86_400)  # it has run out
+        await crawl_for(clock, db_path, web, ["http://a.test/y"], Options(), 30, crash=False)
+        return [hit.path for hit in web.web.hits("a.test")]
+
+    assert run_virtual(main) == ["/robots.txt", "/robots.txt"]
+    assert run_virtual(lambda clock: rows(db_path, "SELECT site, main_site FROM mirrors")) == [
+        ("http://a.test", "http://b.test")
+    ]

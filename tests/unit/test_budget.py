@@ -71,3 +71,16 @@ def test_who_has_more_groups_than_its_share_lets_go_of_some() -> None:
     assert not crowd.has_too_many(1000), "nobody else is there"
     crowd.share = 2
     assert [crowd.has_too_many(held) for held in (2, 3)] == [False, True]
+
+
+def test_groups_are_claimed_for_the_pages_wanted_and_a_few_that_bring_none() -> None:
+    assert Budget().more_groups(2000) == 2000
+    budget = budget_for(100, 2.0, is_shared=True)
+    assert budget.more_groups(2000) == 110, "what others take is not known yet"
+    budget.settle(0, PageGrant(10, 25, none_left=False, reached=False))
+    budget.groups = 5
+    assert (budget.more_groups(2000), budget.more_groups(7)) == (30, 7)
+    budget.groups = 50
+    assert budget.more_groups(2000) == 0
+    budget.only_revisits = True
+    assert budget.more_groups(2000) == 2000

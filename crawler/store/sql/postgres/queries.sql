@@ -429,7 +429,7 @@ UPDATE run SET finished_at = $1, ended_by = $2 WHERE id = $3
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > $1;
 
 -- name: excluded_from
-SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed, u.hops FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.id > $1 AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT $2;
 
 -- name: robots_copy_of

@@ -324,7 +324,7 @@ SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > ?;
 
 -- name: excluded_from
 -- Excluded and failed URLs after a number, for a look under changed options: (last number, how many).
-SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed, u.hops FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.id > ? AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT ?;
 
 -- name: robots_copy_of
