@@ -67,7 +67,7 @@ WRITTEN: dict[str, tuple[Callable[[], str], ...]] = {
     ),
     reasons.MIRROR: (
         lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test"),
-        lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test", Cycle((SITE, B), (SITE, B))),
+        lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test", Cycle((SITE, B))),
     ),
     reasons.TYPE: (lambda: asked(failed(FailureKind.UNWANTED_TYPE)),),
     reasons.ADDRESS: (lambda: barred(RobotsAction.UNREACHABLE), lambda: asked(failed(FailureKind.ADDRESS))),
