@@ -35,8 +35,8 @@ from crawler.loops.visits import Visits
 from crawler.model import Fetched, PageFacts, RobotsAction
 from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store
 
-_BATCH = Load(100, 1_500, 16 << 20)  # in one transaction, when outcomes come fast
-_CROWD = Load(250, 3_000, 64 << 20)  # when the workers wait for the store, or for whoever takes the pages
+_BATCH = Load(100, 1_000, 16 << 20)  # in one transaction, when outcomes come fast
+_CROWD = Load(250, 2_000, 64 << 20)  # when the workers wait for the store, or for whoever takes the pages
 _BATCH_AGE_S = 0.5  # and how long the first of them waits, when they come slowly
 _GATHER_S = 0.02  # a turn asked for waits this long for company, while others work
 _CLAIMED_AT_ONCE = 500  # groups in one turn: the first of them need not wait for all

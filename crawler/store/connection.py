@@ -280,9 +280,9 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
 
 
 async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
-    """Let SQLite's cache follow the size of the store: a sixteenth of it, within 2 and 8 MB, ``now_kib`` before. What a
+    """Let SQLite's cache follow the size of the store: a sixteenth of it, within 1 and 8 MB, ``now_kib`` before. What a
     small store reads anew, the system has in memory. Returns what it may take now, in KiB."""
-    kib = min(8 << 10, max(2 << 10, file_bytes >> 24 << 10))  # in whole MB
+    kib = min(8 << 10, max(1 << 10, file_bytes >> 24 << 10))  # in whole MB
     if kib != now_kib:
         await db.execute(f"PRAGMA cache_size = -{kib}")
     return kib

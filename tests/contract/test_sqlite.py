@@ -41,7 +41,7 @@ def run_sql(path: Path, script: str) -> list[tuple[object, ...]]:
 
 
 async def test_the_cache_follows_the_size_of_the_store(store: SqliteStore, db_path: Path) -> None:
-    for size, kib in ((0, 2048), (64 << 20, 4096), (10 << 30, 8192)):
+    for size, kib in ((0, 1024), (64 << 20, 4096), (10 << 30, 8192)):
         if size:
             os.truncate(db_path, size)  # SQLite goes by its own header
         await store.add_seeds([(A, None)])
