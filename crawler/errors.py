@@ -7,6 +7,8 @@ What *sites* do wrong is never an exception: it is data (:class:`crawler.model.F
 
 import os
 
+from crawler.printable import shown
+
 
 class CrawlerError(Exception):
     """Base of all errors meant for the user. ``str(error)`` is the sentence to print."""
@@ -78,5 +80,4 @@ def fault(error: Exception) -> str:
     home = os.path.dirname(__file__)
     places = [place for place in extract_tb(error.__traceback__) if place.filename.startswith(home)]
     where = f" ({os.path.relpath(places[-1].filename, home)}, line {places[-1].lineno})" if places else ""
-    said = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(error).split())[:200])
-    return f"{type(error).__name__}: {said}{where}"
+    return f"{type(error).__name__}: {shown(' '.join(str(error).split()))}{where}"

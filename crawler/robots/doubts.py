@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from crawler.printable import shown
 from crawler.robots.readings import asked_delay_s
 from crawler.robots.records import MEMBERS, RULES
 from crawler.robots.text import (
@@ -100,8 +101,7 @@ def doubts_about(body: bytes) -> Doubts:
     count = 0
     for line, means in _doubtful(whole):
         if count < MAX_DOUBTS:
-            shown = line.shown if len(line.shown) <= _SHOWN_CHARS else line.shown[:_SHOWN_CHARS] + "…"
-            first.append(Doubt(line.number, shown, means))
+            first.append(Doubt(line.number, shown(line.shown, _SHOWN_CHARS), means))
         count += 1
     return Doubts(tuple(first), count)
 

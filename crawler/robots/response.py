@@ -29,6 +29,7 @@ from crawler.model import (
     header,
     header_values,
 )
+from crawler.printable import shown
 from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
 from crawler.robots.text import MAX_BYTES, notes, whole_lines
 
@@ -145,7 +146,7 @@ class _Asked:
     def read(self, answer: Fetched) -> RobotsCopy:
         """2xx: parse and obey, but no part of a file. Only whole lines are kept of a body longer than the limit."""
         if is_part(answer.status, answer.headers):
-            ranges = ", ".join(header_values(answer.headers, "content-range"))[:_SHOWN_CHARS]
+            ranges = shown(", ".join(header_values(answer.headers, "content-range")), _SHOWN_CHARS)
             return self._defer(answer, "206", f"only a part of the file was sent ({ranges or 'it does not say which'})")
         came = answer.body
         packed = came.startswith(_GZIP)
