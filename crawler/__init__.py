@@ -8,7 +8,6 @@
 
 from typing import TYPE_CHECKING
 
-from crawler.about import VERSION as __version__
 from crawler.errors import (
     ConfigError,
     CrawlerError,
@@ -19,6 +18,7 @@ from crawler.errors import (
     StoreVersionError,
     UsageError,
 )
+from crawler.version import VERSION as __version__
 
 __all__ = [
     "ConfigError",
@@ -40,13 +40,14 @@ __all__ = [
 if TYPE_CHECKING:
     from crawler.api import OpenCrawl, open
     from crawler.model import Link
-    from crawler.pages import Page, PageLink
+    from crawler.stored_pages import Page, PageLink
 else:  # a type checker would take it for leave to write any name
 
     def __getattr__(name):
         """Load the API when it is asked for: ``crawler robots check`` needs none of aiohttp."""
         if name in __all__:
-            from crawler import api, model, pages
+            from crawler import api, model
+            from crawler import stored_pages as pages
 
             home = next(module for module in (api, pages, model) if name in vars(module))
             return getattr(home, name)

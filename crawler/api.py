@@ -12,27 +12,28 @@ from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, Unpack
 from weakref import ref
 
-from crawler import arguments
-from crawler.arguments import RunLimits
-from crawler.assemble import crawl_session, existing_store, run_to_end
+from crawler import validation as arguments
 from crawler.clock import SystemClock
-from crawler.config import Settings, apply, read_file, settings_from
+from crawler.engine.crawl import Crawl
 from crawler.errors import StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
-from crawler.loops.crawl import Crawl
-from crawler.naming import named_for_python
-from crawler.pages import Page, PageLink, page_of, stored_links, stored_pages
-from crawler.seeds import Seeds, all_seeds, read_seeds
-from crawler.store.interface import Store
+from crawler.run.session import crawl_session, run_to_end
+from crawler.settings.loading import Settings, apply, read_file, settings_from
+from crawler.settings.option_names import named_for_python
+from crawler.settings.seeds import Seeds, all_seeds, read_seeds
+from crawler.settings.stores import existing_store
 from crawler.store.location import is_url, store_name
+from crawler.store.protocols import Store
+from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_pages
+from crawler.validation import RunLimits
 
 if TYPE_CHECKING:
     from crawler.export import Tally
-    from crawler.loops.subscribe import Subscriber
     from crawler.rank.ranking import Ranked
+    from crawler.rup.robot.subscribe import Subscriber
+    from crawler.sampling.estimate import Survey
     from crawler.search.index import Built
     from crawler.search.results import Found
-    from crawler.survey.estimate import Survey
 
 T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
@@ -43,7 +44,7 @@ def open(db: str | Path | None = None, config: Settings | Mapping[str, object] |
     """A crawl on the store ``db``, as an async context manager; without it that of the key ``store.db``, "crawl.db".
 
     ``config`` is a TOML file's path, a mapping of its keys (``{"politeness.delay": 5}``), or
-    :class:`~crawler.config.Settings`. Raises :class:`~crawler.errors.ConfigError` naming every wrong key.
+    :class:`~crawler.settings.loading.Settings`. Raises :class:`~crawler.errors.ConfigError` naming every wrong key.
     """
     match config:
         case None:
@@ -240,10 +241,13 @@ class OpenCrawl:
     async def rup(
         self, site: str | None = None, tell: Callable[[str], None] = lambda note: None
     ) -> AsyncIterator[Subscriber]:
-        """Updates by the Remote Update Protocol: enter it for the :class:`~crawler.loops.subscribe.Subscriber`, whose
-        methods are those of ``crawler rup``. ``site`` (scheme, host, port) is whom it is about; ``tell`` gets a
-        sentence on everything of note. Not while :meth:`run` is under way."""
-        from crawler.rup_robot import robot
+        """Updates by the Remote Update Protocol: enter it for the
+        :class:`~crawler.rup.robot.subscribe.Subscriber`, whose methods are those of ``crawler rup``.
+
+        ``site`` (scheme, host, port) is whom it is about; ``tell`` gets a sentence on everything of note. Not while
+        :meth:`run` is under way.
+        """
+        from crawler.rup.robot.session import robot
 
         await self._settle()
         with named_for_python():
@@ -262,7 +266,7 @@ class OpenCrawl:
 
         Raises :class:`UsageError` without a store, a sample in it, or that extra.
         """
-        from crawler.survey import load
+        from crawler.sampling import load
 
         estimate = load("estimate")
         async with self._store() as store:
@@ -279,8 +283,8 @@ class OpenCrawl:
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""
-        from crawler.webreport.gather import gather
-        from crawler.webreport.write import require_html, write
+        from crawler.report.gather import gather
+        from crawler.report.write import require_html, write
 
         path = require_html(Path(arguments.path("out", out)))
         async with self._store() as store:

@@ -7,7 +7,7 @@ What *sites* do wrong is never an exception: it is data (:class:`crawler.model.F
 
 import os
 
-from crawler.printable import shown
+from crawler.terminal_text import shown
 
 
 class CrawlerError(Exception):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
 
-from crawler.printable import shown
+from crawler.terminal_text import shown
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList

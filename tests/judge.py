@@ -34,7 +34,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class CrawlPolicy:
     """What the crawl had to keep. Times in seconds; ``forbidden(host, path)`` tells what no request may name.
 
     ``slow_factor`` times the time the last answer took, ``slow_cap_s`` at most, is a pause too
@@ -52,14 +52,14 @@ class Manners:
     tolerance_s: float = 0.02
 
 
-def violations(hits: Iterable[Hit], manners: Manners) -> list[Violation]:
+def violations(hits: Iterable[Hit], manners: CrawlPolicy) -> list[Violation]:
     """Every breach of every rule, in the order of time."""
     log = list(hits)
     rules = (robots_first, closed_sites, overlaps, pauses, retry_after, forbidden_paths, agents)
     return sorted((found for rule in rules for found in rule(log, manners)), key=lambda violation: violation.at)
 
 
-def robots_first(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def robots_first(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """A page was asked for before the host had answered for its robots.txt."""
     for host, log in _by_host(hits).items():
         answered = min((hit.finished_at for hit in log if hit.path == ROBOTS), default=None)
@@ -73,7 +73,7 @@ def robots_first(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
                 yield Violation("robots first", host, hit.path, hit.started_at, f"{early_s:.3f} s before robots.txt")
 
 
-def closed_sites(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def closed_sites(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """A page was asked for while the last answer for robots.txt deferred or restricted the whole site."""
     for host, log in _by_host(hits).items():
         last: Hit | None = None
@@ -85,7 +85,7 @@ def closed_sites(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
                 yield Violation("closed site", host, hit.path, hit.started_at, detail)
 
 
-def overlaps(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def overlaps(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """A request started while another one of the same host was under way."""
     for host, log in _by_host(hits).items():
         longest = None
@@ -99,7 +99,7 @@ def overlaps(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
                 longest = hit
 
 
-def pauses(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def pauses(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """Between the end of an answer and the next request of its host there was less than the pause to keep."""
     for host, log in _by_host(hits).items():
         for before, hit in pairwise(log):
@@ -109,7 +109,7 @@ def pauses(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
             yield from _too_soon("pause", before, hit, needed_s, manners)
 
 
-def retry_after(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def retry_after(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """The host was asked again before the time that its ``Retry-After`` gave."""
     for log in _by_host(hits).values():
         for number, before in enumerate(log):
@@ -118,14 +118,14 @@ def retry_after(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
                     yield from _too_soon("Retry-After", before, hit, before.retry_after_s, manners)
 
 
-def forbidden_paths(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def forbidden_paths(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """A path was asked for that nobody may ask for."""
     for hit in hits:
         if hit.path != ROBOTS and manners.forbidden(hit.host, hit.path):
             yield Violation("forbidden", hit.host, hit.path, hit.started_at, "disallowed")
 
 
-def agents(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
+def agents(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
     """A request did not name the crawler."""
     for hit in hits:
         if manners.agent not in hit.user_agent:
@@ -153,12 +153,12 @@ def _by_host(hits: Iterable[Hit]) -> dict[str, list[Hit]]:
     return hosts
 
 
-def _closes(robots_status: int, manners: Manners) -> bool:
+def _closes(robots_status: int, manners: CrawlPolicy) -> bool:
     deferred = robots_status in (0, 408, 425, 429) or robots_status >= 500
     return deferred or robots_status in manners.restricted_statuses
 
 
-def _too_soon(rule: str, before: Hit, hit: Hit, needed_s: float, manners: Manners) -> Iterator[Violation]:
+def _too_soon(rule: str, before: Hit, hit: Hit, needed_s: float, manners: CrawlPolicy) -> Iterator[Violation]:
     pause_s = hit.started_at - before.finished_at
     if pause_s < needed_s - manners.tolerance_s:
         detail = f"{pause_s:.3f} s after {before.path}, {needed_s:.3f} s were due"

@@ -1,5 +1,5 @@
 """The commands. Each is thin: it reads options, calls one thing, prints, and picks the exit code."""
 
-from crawler.cli.base import main
+from crawler.cli.shared import main
 
 __all__ = ["main"]

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from typing import Protocol
 
-from crawler.store.shared import Awaited
+from crawler.store.coordination import Awaited
 
 
 class Stoppable(Protocol):

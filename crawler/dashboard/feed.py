@@ -11,8 +11,8 @@ from typing import Any
 
 from crawler.clock import Clock
 from crawler.dashboard.look import Looker
+from crawler.engine.tasks import needed
 from crawler.errors import CrawlerError
-from crawler.loops.beside import needed
 
 MOST_VIEWERS = 100
 _EVERY_S = 1.0

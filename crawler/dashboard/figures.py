@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 
 T = TypeVar("T")
 

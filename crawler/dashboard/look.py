@@ -11,10 +11,10 @@ from typing import Any
 from crawler.dashboard.figures import HISTORY_S, Figure, Tally
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
+from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, workers
 from crawler.model import State
-from crawler.report.status import SILENT_S, are_several, last_seen, reasons, workers
-from crawler.store.interface import Beat, Store
 from crawler.store.location import is_url, store_name
+from crawler.store.protocols import Beat, Store
 
 _SITES = 60  # shown of those worked on and those whose turn comes next
 _LAST_SITES = 20  # and of those that wait longest

@@ -12,19 +12,19 @@ from typing import Any
 
 from aiohttp import web
 
-from crawler.assemble import existing_store, order
 from crawler.clock import Clock
-from crawler.config import Settings
 from crawler.dashboard import metrics
 from crawler.dashboard.feed import MOST_VIEWERS, Feed
 from crawler.dashboard.guard import Guard, Handler, add_headers
 from crawler.dashboard.look import Looker
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
-from crawler.listening import listening
-from crawler.report.why import explain, told
+from crawler.http_listener import listening
+from crawler.inspect.why import explain, told
 from crawler.search.results import search
-from crawler.store.interface import Store
+from crawler.settings.loading import Settings
+from crawler.settings.stores import existing_store, order
+from crawler.store.protocols import Store
 from crawler.url import NotCrawlable, canonicalise
 
 _MOST_RESULTS = 10
@@ -77,7 +77,7 @@ class _Pages:
         self._asking = asyncio.Lock()  # one question at a time: a big store has enough to do
 
     def routes(self) -> list[web.RouteDef]:
-        style = _file("style.css", "crawler.webreport") + _file("style.css")
+        style = _file("style.css", "crawler.report") + _file("style.css")
         return [
             web.get("/", _static(_file("page.html"), "text/html")),
             web.get("/style.css", _static(style, "text/css")),

@@ -12,15 +12,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from crawler.assemble import crawl_session, existing_store, open_store, run_to_end
+from crawler.cli.output import print_json
 from crawler.clock import SystemClock
-from crawler.config import Settings, settings_from
 from crawler.demo.town import COUNCIL
 from crawler.demo.web import DemoWeb
-from crawler.display import Watch, print_json, print_summary, summary
+from crawler.engine.crawl import Crawl
 from crawler.errors import StoreError, UsageError
-from crawler.loops.crawl import Crawl
-from crawler.store.interface import Store
+from crawler.run.live_display import Watch, print_summary, summary
+from crawler.run.session import crawl_session, run_to_end
+from crawler.settings.loading import Settings, settings_from
+from crawler.settings.stores import existing_store, open_store
+from crawler.store.protocols import Store
 from crawler.url import host_of
 
 _SEEN = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.drafts import Drafts
+from crawler.atomic_files import Drafts
 from crawler.errors import UsageError
 from crawler.export.graph import write_edges, write_graphml
 from crawler.export.job import Job, Tally
@@ -21,7 +21,7 @@ from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.views import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 
 __all__ = ["FORMATS", "VIEWS", "Format", "Tally", "export"]
 

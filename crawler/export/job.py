@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crawler.drafts import Draft, Drafts
+from crawler.atomic_files import Draft, Drafts
 from crawler.errors import StatementError, UsageError
 from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 
 # Strings, quoted names and comments, in which brackets and semicolons mean nothing; then what means something.
 _TOKENS = re.compile(

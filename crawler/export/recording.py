@@ -23,14 +23,14 @@ from typing import BinaryIO, Self
 
 from filelock import FileLock, Timeout
 
-from crawler.about import VERSION
+from crawler.atomic_files import sync_folder
 from crawler.clock import Clock
-from crawler.drafts import sync_folder
 from crawler.errors import StoreError, UsageError
 from crawler.export.exchanges import Payload, records_of, warcinfo
 from crawler.export.warc import WARC_FORMAT
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
+from crawler.version import VERSION
 
 MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from crawler.drafts import Draft
+from crawler.atomic_files import Draft
 from crawler.errors import UsageError
 from crawler.export.job import Job
 

@@ -21,11 +21,11 @@ from typing import IO, Any, Self
 from urllib.parse import urlsplit
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
-from crawler.about import VERSION
 from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
 from crawler.export.warc import REBUILT, Record, Records, Visit, agents_of, visits
+from crawler.version import VERSION
 
 _WARC = "data.warc.gz"
 _INDEX = "index.cdx.gz"

@@ -17,13 +17,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from crawler.about import VERSION
+from crawler.audit.facts import Terms
 from crawler.errors import UsageError
 from crawler.export.extras import load
 from crawler.export.job import Job
 from crawler.fetch.decoding import ACCEPT_ENCODING
-from crawler.report.audit_facts import Terms
 from crawler.url import split
+from crawler.version import VERSION
 
 WARC_FORMAT = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 REBUILT = (

@@ -13,7 +13,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from crawler.fetch.decoding import BadCoding
 from crawler.model import FailureKind
-from crawler.printable import shown
+from crawler.terminal_text import shown
 
 #: What the HTTP library raises, before there is an answer, when a server or the network misbehaves.
 FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)

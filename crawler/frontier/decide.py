@@ -10,7 +10,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     queued --temporary failure--> queued (later)
     redirected --the end of a crawl shows a circle--> failed
     failed --changed options, or a server tells of it (RUP)--> queued
-    fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.again`)
+    fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.revisit_outcome`)
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
-from crawler.rup.subscription import Offered
+from crawler.rup.protocol.subscription import Offered
 from crawler.sitemaps import Kind as SitemapKind
 from crawler.sitemaps import Sitemap, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.printable import shown
+from crawler.terminal_text import shown
 from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
 
 #: The reason of every URL that is left out because its site is blocked; taken back when it is blocked no more.

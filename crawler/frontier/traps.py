@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
-from crawler.printable import shown
 from crawler.reasons import TRAP
+from crawler.terminal_text import shown
 
 _YEAR_S = 31_556_952  # a mean Gregorian year
 #: Longest run of segments that is looked for, so that time stays linear whatever the settings.

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 
 from crawler.errors import StoreError
 from crawler.rank.pagerank import Counts, Graph
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 
 Indices = NDArray[np.int32]
 

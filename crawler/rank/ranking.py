@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crawler.cli.layout import STATE_STYLES, many
 from crawler.rank.graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
-from crawler.report.layout import STATE_STYLES, many
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 
 _ROWS_AT_ONCE = 10_000
 _PAGES = "ranks r JOIN url u ON u.id = r.url_id"

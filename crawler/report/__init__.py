@@ -1,1 +1,1 @@
-"""What a store tells people: its status, and everything known of one URL. Only reads."""
+"""``crawler report``: a crawl as one HTML page that needs no network and trusts nothing that a site sent."""

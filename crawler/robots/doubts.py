@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from crawler.printable import shown
 from crawler.robots.readings import asked_delay_s
 from crawler.robots.records import MEMBERS, RULES
 from crawler.robots.text import (
@@ -33,6 +32,7 @@ from crawler.robots.text import (
     line_of,
     whole_lines,
 )
+from crawler.terminal_text import shown
 
 #: Doubts that are told of one file; the others are counted.
 MAX_DOUBTS = 20

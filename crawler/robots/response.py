@@ -29,9 +29,9 @@ from crawler.model import (
     header,
     header_values,
 )
-from crawler.printable import shown
 from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
 from crawler.robots.text import MAX_BYTES, notes, whole_lines
+from crawler.terminal_text import shown
 
 _DAY_S = 86_400.0
 _SHOWN_CHARS = 100

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crawler.printable import shown
+from crawler.terminal_text import shown
 
 #: Octets of a body that are read (``docs/protocols.md``, section 1; RFC 9309, 2.5 asks for 500 KiB at least).
 MAX_BYTES = 512 * 1024

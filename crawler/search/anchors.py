@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from crawler.search.excerpt import Marked, mark
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 
 _MOST = 10_000  # distinct anchors of all the pages asked for
 # Of links to the pages, or to what leads to them: those that the index heeds. (The IN leaves the rest out at once.)

@@ -19,8 +19,8 @@ import xxhash
 from crawler.search.fold import plan
 from crawler.search.place import Entry, Place
 from crawler.search.text import clean, page_text
-from crawler.store.connection import decompress
 from crawler.store.location import is_url
+from crawler.store.sqlite.connection import decompress
 
 _BATCH = 500
 _BATCH_BYTES = 16_000_000  # of documents that are read at once

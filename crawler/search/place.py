@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from crawler.store.connection import Database
+from crawler.store.sqlite.connection import Database
 
 #: Another number wherever the same page would be indexed otherwise: the index is then built anew.
 VERSION = 1

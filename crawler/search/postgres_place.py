@@ -10,7 +10,7 @@ from typing import Any
 from crawler.errors import StoreInUse
 from crawler.search.place import Entry, Place
 from crawler.search.tsearch import vectors
-from crawler.store.postgres_connection import INDEXING, Postgres
+from crawler.store.postgres.connection import INDEXING, Postgres
 
 _ROWS_AT_ONCE = 5_000
 

@@ -23,8 +23,8 @@ from crawler.search.excerpt import Marked, mark
 from crawler.search.place import SITE_COUNTS
 from crawler.search.query import Query, parse_query
 from crawler.search.text import page_text
-from crawler.store.connection import decompress
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
+from crawler.store.sqlite.connection import decompress
 
 #: Of title, anchors, description, keywords, headings, body.
 WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)

@@ -13,7 +13,7 @@ import aiosqlite
 
 from crawler.search.place import Entry, Place
 from crawler.search.text import parted
-from crawler.store.connection import one, reading
+from crawler.store.sqlite.connection import one, reading
 
 _ROWS_AT_ONCE = 5_000
 _STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's machine, about a millisecond

@@ -1,6 +1,6 @@
 """The store is the truth: frontier, pages, links, robots versions and request log in one database.
 
 What is being fetched is still queued here until its one commit lands; starting again is resuming.
-:mod:`~crawler.store.interface` says what every store does, :mod:`~crawler.store.sqlite` does it on
+:mod:`~crawler.store.protocols` says what every store does, :mod:`~crawler.store.sql.store` does it on
 one SQLite file.
 """

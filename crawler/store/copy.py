@@ -14,7 +14,7 @@ from typing import Any
 from xxhash import xxh3_64
 
 from crawler.errors import StoreError, UsageError
-from crawler.store.sqlite import SqlStore
+from crawler.store.sql.store import SqlStore
 
 #: Every table with its key; a table comes after those that it names. One without a key has a row or two.
 TABLES: dict[str, tuple[str, ...]] = {

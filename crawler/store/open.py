@@ -9,9 +9,9 @@ from pathlib import Path
 from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.connection import require_usable
 from crawler.store.location import is_url, require_postgres
-from crawler.store.sqlite import SqliteStore, SqlStore
+from crawler.store.sql.store import SqliteStore, SqlStore
+from crawler.store.sqlite.connection import require_usable
 
 
 @contextmanager
@@ -41,7 +41,7 @@ async def is_there(db: str) -> bool:
         return path.exists() and path.stat().st_size > 0
     require_postgres(db)
     with _needing_asyncpg():
-        from crawler.store.postgres_connection import holds_store
+        from crawler.store.postgres.connection import holds_store
     return await holds_store(db)
 
 
@@ -68,7 +68,7 @@ async def open_store_at(
     if is_url(db):
         require_postgres(db)
         with _needing_asyncpg():
-            from crawler.store.postgres import PostgresStore
+            from crawler.store.postgres.store import PostgresStore
         store = await PostgresStore.open(
             db,
             politeness,

@@ -25,8 +25,8 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import State
-from crawler.store.interface import Claim, Limits, Turn
-from crawler.store.sqlite import SqliteStore
+from crawler.store.protocols import Claim, Limits, Turn
+from crawler.store.sql.store import SqliteStore
 from tests.bench import stores
 from tests.bench.table import Row
 

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from crawler.engine.crawl_policy import CrawlSettings
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.loops.manners import CrawlSettings
 from crawler.model import Fetched, FetchResult, Request
 from tests.bench import stores
 from tests.bench.table import Row

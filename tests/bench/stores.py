@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.store.connection import _migrations, load_queries
-from crawler.store.sqlite import SqliteStore
-from crawler.store.sqlite_offers import url_number
+from crawler.store.sql.offers import url_number
+from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.connection import _migrations, load_queries
 
 FILLED_AT = 1_750_000_000.0
 """When the last robots.txt was read, in seconds since the epoch: before any time at which a store is used."""

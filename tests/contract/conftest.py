@@ -1,4 +1,4 @@
-"""The stores that must keep the contract of :class:`crawler.store.interface.Store`. Another store: another row here."""
+"""The stores that must keep the contract of :class:`crawler.store.protocols.Store`. Another store: another row here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.interface import Store
-from crawler.store.postgres import PostgresStore
-from crawler.store.sqlite import SqliteStore
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.protocols import Store
+from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import Harness
 from tests.postgres import Cluster
 

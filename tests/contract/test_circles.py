@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.store.interface import Store
+from crawler.store.protocols import Store
 from tests.contract.visits import Harness, failed, fetched, redirected
 
 A, B = "http://a.test", "http://b.test"

@@ -9,9 +9,9 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command
-from crawler.store.interface import Beat
-from crawler.store.sqlite import SqliteStore, SqlStore
-from crawler.store.sqlite_control import give_order
+from crawler.store.protocols import Beat
+from crawler.store.sql.control import give_order
+from crawler.store.sql.store import SqliteStore, SqlStore
 from tests.contract.visits import NOW, Harness
 
 

@@ -12,8 +12,8 @@ import pytest
 from crawler.errors import StoreError, UsageError
 from crawler.store import copy
 from crawler.store.copy import copy_store
-from crawler.store.postgres import PostgresStore
-from crawler.store.sqlite import SqliteStore, SqlStore
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.sql.store import SqliteStore, SqlStore
 from tests.contract.visits import NOW, Harness, fetched, robots
 from tests.postgres import Cluster
 

@@ -9,7 +9,7 @@ import pytest
 from crawler.frontier.decide import Outcome
 from crawler.frontier.offers import Offer
 from crawler.model import State
-from crawler.store.interface import AgentLine, RobotsNews
+from crawler.store.protocols import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, robots
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"

@@ -16,13 +16,13 @@ from crawler.errors import LeaseLost, StoreError, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.store.copy import TABLES, copy_store
-from crawler.store.interface import Limits, Turn
-from crawler.store.postgres import PostgresStore
-from crawler.store.postgres_connection import Postgres
-from crawler.store.postgres_groups import GROUPED, _marks
-from crawler.store.postgres_offers import Carrier
-from crawler.store.sqlite import SqliteStore
-from crawler.store.sqlite_revisits import Revisits
+from crawler.store.postgres.connection import Postgres
+from crawler.store.postgres.groups import GROUPED, _marks
+from crawler.store.postgres.offers import Carrier
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.protocols import Limits, Turn
+from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.store import SqliteStore
 from tests.contract.test_revisits import changed, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
 from tests.postgres import Cluster

@@ -11,9 +11,9 @@ import pytest
 
 from crawler.frontier import offers
 from crawler.model import Link
-from crawler.store import sqlite_offers
-from crawler.store.interface import Limits, Turn
-from crawler.store.sqlite import SqliteStore
+from crawler.store.protocols import Limits, Turn
+from crawler.store.sql import offers as sqlite_offers
+from crawler.store.sql.store import SqliteStore
 from tests.contract.conftest import sqlite
 from tests.contract.visits import NOW, Harness, fetched, retried
 

@@ -14,11 +14,11 @@ from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError
 from crawler.frontier.operator import Command
 from crawler.frontier.politeness import Pace
 from crawler.model import State
-from crawler.store.interface import Limits, Turn
+from crawler.store.coordination import PageGrant
 from crawler.store.location import require_postgres, shown
-from crawler.store.postgres import PostgresStore
-from crawler.store.postgres_dialect import translate
-from crawler.store.shared import PageGrant
+from crawler.store.postgres.dialect import translate
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.protocols import Limits, Turn
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster
 from tests.proxy import Proxy

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crawler.frontier.again import after_revisit
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
+from crawler.frontier.revisit_outcome import after_revisit
 from crawler.model import Fetched, NotModified, PageFacts, State
-from crawler.store.interface import Claim
+from crawler.store.protocols import Claim
 from tests.contract.visits import NOW, Harness, fetched, redirected
 
 DAY_S = 86_400.0

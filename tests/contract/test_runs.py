@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from crawler.assemble import begun, crawl_session, existing_store, manners, worker_session
-from crawler.cli.base import store_at
+from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
-from crawler.config import Settings
+from crawler.engine.lease import Lease, kept
+from crawler.engine.polite_client import PoliteClient
 from crawler.errors import LeaseLost, StoreError
 from crawler.frontier.operator import Command
-from crawler.loops.envoy import Envoy
-from crawler.loops.lease import Lease, kept
 from crawler.model import Failed, FetchResult, Purpose, Request
-from crawler.store.interface import Beat
-from crawler.store.postgres import PostgresStore
+from crawler.run.session import begun, crawl_session, manners, worker_session
+from crawler.settings.loading import Settings
+from crawler.settings.stores import existing_store
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.protocols import Beat
 from tests.contract.test_postgres import two_workers
 from tests.postgres import Cluster
 from tests.proxy import Proxy
@@ -173,7 +174,7 @@ async def test_an_errand_that_loses_its_lease_is_cut_off_and_what_it_sent_is_log
         await store.start_run({"errand": "rup"}, clock.now())
         manner = manners(Settings())
         lease = Lease(store, clock, manner.longest_request_s)
-        envoy = Envoy(store, Lost(), clock, manner.politeness, manner.robots, lease)
+        envoy = PoliteClient(store, Lost(), clock, manner.politeness, manner.robots, lease)
         with pytest.raises(LeaseLost):
             async with kept(lease):
                 await envoy.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.store.interface import Limits, SampleDraw, Turn
+from crawler.store.protocols import Limits, SampleDraw, Turn
 from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, robots
 
 A = "http://a.test/"

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
-from crawler.store import connection, sqlite, sqlite_offers
-from crawler.store.interface import Beat, Limits, Turn
-from crawler.store.sqlite import SqliteStore
+from crawler.store.protocols import Beat, Limits, Turn
+from crawler.store.sql import offers as sqlite_offers
+from crawler.store.sql import store as sqlite
+from crawler.store.sql.store import SqliteStore, connection
 from tests.contract.visits import Harness, fetched, queued_urls
 
 A = "http://a.test/"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from crawler.rup.forms import Wishes
-from crawler.rup.info import RupInfo
-from crawler.rup.robot import Server
-from crawler.rup.subscription import MailRow, Offered, Subscription
-from crawler.rup.units import Span
+from crawler.rup.protocol.forms import Wishes
+from crawler.rup.protocol.info import RupInfo
+from crawler.rup.protocol.robot import Server
+from crawler.rup.protocol.subscription import MailRow, Offered, Subscription
+from crawler.rup.protocol.units import Span
 from tests.contract.conftest import Opener
 
 SITE = "http://a.test"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from crawler.export.views import VIEWS
 from crawler.store.copy import NOT_COPIED, TABLES
-from crawler.store.postgres import PostgresStore
-from crawler.store.sqlite import SqliteStore
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.sql.store import SqliteStore
 from tests.postgres import Cluster
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawler.report.why import explain
+from crawler.inspect.why import explain
 from tests.contract.visits import NOW, Harness, deferred, fetched, robots
 
 A = "http://a.test/"

@@ -10,7 +10,7 @@ from crawler.frontier.decide import Outcome, Page, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
-from crawler.store.interface import Claim, Limits, RequestRow, RobotsNews, Store, Turn, TurnResult
+from crawler.store.protocols import Claim, Limits, RequestRow, RobotsNews, Store, Turn, TurnResult
 
 NOW = 1_800_000_000.0
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import crawler
-from crawler.config import read_file, settings_from
 from crawler.demo.pages import Asked, Page
 from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
-from crawler.store.sqlite import SqliteStore
+from crawler.settings.loading import read_file, settings_from
+from crawler.store.sql.store import SqliteStore
 from tests.command import until
 from tests.web import LoopbackWeb
 

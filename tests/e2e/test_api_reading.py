@@ -11,7 +11,7 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Page
-from crawler.store.postgres import PostgresStore
+from crawler.store.postgres.store import PostgresStore
 from tests.command import ROOT
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb

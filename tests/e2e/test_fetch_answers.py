@@ -12,7 +12,7 @@ import brotli
 import pytest
 
 from crawler.clock import SystemClock
-from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 
 if sys.version_info >= (3, 14):

@@ -16,7 +16,7 @@ import pytest
 import uvloop
 
 from crawler.clock import SystemClock
-from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import Resolver
 from crawler.model import Failed, FailureKind, Fetched, FetchResult, Purpose, Request
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from crawler.demo.pages import Page
-from crawler.store.postgres import PostgresStore
+from crawler.store.postgres.store import PostgresStore
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
@@ -74,7 +74,7 @@ async def test_the_sql_examples_answer_on_postgresql(postgres: Cluster) -> None:
 
 
 def test_the_sql_examples_answer() -> None:
-    schema = sorted((Path(__file__).parents[2] / "crawler/store/sql/sqlite").glob("0*.sql"))
+    schema = sorted((Path(__file__).parents[2] / "crawler/store/sqlite").glob("0*.sql"))
     with sqlite3.connect(":memory:") as db:
         db.executescript("".join(file.read_text() for file in schema))
         for statement in sql_examples():

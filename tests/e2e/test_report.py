@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.assemble import open_store
-from crawler.cli.base import store_at
+from crawler.cli.shared import store_at
 from crawler.demo.pages import Page, plain
-from crawler.webreport.facts import Facts
-from crawler.webreport.gather import gather
-from crawler.webreport.page import SCRIPT, document
+from crawler.report.facts import Facts
+from crawler.report.gather import gather
+from crawler.report.page import SCRIPT, document
+from crawler.settings.stores import open_store
 from tests.browser import CHROMIUM, doctor, hostile, in_chromium
 from tests.command import HASTY, LOOPBACK, crawler, here
 from tests.web import LoopbackWeb

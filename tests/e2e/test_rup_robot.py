@@ -579,11 +579,11 @@ def test_a_killed_sync_finds_its_mail_again(robot: Robot, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("crawler.store.sqlite_rup.SqliteRup.put", crash)
+        broken.setattr("crawler.store.sql.subscriptions.SqliteRup.put", crash)
         robot.rup("sync", "--maildir", robot.mail)
     assert len(list(robot.mail.glob("new/*"))) == 1
     with monkeypatch.context() as broken:
-        broken.setattr("crawler.mail.maildir.Maildir.done", crash)
+        broken.setattr("crawler.rup.mail.maildir.Maildir.done", crash)
         robot.rup("sync", "--maildir", robot.mail)
     assert len(list(robot.mail.glob("new/*"))) == 1
     robot.sync()
@@ -629,7 +629,7 @@ def test_imap_without_its_library_says_what_to_install(
     robot = Robot(server, tmp_path)
     robot.run()
     monkeypatch.setitem(sys.modules, "aioimaplib", None)
-    monkeypatch.delitem(sys.modules, "crawler.mail.imap", raising=False)
+    monkeypatch.delitem(sys.modules, "crawler.rup.mail.imap", raising=False)
     ended = robot.rup("sync", "--imap", "imaps://me@mail.example.org")
     assert ended.code == 2
     assert "pip install 'polite-crawler[updates]'" in ended.err

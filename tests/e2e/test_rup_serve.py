@@ -23,7 +23,7 @@ import pytest
 from aiohttp import ClientSession, web
 from aiosmtpd.controller import Controller
 
-from crawler.rup_web import RupServer, mount
+from crawler.rup.server.web import RupServer, mount
 from tests.command import ROOT, crawler, finish, start, until
 
 

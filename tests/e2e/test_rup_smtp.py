@@ -13,7 +13,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from crawler.mail.smtp import Later, Outcome, Sent, SmtpMailer
+from crawler.rup.mail.smtp import Later, Outcome, Sent, SmtpMailer
 from tests.command import crawler
 from tests.rup.post import free_port
 

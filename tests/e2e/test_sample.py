@@ -18,7 +18,7 @@ import pytest
 import crawler as package
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.errors import UsageError
-from crawler.survey import load
+from crawler.sampling import load
 from tests.command import HASTY, LOOPBACK, Ended, crawler, finish, here, start
 from tests.web import LoopbackWeb
 
@@ -329,7 +329,9 @@ def test_what_is_blocked_after_the_draw_counts_in_no_estimate(web: LoopbackWeb, 
 
 def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:
     load("estimate")  # numpy cannot be loaded a second time
-    loaded = [name for name in sys.modules if name.startswith(("scipy", "crawler.survey.", "crawler.sample.estimates"))]
+    loaded = [
+        name for name in sys.modules if name.startswith(("scipy", "crawler.sampling.", "crawler.sampling.estimators"))
+    ]
     with mock.patch.dict(sys.modules):
         for name in loaded:
             del sys.modules[name]

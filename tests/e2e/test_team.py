@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from crawler.cli.worker import REPORT_EVERY_S, Part
 from crawler.clock import SystemClock
-from crawler.config import Settings, apply
 from crawler.demo.pages import Page, plain
+from crawler.run.worker import REPORT_EVERY_S, Part
+from crawler.settings.loading import Settings, apply
 from tests import judge
 from tests.command import HASTY, LOOPBACK, crawler, finish, start, until
 from tests.web import LoopbackWeb
@@ -132,7 +132,7 @@ def test_a_worker_that_is_left_alone_ends_before_it_has_a_crawl_too() -> None:
     nobody = "postgresql://crawler@127.0.0.1:1/crawl"  # which it would wait for
     given = {"store.db": nobody, "workers.patience": 1000}
     worker = subprocess.Popen(
-        [sys.executable, "-m", "crawler.cli.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "crawler.run.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert worker.stdin is not None
     Part(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.stdin)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from crawler.demo.pages import Fault, Page, plain, redirect
-from crawler.report.why import render
+from crawler.inspect.why import render
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 

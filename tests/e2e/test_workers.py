@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Page, plain
-from crawler.store.postgres import PostgresStore
+from crawler.store.postgres.store import PostgresStore
 from tests import faults, judge, kill
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
 from tests.postgres import Cluster, cluster
@@ -79,7 +79,9 @@ def contents(db: str) -> list[set[tuple[Any, ...]]]:
 
 
 def rude(loopback: LoopbackWeb) -> list[str]:
-    manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
+    manners = judge.CrawlPolicy(
+        kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/"
+    )
     return list(map(str, judge.violations(loopback.log, manners)))
 
 

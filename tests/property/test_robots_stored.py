@@ -10,12 +10,12 @@ from dataclasses import asdict
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crawler.engine.gate import Gate
+from crawler.engine.robots_cache import RobotsKeeper, RobotsNeeds
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
-from crawler.loops.gate import Gate
-from crawler.loops.robots import RobotsKeeper, RobotsNeeds
 from crawler.model import Fetched, FetchResult, Reading, Request
 from crawler.robots import RobotsSettings, check_case, doubts_about, parse, read
-from crawler.store.interface import ClaimedSite, RobotsNews
+from crawler.store.protocols import ClaimedSite, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
 SITE = "http://a.test"

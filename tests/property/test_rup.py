@@ -8,13 +8,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.rup import answers, forms, robot
-from crawler.rup.forms import GetIndex, GetSequenceNumber, ModifyPreferences, Register, Unregister, Wishes, is_address
-from crawler.rup.info import NoInfo, RupInfo, read_info, write_info
-from crawler.rup.mail import Arrived, Mail, read_mail, write_mail
-from crawler.rup.report import Change, Kind, Report, Unreadable, read_report, write_report
-from crawler.rup.server import condense
-from crawler.rup.units import UNITS_S, Span, read_span, span_over
+from crawler.rup.protocol import answers, forms, robot
+from crawler.rup.protocol.forms import (
+    GetIndex,
+    GetSequenceNumber,
+    ModifyPreferences,
+    Register,
+    Unregister,
+    Wishes,
+    is_address,
+)
+from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, write_info
+from crawler.rup.protocol.mail import Arrived, Mail, read_mail, write_mail
+from crawler.rup.protocol.report import Change, Kind, Report, Unreadable, read_report, write_report
+from crawler.rup.protocol.server import condense
+from crawler.rup.protocol.units import UNITS_S, Span, read_span, span_over
 from crawler.url import NotCrawlable, canonicalise, split
 
 SPANS = st.builds(Span, st.integers(1, 999_999), st.sampled_from(list(UNITS_S)))

@@ -1,4 +1,4 @@
-"""Whole crawls on virtual time: the real loops, rules and store, put together as ``crawler.assemble`` does, on a
+"""Whole crawls on virtual time: the real loops, rules and store, put together as ``crawler.run.session`` does, on a
 simulated web."""
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crawler.engine.changed_options import begin
+from crawler.engine.crawl import Crawl, OnPages
+from crawler.engine.crawl_policy import CrawlPolicy, CrawlSettings
+from crawler.engine.gate import Fetcher
+from crawler.engine.recording import Recorder
+from crawler.engine.robots_cache import RobotsNeeds
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.loops.crawl import Crawl, OnPages
-from crawler.loops.gate import Fetcher
-from crawler.loops.manners import CrawlSettings, Manners
-from crawler.loops.recording import Recorder
-from crawler.loops.rescope import begin
-from crawler.loops.robots import RobotsNeeds
 from crawler.model import FetchResult, Request
 from crawler.robots.response import RobotsSettings
-from crawler.store.sqlite import SqliteStore
+from crawler.store.sql.store import SqliteStore
 from tests.virtual_time import VirtualClock
 
 
@@ -58,7 +58,7 @@ async def session(
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
-        manners = Manners(options.crawl, options.politeness, options.retry, needs, options.revisit)
+        manners = CrawlPolicy(options.crawl, options.politeness, options.retry, needs, options.revisit)
         yield Crawl(store, fetcher, clock, manners, scope, on_pages, recorder=recorder), store
     finally:
         await store.close()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, Site, plain, redirect, unavailable
+from crawler.engine.crawl_policy import CrawlSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.loops.manners import CrawlSettings
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from crawler.demo.pages import Page, Site, plain
-from crawler.display import Watch
 from crawler.errors import ConnectionLost
-from crawler.store.sqlite import SqliteStore
+from crawler.run.live_display import Watch
+from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

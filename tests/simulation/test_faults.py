@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain
+from crawler.engine import robots_cache as robots
+from crawler.engine.progress import MAX_FAULTS
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.loops import robots
-from crawler.loops.progress import MAX_FAULTS
 from crawler.model import Failed, FailureKind, FetchResult, Request
 from crawler.reasons import FAULT
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, read

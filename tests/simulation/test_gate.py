@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.lease import Lease
 from crawler.frontier.politeness import Pace, PolitenessSettings
-from crawler.loops.gate import Gate, Warrant
-from crawler.loops.lease import Lease
 from crawler.model import Failed, FetchResult, Purpose, Request
-from crawler.store.interface import Limits, RequestRow, Turn
-from crawler.store.sqlite import SqliteStore
+from crawler.store.protocols import Limits, RequestRow, Turn
+from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -28,7 +28,7 @@ def test_a_pace_is_remembered_until_the_store_has_it() -> None:
         gate = Gate(web, clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row))
         for _ in range(2):
             gate.enter("a.test", Pace())  # what the store knew before the first request
-            await gate.send(PAGE, Warrant(1, "a.test"))
+            await gate.send(PAGE, FetchPermit(1, "a.test"))
             pace = gate.leave("a.test")
         assert [row.started_at - EPOCH_S for row in rows] == [0.0, 3.0]
         gate.stored({"a.test": Pace()})
@@ -47,9 +47,9 @@ def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
         gate = Gate(web, clock, PolitenessSettings(), 9, lambda row, group, pace: None)
         gate.enter("a.test", Pace(next_at=clock.now() + 10))
-        assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 10)) is None
+        assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 10)) is None
         assert web.log == []
-        assert await gate.send(PAGE, Warrant(1, "a.test", valid_until=clock.now() + 1)) is not None
+        assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 1)) is not None
 
     run_virtual(main)
 
@@ -62,7 +62,7 @@ def test_who_waited_for_a_slot_when_all_was_held_sends_nothing_with_it() -> None
         for number, host in enumerate(("a.test", "b.test")):
             gate.enter(host, Pace())
             request = Request(f"http://{host}/", Purpose.PAGE, 1000)
-            waiting.append(asyncio.create_task(gate.send(request, Warrant(number, host))))
+            waiting.append(asyncio.create_task(gate.send(request, FetchPermit(number, host))))
         await clock.sleep(5)
         gate.hold(True)
         await clock.sleep(100)
@@ -86,7 +86,7 @@ def test_what_was_sent_when_a_bug_came_is_logged_and_paused_after() -> None:
         gate.enter("a.test", Pace())
         for _ in range(2):
             with pytest.raises(ValueError, match="a bug"):
-                await gate.send(PAGE, Warrant(1, "a.test"))
+                await gate.send(PAGE, FetchPermit(1, "a.test"))
             assert not gate.in_flight("a.test")
         assert [(row.started_at - EPOCH_S, row.error) for row in rows] == [
             (0.0, "broken off by a fault of the crawler: ValueError"),
@@ -115,7 +115,7 @@ def test_a_request_heard_of_after_the_lease_was_over_in_its_time(
         lease.begin(clock.now())
         gate = Gate(Stopped(), clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row), lease=lease)
         gate.enter("a.test", Pace())
-        await gate.send(PAGE, Warrant(1, "a.test"))
+        await gate.send(PAGE, FetchPermit(1, "a.test"))
         assert [row.finished_at - row.started_at for row in rows] == [pytest.approx(over_s)]
         assert gate.pace("a.test").next_at >= clock.now()
         await store.close()

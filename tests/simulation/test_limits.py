@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
+from crawler.engine import crawl as loop
+from crawler.engine.commit_batch import Load
+from crawler.engine.crawl_policy import CrawlSettings
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.loops import crawl as loop
-from crawler.loops.manners import CrawlSettings
-from crawler.loops.pending import Load
 from crawler.model import State
-from crawler.store.interface import Turn, TurnResult
-from crawler.store.sqlite import SqliteStore
-from tests.judge import Manners, violations
+from crawler.store.protocols import Turn, TurnResult
+from crawler.store.sql.store import SqliteStore
+from tests.judge import CrawlPolicy, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -55,7 +55,7 @@ def test_max_pages_is_exact_and_counts_all_runs(limit: int, db_path: Path) -> No
         db_path, WEB, limited(max_pages=limit), limited(max_pages=limit), limited(max_pages=more), Options()
     )
     assert ended == [f"--max-pages reached ({n})" for n in (limit, limit, more)] + ["nothing is left in the frontier"]
-    assert violations(served.log, Manners(delay_s=1.0)) == []
+    assert violations(served.log, CrawlPolicy(delay_s=1.0)) == []
     found = run_virtual(lambda clock: look(db_path))
     assert {url for url, _ in found.pages} == set(WEB.depths)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from crawler.assemble import run_to_end
 from crawler.demo.pages import Page, Site, plain
+from crawler.engine.crawl import Crawl
+from crawler.engine.operator import heeded
 from crawler.errors import ConnectionLost, StoreError
-from crawler.loops.crawl import Crawl
-from crawler.loops.operator import heeded
 from crawler.model import FetchResult, Recorded, Request
-from crawler.store.interface import Store
+from crawler.run.session import run_to_end
+from crawler.store.protocols import Store
 from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual

@@ -9,7 +9,7 @@ import pytest
 from crawler.demo.pages import Page, Site, first, plain, unavailable
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.mirrors import Main
-from crawler.store.interface import ClaimedSite
+from crawler.store.protocols import ClaimedSite
 from tests.contract.visits import robots
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, session, states
 from tests.simulation.web import SimulatedWeb

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.engine.crawl import Crawl
+from crawler.engine.operator import heeded
+from crawler.engine.sampling_frame import Frame
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
-from crawler.loops.crawl import Crawl
-from crawler.loops.frame import Frame
-from crawler.loops.operator import heeded
-from crawler.sample.design import Per, SampleSettings
-from crawler.store.connection import load_queries
-from crawler.store.interface import Beat
-from crawler.store.sqlite import SqliteStore
-from crawler.store.sqlite_control import SqliteControl, give_order
-from crawler.survey import draw as survey_draw
+from crawler.frontier.sample_design import Per, SampleSettings
+from crawler.sampling import draw as survey_draw
+from crawler.store.protocols import Beat
+from crawler.store.sql.control import SqliteControl, give_order
+from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.connection import load_queries
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain, redirect, unavailable
+from crawler.engine.crawl_policy import CrawlSettings
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
-from crawler.loops.manners import CrawlSettings
 from crawler.page.guard import is_light
-from crawler.store.sqlite import SqliteStore
-from crawler.store.sqlite_control import give_order
+from crawler.store.sql.control import give_order
+from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from crawler.config import settings_from
+from crawler.audit.audit import audit
+from crawler.audit.facts import Violation
 from crawler.demo.pages import Page, Site, plain, redirect
-from crawler.loops.envoy import Closed, Envoy
-from crawler.loops.lease import Lease
-from crawler.loops.robots import RobotsNeeds
+from crawler.engine.lease import Lease
+from crawler.engine.polite_client import Closed, PoliteClient
+from crawler.engine.robots_cache import RobotsNeeds
 from crawler.model import Purpose, Request, RobotsAction
-from crawler.report.audit import audit
-from crawler.report.audit_facts import Violation
 from crawler.robots.response import RobotsSettings
-from crawler.store.interface import Store
-from crawler.store.sqlite import SqliteStore
+from crawler.settings.loading import settings_from
+from crawler.store.protocols import Store
+from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -125,7 +125,7 @@ def test_an_errand_beside_it_says_that_nothing_can_be_asked_now(db_path: Path, m
             await store.start_run({"errand": "rup"}, clock.now())
             at_work(store, "http://www.test", monkeypatch)
             lease = Lease(store, clock, 60.0)
-            envoy = Envoy(store, SimulatedWeb(clock, SITES), clock, options.politeness, needs, lease)
+            envoy = PoliteClient(store, SimulatedWeb(clock, SITES), clock, options.politeness, needs, lease)
             said = await envoy.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         finally:
             await store.close()

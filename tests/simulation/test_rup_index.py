@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from crawler.loops import rup_index
-from crawler.loops.own_robots import OwnRobots
-from crawler.loops.rup_index import Indexes
-from crawler.rup.buckets import Buckets
-from crawler.rup.forms import GetIndex
-from crawler.rup.report import Change, Kind
-from crawler.rup.server import Answer, Client, Offer, answer_index
-from crawler.rup.units import Span
-from crawler.rup_store.sqlite import RupStore
-from crawler.rup_store.tree import Scanned
+from crawler.rup.protocol.forms import GetIndex
+from crawler.rup.protocol.report import Change, Kind
+from crawler.rup.protocol.server import Answer, Client, Offer, answer_index
+from crawler.rup.protocol.server import index as rup_index
+from crawler.rup.protocol.units import Span
+from crawler.rup.server.index import Indexes
+from crawler.rup.server.own_robots import OwnRobots
+from crawler.rup.server.rate_limit import Buckets
+from crawler.rup.server.store import RupStore
+from crawler.rup.server.tree import Scanned
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 

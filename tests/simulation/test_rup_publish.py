@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain
-from crawler.loops.own_robots import OwnRobots
-from crawler.loops.publish import GIVE_UP_S, MOST_REFUSALS, Publisher, Publishing
-from crawler.mail.smtp import Later, Outcome, Refused, Sent
-from crawler.rup.mail import Arrived, read_mail
-from crawler.rup.patterns import wanted
-from crawler.rup.server import Limits, Offer, Registration
-from crawler.rup.units import Span
-from crawler.rup_store.sqlite import RupStore
-from crawler.rup_store.tree import Tree
+from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
+from crawler.rup.protocol.mail import Arrived, read_mail
+from crawler.rup.protocol.server import Limits, Offer, Registration
+from crawler.rup.protocol.units import Span
+from crawler.rup.server.own_robots import OwnRobots
+from crawler.rup.server.patterns import wanted
+from crawler.rup.server.publish import GIVE_UP_S, MOST_REFUSALS, Publisher, Publishing
+from crawler.rup.server.store import RupStore
+from crawler.rup.server.tree import Tree
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from crawler.config import Settings, settings_from
-from crawler.store.postgres import PostgresStore
+from crawler.settings.loading import Settings, settings_from
+from crawler.store.postgres.store import PostgresStore
 from tests.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ import pytest
 
 import crawler
 from crawler import reasons
+from crawler.engine.changed_options import DECIDED_BY
 from crawler.frontier.decide import Outcome, Queued, RetrySettings, after_fetch, before_fetch
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
-from crawler.loops.rescope import DECIDED_BY
 from crawler.model import Failed, FailureKind, FetchResult, Reading, Redirected, RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Cycle
 from crawler.robots.readings import read

@@ -12,7 +12,7 @@ from crawler.clock import SystemClock
 from crawler.dashboard.feed import Feed
 from crawler.dashboard.look import Looker
 from crawler.errors import StoreError
-from crawler.store.sqlite import SqliteStore
+from crawler.store.sql.store import SqliteStore
 
 
 class Failing(Looker):

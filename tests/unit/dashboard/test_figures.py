@@ -11,7 +11,7 @@ from crawler.dashboard import figures
 from crawler.dashboard.feed import Feed
 from crawler.dashboard.figures import Figure
 from crawler.dashboard.look import Looker
-from crawler.store.sqlite import SqliteStore
+from crawler.store.sql.store import SqliteStore
 
 
 async def test_a_dear_figure_is_asked_for_seldom() -> None:

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.dashboard.figures import Tally
 from crawler.dashboard.metrics import exposition
-from crawler.store.sqlite import SqliteStore
+from crawler.store.sql.store import SqliteStore
 
 
 def look(**changes: Any) -> dict[str, Any]:

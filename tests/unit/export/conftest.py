@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from crawler.config import Settings, apply
 from crawler.export import Tally, export
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Body
-from crawler.store.sqlite import SqliteStore
+from crawler.settings.loading import Settings, apply
+from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, link, request, robots
 
 A, B = "http://a.test/", "http://b.test:8080/"

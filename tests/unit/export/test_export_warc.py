@@ -17,9 +17,9 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.checker import Checker
 
-from crawler.about import VERSION
 from crawler.export.wacz import search_key
-from crawler.store.sqlite import SqliteStore
+from crawler.store.sql.store import SqliteStore
+from crawler.version import VERSION
 from tests.unit.export.conftest import BODIES, A, Exporter
 
 KEPT = {url: body for url, body in BODIES.items() if body is not None}

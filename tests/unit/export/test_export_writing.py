@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from crawler.drafts import Drafts
+from crawler.atomic_files import Drafts
 from crawler.errors import UsageError
 from crawler.export import FORMATS
 from tests.unit.export.conftest import Exporter

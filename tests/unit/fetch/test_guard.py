@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.fetch.guard import refusal
+from crawler.fetch.address_guard import refusal
 
 REFUSED = {
     "loopback": ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"],

@@ -3,7 +3,7 @@
 from aioresponses import aioresponses
 
 from crawler.clock import SystemClock
-from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 
 URL = "http://a.example/page"

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.clock import SystemClock
-from crawler.fetch.http import FetchSettings, HttpFetcher
+from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Exchange, Failed, Fetched, FetchResult, Purpose, Request
 
 SETTINGS = FetchSettings(

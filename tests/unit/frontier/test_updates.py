@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier.decide import Queued, RetrySettings
+from crawler.frontier.rup_offer import after_rupinfo
 from crawler.frontier.scope import Scope, ScopeSettings
-from crawler.frontier.updates import after_rupinfo
 from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
 
 TXT, TEX = "http://a.test/rupinfo.txt", "http://a.test/rupinfo.tex"

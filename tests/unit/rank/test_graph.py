@@ -14,8 +14,8 @@ import pytest
 from crawler.errors import StoreError
 from crawler.rank.graph import read_graph
 from crawler.rank.ranking import Ranked, rank, top
-from crawler.store.sqlite import SqliteStore
-from crawler.store.sqlite_offers import url_number
+from crawler.store.sql.offers import url_number
+from crawler.store.sql.store import SqliteStore
 from crawler.url import split
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"

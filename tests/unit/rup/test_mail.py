@@ -5,8 +5,8 @@ from __future__ import annotations
 from email import message_from_bytes
 from email.message import Message
 
-from crawler.rup.mail import Mail, write_mail
-from crawler.rup.report import Report
+from crawler.rup.protocol.mail import Mail, write_mail
+from crawler.rup.protocol.report import Report
 
 
 def head_of(unsubscribe_url: str) -> Message:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.rup import answers
-from crawler.rup.info import NoInfo, RupInfo, read_info, takes, write_info
-from crawler.rup.mail import Arrived, read_mail
-from crawler.rup.report import Change, Kind, Report, Unreadable, read_report, write_report
-from crawler.rup.units import Span
+from crawler.rup.protocol import answers
+from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, takes, write_info
+from crawler.rup.protocol.mail import Arrived, read_mail
+from crawler.rup.protocol.report import Change, Kind, Report, Unreadable, read_report, write_report
+from crawler.rup.protocol.units import Span
 
 AT = 883_821_600.0  # Sat, 03 Jan 1998 10:00:00 GMT
 REPORT = Report(

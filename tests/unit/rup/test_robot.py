@@ -6,11 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.rup import robot
-from crawler.rup.info import RupInfo
-from crawler.rup.report import Change, Kind, Report
-from crawler.rup.robot import AskIndex, AskNumber, GiveUp, Ignored, RegisterAgain, Reindex, Server, Taken, Told, Wait
-from crawler.rup.units import Span
+from crawler.rup.protocol import robot
+from crawler.rup.protocol.info import RupInfo
+from crawler.rup.protocol.report import Change, Kind, Report
+from crawler.rup.protocol.robot import (
+    AskIndex,
+    AskNumber,
+    GiveUp,
+    Ignored,
+    RegisterAgain,
+    Reindex,
+    Server,
+    Taken,
+    Told,
+    Wait,
+)
+from crawler.rup.protocol.units import Span
 
 DAY = 86_400.0
 SERVER = Server(

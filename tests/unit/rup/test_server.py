@@ -8,9 +8,8 @@ from math import inf
 
 import pytest
 
-from crawler.rup.answers import read_key, read_sequence_number
-from crawler.rup.buckets import Buckets, one_client
-from crawler.rup.forms import (
+from crawler.rup.protocol.answers import read_key, read_sequence_number
+from crawler.rup.protocol.forms import (
     Asked,
     BadForm,
     Confirm,
@@ -24,9 +23,8 @@ from crawler.rup.forms import (
     read_form,
     read_multipart,
 )
-from crawler.rup.patterns import wanted, wrong_with
-from crawler.rup.report import Change, Kind, Report, read_report
-from crawler.rup.server import (
+from crawler.rup.protocol.report import Change, Kind, Report, read_report
+from crawler.rup.protocol.server import (
     Answer,
     Client,
     Effect,
@@ -43,7 +41,9 @@ from crawler.rup.server import (
     may_report,
     stale_at,
 )
-from crawler.rup.units import Span
+from crawler.rup.protocol.units import Span
+from crawler.rup.server.patterns import wanted, wrong_with
+from crawler.rup.server.rate_limit import Buckets, one_client
 
 OFFER = Offer("http://a.example/rup", "http://a.example/", ("hour", "day"), Span(30, "day"), Limits(registrations=3))
 ROBOT = Registration("r@b.example", "KEY", Span(1, "day"), 1000.0, "192.0.2.1", reported_to=7)

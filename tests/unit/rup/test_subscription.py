@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.rup.forms import ModifyPreferences, Wishes
-from crawler.rup.info import RupInfo
-from crawler.rup.mail import Mail, write_mail
-from crawler.rup.report import Change, Kind, Report
-from crawler.rup.robot import Server
-from crawler.rup.subscription import TAKEN, Letter, Subscription, modified, read_letters, usual_latency
-from crawler.rup.units import Span
+from crawler.rup.protocol.forms import ModifyPreferences, Wishes
+from crawler.rup.protocol.info import RupInfo
+from crawler.rup.protocol.mail import Mail, write_mail
+from crawler.rup.protocol.report import Change, Kind, Report
+from crawler.rup.protocol.robot import Server
+from crawler.rup.protocol.subscription import TAKEN, Letter, Subscription, modified, read_letters, usual_latency
+from crawler.rup.protocol.units import Span
 
 SITE = "http://www.example.org"
 NOW = 1_000_000.0

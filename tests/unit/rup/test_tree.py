@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.rup.report import Kind
-from crawler.rup_store.tree import FileState, Scanned, Tree, scan
+from crawler.rup.protocol.report import Kind
+from crawler.rup.server.tree import FileState, Scanned, Tree, scan
 
 SOON = 4e9  # any file is settled by then
 

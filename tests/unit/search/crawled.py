@@ -14,8 +14,8 @@ from crawler.model import Link
 from crawler.search.index import Built, OnProgress, build_index
 from crawler.search.results import Found, search
 from crawler.store.location import is_url
-from crawler.store.postgres import PostgresStore
-from crawler.store.sqlite import SqliteStore
+from crawler.store.postgres.store import PostgresStore
+from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, redirected
 
 

@@ -19,7 +19,7 @@ from crawler.search.results import WEIGHTS
 from crawler.search.text import clean, parted
 from crawler.search.tsearch import vectors
 from crawler.search.words import TOKENIZER, words
-from crawler.store.postgres_connection import INDEXING, Postgres
+from crawler.store.postgres.connection import INDEXING, Postgres
 from tests.postgres import Cluster
 from tests.unit.search.crawled import Crawled, Said, crawled
 

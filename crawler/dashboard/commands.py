@@ -1,0 +1,92 @@
+"""``crawler dashboard``: a crawl as it goes, in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from pathlib import Path
+
+import click
+
+from crawler.cli.shared import cli, console, db_option, host_and_port, run_async, store_at
+from crawler.clock import SystemClock
+from crawler.dashboard.server import serving
+from crawler.errors import UsageError
+from crawler.store.location import shown as shown_db
+from crawler.url import is_loopback
+
+_TOKEN_VARIABLE = "CRAWLER_DASHBOARD_TOKEN"
+_TOKEN_CHARS = 16  # at least: it is all that stands between the network and the controls
+
+
+@cli.command()
+@db_option
+@click.option(
+    "--listen",
+    default="127.0.0.1:8787",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to; port 0 is any free one.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help=f"Ask for this token (or that in ${_TOKEN_VARIABLE}). One is made where it listens beyond loopback.",
+)
+def dashboard(db: str, listen: str, token_file: Path | None) -> int:
+    """Show a crawl as it goes, in a browser, and steer it: pause, go on, stop, block a site, search, why.
+
+    It runs beside the crawl, before it, or after it. Prometheus finds /metrics there.
+    """
+    host, port = _address(listen)
+    token = _token(token_file)
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+        return run_async(_serve(db, host, port, token, shown=f"?token={token}"))
+    return run_async(_serve(db, host, port, token, shown=""))
+
+
+async def _serve(db: str, host: str, port: int, token: str | None, *, shown: str) -> int:
+    over = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, over.set)
+    async with serving(store_at(db), host, port, token, SystemClock()) as taken:
+        console.print(f"{shown_db(db)}: http://{_shown(host)}:{taken}/{shown}", markup=False, soft_wrap=True)
+        console.print("Ctrl-C ends the dashboard; the crawl goes on without it", style="dim")
+        await over.wait()
+    return 0
+
+
+def _address(listen: str) -> tuple[str, int]:
+    address = host_and_port(listen)
+    if address is None:
+        raise UsageError(f"--listen {listen[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
+    return address
+
+
+def _token(file: Path | None) -> str | None:
+    """The token given, if any. Raises :class:`UsageError` for one that could be guessed, or that no header carries."""
+    if file is not None:
+        source = f"--token-file {file}"
+        try:
+            token = file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{source}: {getattr(error, 'strerror', None) or 'not text in UTF-8'}") from None
+    elif (token := os.environ.get(_TOKEN_VARIABLE, "")) != "":
+        source = f"${_TOKEN_VARIABLE}"
+    else:
+        return None
+    if len(token) < _TOKEN_CHARS or not all("!" <= sign <= "~" and sign not in '";,\\' for sign in token):
+        raise UsageError(f"{source}: a token has {_TOKEN_CHARS} letters, digits or the like at least, and no blanks")
+    return token
+
+
+def _shown(host: str) -> str:
+    """What to write for ``host`` in an address that a browser can open."""
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,96 @@
+"""From an answer to an outcome: read what came, as the page or sitemap that it is, and apply the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from crawler.engine import sitemaps
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.page_reader import PageReader
+from crawler.engine.robots_cache import RobotsKeeper
+from crawler.errors import Fault
+from crawler.frontier.decide import Outcome, Queued, after_fetch
+from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
+from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
+from crawler.frontier.scope import Scope
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Kind,
+    NotModified,
+    PageFacts,
+    Purpose,
+    Request,
+    State,
+)
+from crawler.store.protocols import Store
+
+
+class Answers:
+    """What to ask with, and what follows from the answers; ``record`` gets each document and what it says."""
+
+    def __init__(
+        self,
+        manners: CrawlPolicy,
+        scope: Scope,
+        robots: RobotsKeeper,
+        store: Store,
+        record: Callable[[Queued, Fetched, PageFacts], None],
+    ) -> None:
+        self._manners = manners
+        self._scope = scope
+        self._robots = robots
+        self._store = store
+        self._record = record
+        token, reading = manners.robots.token, manners.robots.settings.reading
+        self._reader = PageReader(token, reading, hash_text=manners.revisit.enabled)
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def request(self, queued: Queued) -> Request:
+        """How to ask for a URL; one that was seen before, only for what is new."""
+        request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
+        if queued.kind is Kind.SITEMAP:
+            request = sitemaps.request_for(queued.url)
+        elif queued.kind is Kind.RUP:
+            request = Request(queued.url, Purpose.RUP, max_bytes=RUPINFO_BYTES, truncate=True, any_type=True)
+        if queued.seen is None:
+            return request
+        etag, last_modified = queued.seen.validators
+        return replace(request, etag=etag, last_modified=last_modified)
+
+    async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
+        """How the visit ends."""
+        facts: PageFacts | None = None
+        if isinstance(result, Failed) and result.kind is FailureKind.FAULT:
+            raise Fault(result.detail)
+        if queued.kind is Kind.RUP:
+            return after_rupinfo(queued, result, self._scope, self._manners.retry)
+        if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
+            outcome = await self._sitemap(queued, result)
+        else:
+            if isinstance(result, Fetched):
+                facts = await self._reader.read(result)
+                self._record(queued, result, facts)
+            elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
+                facts = self._reader.header_facts(result)
+            outcome = after_fetch(queued, result, facts, self._scope, self._manners.retry)
+        if self._takes_feeds() and facts is not None and outcome.page is not None:
+            feeds = feeds_of(facts, queued.depth, self._scope)
+            outcome = replace(outcome, offers=(*outcome.offers, *feeds))
+        return after_revisit(outcome, result, facts, self._manners.revisit)
+
+    async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
+        self._record(queued, result, self._reader.header_facts(result))
+        if same_sitemap(queued.seen, result):
+            return Outcome(queued, State.FETCHED, "")
+        hinting = self._manners.revisit.enabled
+        return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
+
+    def _takes_feeds(self) -> bool:
+        """A feed tells of changes: without revisits, links do as well."""
+        return self._manners.revisit.enabled and self._manners.crawl.sitemaps

@@ -1,0 +1,131 @@
+"""What a running crawl has done so far; the live display and the summary read it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from crawler.errors import fault
+from crawler.frontier.decide import Outcome
+from crawler.frontier.revisit import Found
+from crawler.model import Purpose, State
+from crawler.reasons import FAULT, UNWANTED_TYPE
+from crawler.store.protocols import RequestRow, Waiting
+
+#: Bugs of ours that a run may meet before it ends by them.
+MAX_FAULTS = 100
+
+_KINDS = [
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"^the name \S+ has", "a name has"),
+        (r"^\S+ is no name", "no name"),
+        (r"^(no connection to|no TLS with|no answer from) \S+", r"\1 a host"),
+        (r"^\S+ is (an? [\w -]+ address)", r"\1"),
+        (r"^\S+ is not loopback", "not loopback"),
+    )
+]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by kind of failure.
+
+    ``pages`` are those visits that left a row in the view ``pages``: a sitemap is ``fetched``, and no page.
+    """
+
+    started_at: float
+    requests: int = 0
+    wire_bytes: int = 0
+    active: int = 0  # politeness groups being worked on
+    pages: int = 0
+    ends: Counter[State] = field(default_factory=Counter)
+    revisits: Counter[Found] = field(default_factory=Counter)
+    troubles: Counter[str] = field(default_factory=Counter)
+    idle_for: Waiting | None = None  # the group everything waits for
+    worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
+    recent_lag_s: float = 0.0  # the same, since the last take_lag
+    paused_since: float | None = None  # by the operator
+    stopped_by_operator: bool = False  # told to end, or passed over by a newer crawl
+
+    def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
+        """A turn took these in: what is not in the store is done again, and would count twice."""
+        for row in requests:
+            self.sent(row)
+        for outcome in outcomes:
+            self.ended(outcome)
+
+    def sent(self, row: RequestRow) -> None:
+        self.requests += 1
+        self.wire_bytes += row.bytes
+        if row.error is not None and not _is_nothing(row):
+            self.troubles[str(row.status) if row.status and row.status >= 300 else kind_of(row.error)] += 1
+
+    def met(self, error: Exception) -> str:
+        """A bug of ours on one line, counted. Raises it past :data:`MAX_FAULTS`: so many are about no single answer."""
+        if self.troubles[FAULT] >= MAX_FAULTS:
+            raise error
+        self.troubles[FAULT] += 1
+        return fault(error)
+
+    def report(self) -> dict[str, Any]:
+        """All of it as one JSON object, for :meth:`sum_of`."""
+        report = {field.name: getattr(self, field.name) for field in fields(self)}
+        idle_for = None if self.idle_for is None else asdict(self.idle_for)
+        counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
+        return report | counts | {"idle_for": idle_for}
+
+    @classmethod
+    def sum_of(cls, started_at: float, reports: Iterable[Mapping[str, Any]]) -> Self:
+        """The progress of several processes together. Everything waits only where each of them does."""
+        total, waits = cls(started_at), list[Waiting | None]()
+        for report in reports:
+            total.requests += report["requests"]
+            total.wire_bytes += report["wire_bytes"]
+            total.pages += report["pages"]
+            total.active += report["active"]
+            total.late(report["worst_lag_s"])
+            total.paused_since = total.paused_since or report["paused_since"]
+            total.stopped_by_operator |= report["stopped_by_operator"]
+            total.ends.update({State(state): n for state, n in report["ends"].items()})
+            total.revisits.update({Found(found): n for found, n in report["revisits"].items()})
+            total.troubles.update(report["troubles"])
+            waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
+        known = [wait for wait in waits if wait is not None]
+        if known and len(known) == len(waits):
+            total.idle_for = min(known, key=lambda wait: wait.until)
+        return total
+
+    def late(self, lag_s: float) -> None:
+        self.worst_lag_s = max(self.worst_lag_s, lag_s)
+        self.recent_lag_s = max(self.recent_lag_s, lag_s)
+
+    def take_lag(self) -> float:
+        """The worst lag since this was last asked, in seconds."""
+        lag_s, self.recent_lag_s = self.recent_lag_s, 0.0
+        return lag_s
+
+    def ended(self, outcome: Outcome) -> None:
+        if outcome.again is not None:
+            self.revisits[outcome.again.found] += 1
+        else:
+            self.ends[outcome.state] += 1
+            self.pages += outcome.page is not None
+
+
+def kind_of(error: str) -> str:
+    """What kind of trouble an error was: its words without the names and addresses that belong to one host."""
+    words = error.partition(": ")[0]
+    for pattern, kind in _KINDS:
+        words = pattern.sub(kind, words)
+    return words if len(words) <= 60 else f"{words[:60].rpartition(' ')[0]} …"
+
+
+def _is_nothing(row: RequestRow) -> bool:
+    """No trouble: a site need not have a robots.txt or a sitemap, and what is no page is left alone as asked."""
+    if row.error is not None and row.error.startswith(UNWANTED_TYPE):
+        return True
+    return row.purpose is not Purpose.PAGE and row.status in (401, 403, 404, 410)

@@ -1,0 +1,88 @@
+"""The command that gives a crawl's results to other programs: ``export``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import click
+
+from crawler.cli.layout import duration, many
+from crawler.cli.progress import progress_line
+from crawler.cli.shared import cli, db_option, run_async, store_at, tell
+from crawler.cli.signals import Signals
+from crawler.clock import SystemClock
+from crawler.engine.tasks import beside
+from crawler.export import FORMATS, VIEWS, Tally
+from crawler.export import export as export_to
+from crawler.settings.stores import existing_store
+
+_REFRESH_S = 0.2
+_LEFT_OUT = "no body is stored, or the page asks for no copies, or to be shown no longer"
+_OF_RANK = ("ranks", "site_ranks")
+
+
+@cli.command(no_args_is_help=True)
+@click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
+@click.argument("out", type=click.Path(path_type=Path, allow_dash=True))
+@db_option
+@click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
+@click.option("--where", metavar="SQL", help="Only the rows of that view that meet a condition.")
+@click.option("--bodies", is_flag=True, help="jsonl, parquet: with the pages' bodies.")
+@click.option("--base-url", metavar="URL", help="sitemap in several files: where their folder will be served.")
+def export(
+    format: str, out: Path, db: str, table: str | None, where: str | None, bodies: bool, base_url: str | None
+) -> int:
+    """Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
+
+    \b
+    jsonl csv parquet  a view as a table (--table, else pages)
+    warc wacz          the pages with their bodies, for web archives; without NOINDEX and NOARCHIVE pages
+    graphml edges      the link graph (edges also: --table links_glued, duplicates folded)
+    sitemap            fetched pages that may be indexed and are no duplicates
+
+    --where is a condition on the columns of the view: of pages, for the link graph of links. For example
+    --where "depth < 3 AND site = 'https://example.org'".
+    """
+
+    async def write() -> int:
+        Signals()  # a SIGTERM, too, leaves nothing half-written behind
+        clock, tally = SystemClock(), Tally()
+        began = clock.now()
+        async with existing_store(store_at(db)) as store, _progress(tally, FORMATS[format].counts):
+            await export_to(
+                store,
+                format,
+                sys.stdout.buffer if str(out) == "-" else out,
+                now=began,
+                table=table,
+                where=where,
+                bodies=bodies,
+                base_url=base_url,
+                tally=tally,
+            )
+            unranked = table in _OF_RANK and not await store.query(f"SELECT 1 FROM {table} LIMIT 1")
+        left_out = f" ({many(tally.left_out, 'page')} left out: {_LEFT_OUT})" if tally.left_out else ""
+        tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
+        if unranked:
+            tell(f"the view {table} is empty: run `crawler rank` first (with the same --db)")
+        return 0
+
+    return run_async(write())
+
+
+@asynccontextmanager
+async def _progress(tally: Tally, unit: str) -> AsyncIterator[None]:
+    """Show how many are written."""
+    with progress_line(f"0 {unit}") as say:
+
+        async def follow() -> None:
+            while True:
+                say(f"{tally.written:,} {unit}")
+                await asyncio.sleep(_REFRESH_S)
+
+        async with beside(follow()):
+            yield

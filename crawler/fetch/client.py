@@ -1,0 +1,368 @@
+"""Sends requests and reads answers, within limits, over aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from types import TracebackType
+from typing import NamedTuple, Self
+from urllib.parse import urlencode
+from weakref import WeakSet
+
+import aiohttp
+from yarl import URL
+
+from crawler.clock import Clock
+from crawler.errors import fault
+from crawler.fetch.address_guard import refusal
+from crawler.fetch.connector import Connector
+from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
+from crawler.fetch.failures import (
+    BODY_ERRORS,
+    BROKEN_OFF,
+    FETCH_ERRORS,
+    AddressRefused,
+    Attempts,
+    Problem,
+    before_answer,
+    in_body,
+)
+from crawler.fetch.resolver import Resolver
+from crawler.fetch.wire_recorder import Tape, TeeConnector, taping
+from crawler.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    FetchResult,
+    Headers,
+    NotModified,
+    Purpose,
+    Redirected,
+    Request,
+    header,
+    header_values,
+)
+from crawler.reasons import TOO_LARGE, UNWANTED_TYPE
+from crawler.url import host_of
+
+#: Seconds an idle connection is kept. Less than the five of common servers, so that it is we who close it, and
+#: no request is lost on a connection that the server is just closing.
+KEEP_ALIVE_S = 4
+#: Open connections, idle ones included, per request that may be in flight.
+CONNECTIONS_PER_REQUEST = 4
+#: Octets of a status line or header, and headers in one answer. Cookies alone come to 9,000 octets on real sites.
+MAX_FIELD_BYTES = 32_768
+MAX_HEADERS = 256
+DNS_CACHE_S = 300
+DNS_CACHE_NAMES = 10_000
+
+#: A larger body is held as it came alone, where it can be: few are needed decoded at once, and not for long.
+_LARGE_BYTES = 1_000_000
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: Successes that bring no document, or a part of one that must not pass for the whole (RFC 9110, 15.3.5 to 15.3.7).
+_NO_DOCUMENT = {
+    204: "so there is no page",
+    205: "so there is no page",
+    206: "though no part was asked for",
+}
+#: A validator that goes back as it came: the HTTP library raises on control characters, and encodes octets above 0x7f
+#: anew. A long one may cost us an answer: many servers take no more than 8,192 octets of headers.
+_VALIDATOR = re.compile(r"[\x20-\x7e]{1,1000}")
+_CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How to fetch. ``user_agent`` and ``from_email`` are sent as they are (RFC 9110, 10.1.5 and 10.1.2)."""
+
+    user_agent: str
+    from_email: str | None
+    accept_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
+    connect_timeout_s: float = 10  # one address: TCP and TLS
+    read_timeout_s: float = 30  # silence before or between bytes
+    total_timeout_s: float = 120  # from the name's look-up to the last byte
+    resolve: tuple[tuple[str, str], ...] = ()  # see ``resolver.parse_resolve``
+    allow_private: bool = False
+    loopback_only: bool = False
+    concurrency: int = 64  # requests in flight in all
+    keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
+
+
+#: The search for an address that the current task's request is on.
+_attempts: ContextVar[Attempts] = ContextVar("attempts")
+
+
+class HttpFetcher:
+    """Fetches URLs; an async context manager, to be entered in the running loop that it serves."""
+
+    def __init__(self, settings: FetchSettings, clock: Clock, *, is_shared: bool = False) -> None:
+        #: Asked once more when a connection stands, where other processes are on the same crawl: connecting may take
+        #: long, and the process may have been stopped meanwhile. Without leave, the request is cancelled.
+        self.may_send: Callable[[], bool] = lambda: True
+        self._is_shared = is_shared
+        self._settings = settings
+        self._clock = clock
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._max_sockets = settings.concurrency * CONNECTIONS_PER_REQUEST
+        self._accepted = frozenset((*settings.accept_types, ""))
+        self._timeouts = aiohttp.ClientTimeout(
+            total=settings.total_timeout_s, sock_connect=settings.connect_timeout_s, sock_read=settings.read_timeout_s
+        )
+
+    async def __aenter__(self) -> Self:
+        self._resolver = Resolver(self._settings.resolve)
+        connector_type = TeeConnector if self._settings.keep_exchanges else Connector
+        connector = connector_type(
+            limit=self._settings.concurrency,
+            keepalive_timeout=KEEP_ALIVE_S,
+            resolver=self._resolver,
+            ttl_dns_cache=DNS_CACHE_S,
+            dns_cache_max_size=DNS_CACHE_NAMES,
+            socket_factory=self._new_socket,
+        )
+        headers = {
+            "User-Agent": self._settings.user_agent,
+            "Accept": ", ".join(self._settings.accept_types),
+            "Accept-Encoding": ACCEPT_ENCODING,
+        }
+        if self._settings.from_email:
+            headers["From"] = self._settings.from_email
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=headers,
+            timeout=self._timeouts,
+            auto_decompress=False,
+            max_line_size=MAX_FIELD_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_HEADERS,
+            trace_configs=[self._last_look()] if self._is_shared else None,
+        )
+        # aiohttp sends a GET again, at once, where a connection breaks before the answer. A second request without
+        # a pause is impolite, and no log would know of it.
+        self._session._retry_connection = False
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+        await self._resolver.close()
+
+    def _last_look(self) -> aiohttp.TraceConfig:
+        async def look(*_: object) -> None:
+            if not self.may_send():
+                raise asyncio.CancelledError
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(look)
+        return trace
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Send one request and read its answer. Never raises for what a server or the network does, nor for a bug of
+        ours that it brings to light."""
+        request = _with_usable_validators(request)
+        if not self._settings.keep_exchanges:
+            return await self._ask_safely(request)
+        with taping() as tape:
+            result = await self._ask_safely(request, tape)
+        return replace(result, exchange=tape.exchange())
+
+    async def _ask_safely(self, request: Request, tape: Tape | None = None) -> FetchResult:
+        started_at = self._clock.now()
+        try:
+            return await self._ask(request, tape)
+        except Exception as error:
+            told = fault(error) if request.shown_url is None else type(error).__name__  # it may repeat a secret
+            return Failed(request.url, started_at, self._clock.now(), kind=FailureKind.FAULT, detail=told)
+
+    async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
+        started_at = self._clock.now()
+        attempts = Attempts()
+        _attempts.set(attempts)
+        try:
+            response = await self._session.request(
+                "GET" if request.form is None else "POST",
+                URL(request.url, encoded=True),
+                headers=self._extra_headers(request) or None,
+                data=None if request.form is None else urlencode(request.form).encode("ascii"),
+                allow_redirects=False,
+            )
+        except FETCH_ERRORS as error:
+            problem = before_answer(error, host_of(request.url), self._timeouts, attempts)
+            return Failed(request.url, started_at, self._clock.now(), kind=problem.kind, detail=problem.detail)
+        try:
+            return await self._answer(request, started_at, response)
+        finally:
+            if tape is not None:
+                tape.complete = response.content.is_eof()
+            # Gives the connection back where the body has come in full, and closes it elsewhere.
+            response.release()
+
+    async def _answer(self, request: Request, started_at: float, response: aiohttp.ClientResponse) -> FetchResult:
+        """What the response is, by its status and headers; the body is read only where it is wanted."""
+        url, status = request.url, response.status
+        # As latin-1 every octet is kept, and none becomes a surrogate that no database takes.
+        headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
+        nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
+        if 200 <= status < 300 and nothing is None:
+            return await self._fetched(request, started_at, response, headers)
+        now, wire_bytes = self._clock.now(), response.content.total_bytes
+        location = _ascii(header(headers, "Location") or "") if status in _REDIRECTS else ""
+        if location:
+            return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location)
+        if status == 304 and (request.etag or request.last_modified):
+            return NotModified(url, started_at, now, headers, wire_bytes)
+        kind, detail = FailureKind.HTTP, _status_line(status)
+        if nothing is not None:
+            detail += f", {nothing}"
+        elif status in _REDIRECTS:
+            detail += ", without a Location to go to"
+        return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
+
+    async def _fetched(
+        self, request: Request, started_at: float, response: aiohttp.ClientResponse, headers: Headers
+    ) -> Fetched | Failed:
+        content_type, charset = _content_type(header(headers, "Content-Type") or "")
+        body = self._objection(request, content_type, headers) or await self._body(request, response, headers)
+        now, wire_bytes = self._clock.now(), response.content.total_bytes
+        answer = (request.url, started_at, now, headers, wire_bytes)
+        if isinstance(body, Problem):
+            return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail)
+        return Fetched(
+            *answer,
+            status=response.status,
+            content_type=content_type,
+            charset=charset,
+            plain=body.plain,
+            gzipped=body.gzipped,
+            truncated=body.overflowed,
+        )
+
+    def _objection(self, request: Request, content_type: str, headers: Headers) -> Problem | None:
+        """Why the body is not worth reading, as the headers tell."""
+        if content_type not in self._accepted and not request.any_type:
+            return Problem(FailureKind.UNWANTED_TYPE, f"{UNWANTED_TYPE} {content_type[:100]} is not wanted")
+        length = header(headers, "Content-Length")
+        if length is not None and not request.truncate and int(length) > request.max_bytes:
+            return _too_large(request, f"announces {int(length):,} bytes")
+        return None
+
+    async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | Problem:
+        connection = response.connection and response.connection.protocol  # gone where all has come already
+        try:
+            decoder = decoder_for(header_values(headers, "Content-Encoding"))
+            body = await _read(response.content, decoder, request.max_bytes)
+        except BODY_ERRORS as error:
+            own = None if connection is None else connection.exception()
+            return in_body(error, host_of(request.url), self._timeouts, own)
+        if body.overflowed:
+            return body if request.truncate else _too_large(request, "goes on")
+        if decoder is not None and response.content.total_bytes and not decoder.complete():
+            return Problem(FailureKind.TRUNCATED, "the body's encoded data stop half-way")
+        if connection is not None and _was_reset(connection, headers):
+            return BROKEN_OFF
+        return body
+
+    def _extra_headers(self, request: Request) -> dict[str, str]:
+        """The headers in which this request differs from the others."""
+        extra = {}
+        if request.any_type:
+            extra["Accept"] = "*/*"
+        if request.etag:
+            extra["If-None-Match"] = request.etag
+        if request.last_modified:
+            extra["If-Modified-Since"] = request.last_modified
+        if len(self._sockets) > self._max_sockets:
+            extra["Connection"] = "close"
+        if request.form is not None:
+            extra["Content-Type"] = "application/x-www-form-urlencoded"
+        return extra
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        """The address guard's place: called just before each connection, with the address that it is made to."""
+        family, kind, protocol, _, where = address
+        allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
+        reason = refusal(str(where[0]), allow_private=allow_private, loopback_only=loopback_only)
+        attempts = _attempts.get()
+        if reason:
+            attempts.refusals.append(reason)
+            raise AddressRefused(reason)
+        attempts.permitted = True
+        new = socket.socket(family, kind, protocol)
+        self._sockets.add(new)
+        return new
+
+
+def _with_usable_validators(request: Request) -> Request:
+    """``request`` as it can be sent. Without a validator it asks for the document, whatever we have of it."""
+    if request.etag is None and request.last_modified is None:
+        return request
+    etag, last_modified = (
+        value if value and _VALIDATOR.fullmatch(value) else None for value in (request.etag, request.last_modified)
+    )
+    return replace(request, etag=etag, last_modified=last_modified)
+
+
+class _Body(NamedTuple):
+    plain: bytes | None  # None where it is large, and there is
+    gzipped: bytes | None  # the same as it came, if that is one gzip member
+    overflowed: bool  # there was more than was allowed
+
+
+async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_bytes: int) -> _Body:
+    """Read until the end, or until more than ``max_bytes`` came, as it is on the wire or decoded."""
+    pieces: list[bytes] = []
+    coded: list[bytes] = []
+    size = wire = 0
+    while size <= max_bytes and wire <= max_bytes and (piece := await content.readany()):
+        wire += len(piece)
+        if decoder is not None:
+            coded.append(piece)
+            piece = decoder.feed(piece, max_bytes - size + 1)
+        pieces.append(piece)
+        size += len(piece)
+    overflowed = size > max_bytes or wire > max_bytes
+    keep_coded = decoder is not None and wire < size and not overflowed and decoder.is_one_gzip()
+    plain = None if keep_coded and size > _LARGE_BYTES else b"".join(pieces)[:max_bytes]
+    return _Body(plain, b"".join(coded) if keep_coded else None, overflowed)
+
+
+def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:
+    """Whether a body that only the connection's end delimits (RFC 9112, 6.3) ended in a reset."""
+    if not isinstance(connection.exception(), OSError):
+        return False
+    return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
+
+
+def _too_large(request: Request, what: str) -> Problem:
+    return Problem(FailureKind.TOO_LARGE, f"{TOO_LARGE} the body {what}, and {request.max_bytes:,} bytes are allowed")
+
+
+def _content_type(value: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a Content-Type; a value that names no type counts as missing."""
+    bare, _, parameters = value.partition(";")
+    bare = bare.strip(" \t").lower()
+    charset = _CHARSET.search(parameters) if parameters else None
+    return bare if "/" in bare else "", charset[1] if charset else None
+
+
+def _ascii(location: str) -> str:
+    """Octets above 0x7f, which RFC 3986 does not allow and servers send, as %xx."""
+    if location.isascii():
+        return location
+    return "".join(c if c.isascii() else f"%{ord(c):02X}" for c in location)
+
+
+def _status_line(status: int) -> str:
+    """``404 Not Found``, in the standard's words, not the server's."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status}, which is no status that HTTP knows"

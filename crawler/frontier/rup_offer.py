@@ -1,0 +1,39 @@
+"""Finding out, during a crawl, whether a site offers updates: one request for its ``/rupinfo.txt``. Pure."""
+
+from __future__ import annotations
+
+from crawler.frontier.decide import Outcome, Queued, RetrySettings, after_fetch
+from crawler.frontier.offers import Offer
+from crawler.frontier.scope import Scope
+from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
+from crawler.rup.protocol.info import MAX_BYTES as RUPINFO_BYTES
+from crawler.rup.protocol.info import PATHS, NoInfo, read_info
+from crawler.rup.protocol.subscription import Offered
+from crawler.url import split
+
+__all__ = ["RUPINFO_BYTES", "after_rupinfo", "rupinfo_of"]
+
+
+def rupinfo_of(site: str, scope: Scope, path: str = PATHS[0]) -> Offer:
+    """The offer to ask a site for its ``/rupinfo.txt``."""
+    url = f"{site}{path}"
+    return Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.RUP)
+
+
+def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: RetrySettings) -> Outcome:
+    """How the visit of a ``/rupinfo.txt`` ends; where there is none, ``/rupinfo.tex`` is offered in its place."""
+    site, path = split(queued.url)
+    match result:
+        case Fetched():
+            info = read_info(result.body, queued.url)
+            if isinstance(info, NoInfo):
+                return Outcome(queued, State.EXCLUDED, f"rup: no rupinfo, {info.why}")
+            offered = Offered(queued.url, result.finished_at, info)
+            return Outcome(queued, State.FETCHED, f"{result.status}, rupinfo: {info.cgi}", offered=offered)
+        case Redirected():
+            return Outcome(queued, State.EXCLUDED, f"rup: {result.status} to elsewhere, which is not followed")
+        case Failed() if result.status in (404, 410):
+            other = (rupinfo_of(site, scope, PATHS[1]),) if path == PATHS[0] else ()
+            return Outcome(queued, State.EXCLUDED, f"rup: there is none ({result.status})", offers=other)
+        case _:
+            return after_fetch(queued, result, None, scope, settings)

@@ -1,0 +1,52 @@
+"""The commands that read a store: ``status``, ``why``."""
+
+from __future__ import annotations
+
+import click
+
+from crawler.cli.output import print_json
+from crawler.cli.shared import canonical, cli, console, db_option, json_option, run_async, store_at
+from crawler.clock import SystemClock
+from crawler.inspect import status as status_report
+from crawler.inspect import why as why_report
+from crawler.settings.loading import Settings
+from crawler.settings.stores import existing_store
+
+
+@cli.command()
+@db_option
+@json_option
+def status(db: str, as_json: bool) -> int:
+    """What the store holds: per state, per site, what is waited for and until when."""
+
+    async def look() -> int:
+        async with existing_store(store_at(db)) as store:
+            seen = await status_report.look(store, SystemClock().now())
+        if as_json:
+            print_json(status_report.as_json(seen))
+        else:
+            status_report.render(seen, console)
+        return 0
+
+    return run_async(look())
+
+
+@cli.command()
+@click.argument("url")
+@db_option
+@json_option
+def why(url: str, db: str, as_json: bool) -> int:
+    """Everything known and decided about URL, with the evidence."""
+    target = canonical(url)
+
+    async def explain() -> int:
+        async with existing_store(store_at(db)) as store:
+            token = Settings().identity.agent
+            known = await why_report.explain(store, target, token=token, now=SystemClock().now())
+        if as_json:
+            print_json(known)
+        else:
+            why_report.render(known, console)
+        return 0
+
+    return run_async(explain())

@@ -1,0 +1,72 @@
+"""What ``crawler why`` and ``crawler status`` tell of revisits: only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crawler.cli.layout import Fact, duration, many
+from crawler.clock import brief_time, iso
+from crawler.frontier.revisit import Habits
+from crawler.store.protocols import Store
+
+_VERSIONS_SHOWN = 10
+
+
+async def revisits_of(store: Store, number: int, now: float) -> dict[str, Any] | None:
+    """When a URL is visited again, on what grounds, and its versions, the newest first; ``None``: never."""
+    rows = await store.query(
+        "SELECT due_at, checked_at, changes, watched_s, failures, hint, hinted_at, why FROM revisit WHERE url_id = ?",
+        (number,),
+    )
+    if not rows:
+        return None
+    row = rows[0]
+    habits = Habits(row["changes"], row["watched_s"])
+    row["changes_every_s"] = 1.0 / habits.rate_per_s
+    row["chance_of_change"] = habits.chance(now - row["checked_at"])
+    row["versions"] = await store.query(
+        "SELECT version, fetched_at, last_seen_at, status, body_sha256, text_sha256 FROM page_versions WHERE url_id = ?"
+        " ORDER BY version DESC LIMIT ?",
+        (number, _VERSIONS_SHOWN),
+    )
+    return row
+
+
+def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
+    """The same in words."""
+    if revisit is None:
+        return []
+    seen = f"{revisit['changes']:.1f} changes seen lately, {duration(revisit['watched_s'])} without"
+    chance, every = f"{revisit['chance_of_change']:.0%}", duration(revisit["changes_every_s"])
+    rows: list[Fact] = [
+        ("revisit", f"due {brief_time(revisit['due_at'], now)}: {revisit['why']}"),
+        ("revisit", f"last seen {iso(revisit['checked_at'])}; has changed since with a chance of {chance}"),
+        ("revisit", f"changes about every {every} ({seen})"),
+    ]
+    if revisit["hint"]:
+        rows.append(("revisit", f"has changed {iso(revisit['hinted_at'])}, says a hint ({revisit['hint']})"))
+    if len(revisit["versions"]) > 1:
+        rows += [
+            ("version", f"{row['version']}: {iso(row['fetched_at'])} to {iso(row['last_seen_at'])}")
+            for row in revisit["versions"]
+        ]
+    return rows
+
+
+async def count_revisits(store: Store, now: float) -> dict[str, Any]:
+    """How many URLs are visited again, how many of them are due, and when the first is (``None``: there are none)."""
+    (row,) = await store.query(
+        "SELECT count(*) AS known, count(*) FILTER (WHERE due_at <= ?) AS due, min(due_at) AS next_at FROM revisit",
+        (now,),
+    )
+    return row
+
+
+def told(counts: Mapping[str, Any], now: float) -> list[Fact]:
+    """The same in words; nothing where no run has had ``--revisit``."""
+    if not counts["known"]:
+        return []
+    when = f"the first {brief_time(counts['next_at'], now)}"
+    due = f"{counts['due']:,} of {many(counts['known'], 'URL')} {'is' if counts['due'] == 1 else 'are'} due"
+    return [("Revisits", f"{due} for `crawler run --revisit`, {when}")]

@@ -1,0 +1,264 @@
+"""``crawler status``: what the store holds, per state and site, and what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crawler.cli.layout import STATE_STYLES, Fact, counted, duration, facts, many
+from crawler.clock import brief_time, iso
+from crawler.frontier.operator import Blocks, Standing, standing
+from crawler.inspect.revisits import count_revisits, told
+from crawler.model import State
+from crawler.store.protocols import Beat, Counts, Store, Waiting
+
+_SITES_SHOWN = 20
+_WORKERS_SHOWN = 50
+_NUMBERS_SHOWN = 5
+#: Of the last run: those at work, then those that have ended.
+_WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
+    groups_held
+  FROM workers WHERE run_id = ? ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
+#: A crawl that has given no sign of life for so long was killed, or is stuck: it gives one every 5 s.
+SILENT_S = 15.0
+#: How a paused crawl is set going.
+GO_ON = "`crawler control resume` or the dashboard lets it go on"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One look at a store. Times in seconds since the epoch."""
+
+    at: float
+    counts: Counts
+    last_run: Mapping[str, Any] | None
+    sites: list[dict[str, Any]]
+    more_sites: int
+    excluded_for: list[tuple[str, int]]
+    failed_for: list[tuple[str, int]]
+    waiting: list[Waiting]
+    workers: list[dict[str, Any]]
+    revisits: Mapping[str, Any]
+    standing: Standing
+    beats: list[Beat]
+    is_held: bool  # False: no process is crawling into the store
+
+
+async def workers(store: Store) -> list[dict[str, Any]]:
+    """The workers of the last run: those at work, then those that have ended; not ``alive`` who is known to be dead."""
+    run = await store.last_run()
+    if run is None:
+        return []
+    dead = await store.known_dead()
+    rows = await store.query(_WORKERS, (run["id"], _WORKERS_SHOWN))
+    return [row | {"alive": row["ended_at"] is None and row["worker"] not in dead} for row in rows]
+
+
+def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there is something to say of them: they are more than one, or could be."""
+    return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
+
+
+async def look(store: Store, now: float) -> Status:
+    """Read the status of a store."""
+    run = await store.last_run()
+    sites = await store.query(
+        "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
+        " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
+        " WHERE s.robots_status IS NOT NULL OR s.queued > 0 ORDER BY s.queued DESC, s.fetched DESC, s.site LIMIT ?",
+        (_SITES_SHOWN,),
+    )
+    (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
+    return Status(
+        at=now,
+        counts=await store.counts(),
+        last_run=run,
+        sites=sites,
+        more_sites=max(0, worked["n"] - len(sites)),
+        excluded_for=await reasons(store, State.EXCLUDED),
+        failed_for=await reasons(store, State.FAILED),
+        waiting=await store.waiting(now, 5),
+        workers=await workers(store),
+        revisits=await count_revisits(store, now),
+        standing=standing(await store.control.orders()),
+        beats=await store.control.beats(),
+        is_held=store.is_held(),
+    )
+
+
+async def reasons(store: Store, state: State, limit: int = 10) -> list[tuple[str, int]]:
+    """Reasons without their particulars (after a colon, in brackets), the most frequent first."""
+    rows = await store.query(
+        """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
+             WHEN reason LIKE 'mirror of %' THEN 'mirror'
+             WHEN instr(reason, ' (') > 1 THEN substr(reason, 1, instr(reason, ' (') - 1)
+             WHEN length(reason) > 60 THEN rtrim(substr(reason, 1, 60)) || '…'
+             ELSE reason END AS why, count(*) AS n
+           FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT ?""",
+        (state, limit),
+    )
+    return [(row["why"], row["n"]) for row in rows]
+
+
+def as_json(status: Status) -> dict[str, Any]:
+    """The status as one JSON object; times in seconds since the epoch."""
+    run = dict(status.last_run) if status.last_run else None
+    if run is not None:
+        run.pop("settings")
+    return {
+        "at": status.at,
+        "urls": {state.value: n for state, n in status.counts.states.items()},
+        "pages": status.counts.pages,
+        "links": status.counts.links,
+        "requests": status.counts.requests,
+        "sites": status.sites,
+        "more_sites": status.more_sites,
+        "excluded_for": dict(status.excluded_for),
+        "failed_for": dict(status.failed_for),
+        "waiting": [asdict(wait) for wait in status.waiting],
+        "revisits": dict(status.revisits),
+        "last_run": run,
+        "workers": status.workers,
+        "paused_since": status.standing.paused_since,
+        "blocked": dict(status.standing.blocked),
+        "heartbeats": [asdict(beat) for beat in status.beats],
+    }
+
+
+def render(status: Status, console: Console) -> None:
+    """Print a status for people."""
+    counts = status.counts
+    states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
+    rows: list[Fact] = [
+        ("URLs", states),
+        ("Store", f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}"),
+    ]
+    rows += told(status.revisits, status.at)
+    if status.last_run is not None:
+        rows.append(("Last run", _last_run(status.last_run, status)))
+        if status.last_run["worst_lag_s"] is not None:
+            rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
+    if status.standing.paused_since is not None:
+        rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {GO_ON}"))
+    if status.standing.blocked:
+        rows.append(("Blocked", ", ".join(status.standing.blocked)))
+    if status.excluded_for:
+        rows.append(("Excluded", counted(status.excluded_for)))
+    if status.failed_for:
+        rows.append(("Failed", counted(status.failed_for)))
+    rows += [
+        ("Waiting", f"for {wait.group} until {brief_time(wait.until, status.at)}, {wait.reason}")
+        for wait in status.waiting
+    ]
+    rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
+    console.print(facts(rows))
+    if are_several(status.workers):
+        console.print()
+        console.print(_workers_table(status))
+        for reason, workers in _ends(status.workers).items():
+            console.print(Text(f"{many(len(workers), 'worker')} ended ({_listed(workers)}): {reason}"))
+    if status.sites:
+        console.print()
+        console.print(_sites_table(status))
+    if status.more_sites:
+        console.print(f"… and {many(status.more_sites, 'more site')} (view `sites`)", style="dim")
+
+
+def _last_run(run: Mapping[str, Any], status: Status) -> str:
+    started = iso(run["started_at"])
+    if run["finished_at"] is not None:
+        return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
+    if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
+        return f"since {started}: it was killed; the same command goes on"
+    seen_at = last_seen(run, status.beats)
+    if status.at - seen_at < SILENT_S:
+        return f"since {started}: it is running"
+    return f"since {started}, not heard of since {iso(seen_at)}: it was killed (the same command goes on), or is stuck"
+
+
+def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
+    """When a run gave its last sign of life, in seconds since the epoch."""
+    return max((beat.seen_at for beat in beats if beat.run_id == run["id"]), default=float(run["started_at"]))
+
+
+def _workers_table(status: Status) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("Worker", no_wrap=True)
+    for name in ("sites held", "pages", "pages/s", "requests"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("lease", no_wrap=True)
+    for row in status.workers:
+        seconds = max(row["seen_at"] - row["started_at"], 1.0)
+        table.add_row(
+            Text(f"{row['worker']} ({row['host']}, process {row['pid']})"),
+            f"{row['groups_held']:,}" if row["ended_at"] is None else "",
+            f"{row['pages']:,}",
+            f"{row['pages'] / seconds:,.1f}",
+            f"{row['requests']:,}",
+            Text(_lease(row, status.at)),
+        )
+    return table
+
+
+def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Why workers ended, each reason once with their numbers."""
+    ends: dict[str, list[int]] = {}
+    for row in workers:
+        if row["ended_at"] is not None:
+            ends.setdefault(row["ended_by"], []).append(row["worker"])
+    return ends
+
+
+def _listed(workers: list[int]) -> str:
+    more = " …" if len(workers) > _NUMBERS_SHOWN else ""
+    return ", ".join(map(str, workers[:_NUMBERS_SHOWN])) + more
+
+
+def _lease(row: Mapping[str, Any], now: float) -> str:
+    if row["ended_at"] is not None:
+        return "ended"
+    if not row["alive"]:
+        return "killed: its sites pass to who comes next"
+    if row["lease_until"] is None:
+        return "the store is its own"
+    left_s = row["lease_until"] - now
+    return f"for {duration(left_s)} more" if left_s > 0 else "has run out: its sites pass to others"
+
+
+def _sites_table(status: Status) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("Site", overflow="fold")
+    for name in ("queued", "pages"):
+        table.add_column(name, justify="right", no_wrap=True)
+    nexts = [_next(row, status) for row in status.sites]
+    for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
+        table.add_column(name, no_wrap=True)
+    for row, then in zip(status.sites, nexts, strict=True):
+        table.add_row(
+            Text(row["site"]),
+            f"{row['queued']:,}",
+            f"{row['fetched']:,}",
+            Text(row["robots_status"] or "not asked"),
+            duration(row["delay_s"]),
+            *([then] if any(nexts) else []),
+        )
+    return table
+
+
+def _next(row: Mapping[str, Any], status: Status) -> str:
+    blocks, now = Blocks(), status.at
+    blocks.names = frozenset(status.standing.blocked)
+    if blocks.covers(f"{row['site']}/"):
+        return "blocked"
+    if not row["queued"]:
+        return ""
+    if status.standing.paused_since is not None:
+        return "paused"
+    if row["at_limit"]:
+        return "at its limit"
+    return brief_time(row["next_at"], now) if row["next_at"] > now else "now"

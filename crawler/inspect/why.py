@@ -1,0 +1,353 @@
+"""``crawler why URL``: everything known and decided about one URL, with the evidence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from crawler.cli.layout import Fact, counted, duration, facts, many, size
+from crawler.clock import brief_time, iso
+from crawler.frontier.decide import adopt_mains
+from crawler.frontier.operator import BLOCKED, standing
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.frontier.traps import TrapSettings
+from crawler.inspect.revisits import about_revisits, revisits_of
+from crawler.model import Kind, Reading, RobotsAction
+from crawler.page.directives import asked_of
+from crawler.robots.doubts import Doubt, doubts_about
+from crawler.robots.readings import read
+from crawler.robots.text import parse
+from crawler.store.protocols import Store
+from crawler.url import split
+
+_LINKERS_SHOWN = 10
+_STEPS_SHOWN = 30
+_DOUBTS_SHOWN = 3
+
+#: What an operator can do where a robots.txt says less than its owner may have meant.
+REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
+
+
+async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str, Any]:
+    """What the store knows of a canonical URL, as one JSON object. ``known`` is false for a URL never met.
+
+    What robots.txt and the scope say is read anew, with the settings of the last run; ``token`` is the product
+    token where these name none.
+    """
+    site, path = split(url)
+    settings = await store.last_settings() or {}
+    token = settings.get("identity", {}).get("agent", token)
+    reading = Reading(settings.get("robots", {}).get("reading", Reading.STRICT))
+    known: dict[str, Any] = {"url": url, "known": False, "at": now}
+    number = await store.find(url)
+    if number is not None:
+        (row,) = await store.query(
+            """SELECT u.state, u.reason, u.depth, u.attempts, u.seed, u.due_at, u.kind, u.lastmod,
+                 (SELECT s.name || t.path FROM url t JOIN site s ON s.id = t.id >> 39 WHERE t.id = u.target) AS target
+               FROM url u WHERE u.id = ?""",
+            (number,),
+        )
+        known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
+        known["leads_to"] = await _leads_to(store, number)
+        known["linked_from"] = await _linkers(store, number)
+        known["page"] = await _page(store, number, now)
+        known["revisit"] = await revisits_of(store, number, now)
+    known["requests"] = await store.query(
+        "SELECT purpose, started_at, finished_at, status, error, bytes, robots_version, verdict_line FROM requests"
+        " WHERE site = ? AND url = ? ORDER BY started_at",
+        (site, url),
+    )
+    known["site"] = await _site(store, site)
+    known["mirror"] = await _mirror(store, site)
+    known["robots"] = await _robots(store, site, path, token, reading)
+    known["scope"] = await _scope(store, url, known, settings)
+    if known.get("state") == "queued" and known["site"]:
+        known["next_at"] = max(known["due_at"], known["site"]["next_at"])
+        known["waits_for"] = _waits_for(known, now)
+        if known["site"]["at_limit"]:
+            known["next_at"] = None
+    return known
+
+
+async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
+    """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
+    scope = await scope_of(store, settings, known["at"])
+    wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
+    return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
+
+
+async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
+    """The scope of a run by its ``settings``, over the seeds of the store."""
+    said = settings.get("scope", {})
+    last = ScopeSettings(
+        ScopeMode(said.get("mode", ScopeMode.DOMAIN)),
+        tuple(said.get("include", ())),
+        tuple(said.get("exclude", ())),
+        said.get("max_depth"),
+    )
+    traps = TrapSettings(**settings.get("traps", {"enabled": False}))
+    scope = Scope(last, await store.seeds(), traps=traps, now=now)
+    scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
+    adopt_mains(scope, await store.main_sites())
+    return scope
+
+
+async def _leads_to(store: Store, number: int) -> list[dict[str, Any]]:
+    """What this URL leads to by redirects (or as a mirror's, or a duplicate), step by step, as far as it goes round."""
+    steps: dict[int, dict[str, Any]] = {}
+    following: int | None = number
+    while following is not None and following not in steps and len(steps) <= _STEPS_SHOWN:
+        (row,) = await store.query(
+            "SELECT s.name || u.path AS url, u.state, u.reason, u.target FROM url u JOIN site s ON s.id = u.id >> 39"
+            " WHERE u.id = ?",
+            (following,),
+        )
+        target = row.pop("target")
+        steps[following], following = row, target
+    again = [] if following not in steps else [steps[following]]
+    return [*list(steps.values())[1:], *again]
+
+
+async def _linkers(store: Store, number: int) -> dict[str, Any]:
+    """The first pages that link here, and how many do: the links have no index by target, so few looks through them."""
+    first = await store.query(
+        """SELECT s.name || u.path AS url, l.anchor, l.rel
+           FROM (SELECT source, anchor, rel FROM link WHERE target = ? ORDER BY source LIMIT ?) l
+           JOIN url u ON u.id = l.source JOIN site s ON s.id = l.source >> 39 ORDER BY l.source""",
+        (number, _LINKERS_SHOWN),
+    )
+    if len(first) < _LINKERS_SHOWN:
+        return {"count": len(first), "first": first}
+    (all_,) = await store.query("SELECT count(*) AS n FROM link WHERE target = ?", (number,))
+    return {"count": all_["n"], "first": first}
+
+
+async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
+    rows = await store.query("SELECT * FROM page WHERE url_id = ?", (number,))
+    if not rows:
+        return None
+    page = {
+        key: value
+        for key, value in rows[0].items()
+        if key not in ("url_id", "body_id", "group_id") and value not in (None, "")
+    }
+    asked = asked_of(page.get("directives"))
+    page |= {"noarchive": True} if not asked.archive else {}
+    page |= {"unavailable_since": asked.until} if asked.until <= now else {}
+    for key in ("directives", "other_schemes"):
+        if key in page:
+            page[key] = json.loads(page[key])
+    if "text_sha256" in page:
+        page["text_sha256"] = page["text_sha256"].hex()
+    return page
+
+
+async def _site(store: Store, site: str) -> dict[str, Any] | None:
+    rows = await store.query(
+        "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
+        " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group WHERE s.site = ?",
+        (site,),
+    )
+    return rows[0] if rows else None
+
+
+async def _mirror(store: Store, site: str) -> dict[str, Any] | None:
+    """Whose mirror the site is, and on what evidence. ``leads_to`` is null where its chain of Host lines goes round."""
+    rows = await store.query(
+        "SELECT main_site, leads_to, evidence, sample, confidence FROM mirrors WHERE site = ?", (site,)
+    )
+    return rows[0] if rows else None
+
+
+async def _robots(store: Store, site: str, path: str, token: str, reading: Reading) -> dict[str, Any] | None:
+    """The robots.txt in force, and its verdict on this path, read anew."""
+    rows = await store.query(
+        """SELECT t.sha256 AS version_sha256, r.fetched_at, r.valid_until, r.status, r.action, r.note, t.body
+           FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+           WHERE s.name = ?""",
+        (site,),
+    )
+    if not rows:
+        return None
+    row = rows[0]
+    body, sha256 = row.pop("body"), row["version_sha256"]
+    row["version_sha256"] = None if sha256 is None else sha256.hex()
+    if row["action"] == "parse":
+        rules = read(parse(body), token=token, reading=reading, site=site)
+        verdict, server = rules.verdict(path), rules.agent_server(path)
+        row |= {
+            "allowed": verdict.allowed,
+            "line": verdict.line,
+            "rule": verdict.text.strip(),
+            "reading": verdict.reading.value,
+            "crawl_delay_s": rules.crawl_delay_s,
+            "main_site": rules.main_site,
+            "host_line": rules.host_line,
+            "agent_server": None if server.line is None else {"url": server.url, "line": server.line},
+        } | doubts_about(body).as_json()
+    return row
+
+
+def _waits_for(known: dict[str, Any], now: float) -> str:
+    if known["site"]["at_limit"]:
+        return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
+    is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
+    deferred = is_deferred and f"robots.txt, which could not be had ({known['robots']['status']})"
+    if known["next_at"] <= now and deferred:
+        return f"{deferred} and is asked for again first"
+    if known["next_at"] <= now:
+        return "its turn: nothing stands against it but the URLs before it"
+    if known["due_at"] == known["next_at"]:
+        reason = known["site"]["waits_for"]
+        return "its next attempt" + (f", {reason}" if reason and known["site"]["next_at"] > now else "")
+    return str(deferred or known["site"]["waits_for"] or "the pause of its site")
+
+
+def render(known: dict[str, Any], console: Console) -> None:
+    """Print an explanation for people."""
+    console.print(Text(known["url"], style="bold", overflow="fold"))
+    console.print(facts(told(known), indent=2))
+
+
+def told(known: dict[str, Any]) -> list[Fact]:
+    """An explanation in words."""
+    rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
+    if known["scope"] is None:
+        rows.append(("scope", "takes it in"))
+    elif known["scope"] == BLOCKED and known.get("reason") != BLOCKED:
+        rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
+    elif known["scope"] != known.get("reason"):
+        rows.append(("scope", f"would be left out: {known['scope'].removeprefix('scope: ')}"))
+    rows += _about_robots(known["robots"])
+    if known["mirror"]:
+        rows.append(("mirror", _about_mirror(known["mirror"])))
+    for request in known["requests"]:
+        took = duration(request["finished_at"] - request["started_at"])
+        what = request["error"] or request["status"]
+        rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
+    rows += about_revisits(known.get("revisit"), known["at"])
+    return rows + _about_page(known.get("page"))
+
+
+def _fate(known: dict[str, Any]) -> list[Fact]:
+    """The URL's state, the way to it, and what comes next."""
+    rows: list[Fact] = [
+        ("state", f"{known['state']}: {known['reason'] or 'waits in the frontier'}"),
+        ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
+    ]
+    if known["kind"] == Kind.SITEMAP:
+        rows.append(("kind", "a sitemap: what it lists is taken up like links"))
+    elif known["kind"] == Kind.RUP:
+        rows.append(("kind", "asked for to learn whether the site offers updates"))
+    if known["lastmod"] is not None:
+        rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
+    rows += _leads(known)
+    if "next_at" in known:
+        when = "" if known["next_at"] is None else f"{brief_time(known['next_at'], known['at'])}, "
+        rows.append(("next", f"{when}waits for {known['waits_for']}"))
+    rows += [("found by", url) for url in known["chain"][:-1]]
+    linked = known["linked_from"]
+    for link in linked["first"]:
+        rel = f" rel={link['rel']!r}" if link["rel"] else ""
+        rows.append(("linked by", f"{link['url']} “{link['anchor']}”{rel}"))
+    if linked["count"] > len(linked["first"]):
+        rows.append(("linked by", f"… {linked['count']:,} pages in all"))
+    return rows
+
+
+def _leads(known: dict[str, Any]) -> list[Fact]:
+    """Each step to where a URL leads, the last with what became of it."""
+    steps = known["leads_to"]
+    if not steps:
+        return []
+    before = [known["url"], *(step["url"] for step in steps[:-1])]
+    end = steps[-1]
+    told = "goes round" if end["url"] in before else f"{end['state']}: {end['reason']}"
+    return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({told.rstrip(': ')})")]
+
+
+_MEANINGS = {
+    RobotsAction.PARSE: "read and obeyed",
+    RobotsAction.FREE: "no instructions, so everything is allowed",
+    RobotsAction.RESTRICTED: "closes the whole site",
+    RobotsAction.DEFER: "could not be had, so nothing is fetched until it can",
+    RobotsAction.GIVEN_UP: "could not be had for so long that the site was given up",
+    RobotsAction.UNREACHABLE: "the site's address may not be connected to",
+}
+
+
+def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
+    if robots is None:
+        return [("robots.txt", "not asked for yet")]
+    meaning = _MEANINGS[RobotsAction(robots["action"])]
+    version = f", version {robots['version_sha256'][:12]}" if robots["version_sha256"] else ""
+    rows: list[Fact] = [
+        ("robots.txt", f"{robots['status']}, {meaning}{version}"),
+        ("robots.txt", f"fetched {iso(robots['fetched_at'])}, in force until {iso(robots['valid_until'])}"),
+    ]
+    if robots["note"]:
+        rows.append(("robots.txt", robots["note"]))
+    if "allowed" in robots:
+        verdict = "allowed" if robots["allowed"] else "forbidden"
+        line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line is about it"
+        rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
+        if server := robots["agent_server"]:
+            rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
+        rows += _in_doubt(robots)
+    return rows
+
+
+def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
+    """Lines that may have been meant to close more, and what the operator can do about it."""
+    said = [str(Doubt(**doubt)) for doubt in robots["doubts"][:_DOUBTS_SHOWN]]
+    if not said:
+        return []
+    if left := robots["doubts_count"] - len(said):
+        listed = len(robots["doubts"])
+        which = "them all" if listed == robots["doubts_count"] else f"the first {listed}"
+        said.append(f"and {many(left, 'more such line')}; --json lists {which}")
+    return [("in doubt", line) for line in [*said, f"its owner may have meant to close more: {REMEDY}"]]
+
+
+def _about_mirror(mirror: dict[str, Any]) -> str:
+    main_site, leads_to = mirror["main_site"], mirror["leads_to"]
+    if mirror["evidence"] == "content":
+        return (
+            f"has the same pages as {main_site}, judging by {mirror['sample']} that both have"
+            f" (sure of {mirror['confidence']:.0%}); nothing is done about it"
+        )
+    if leads_to is None:
+        return f"its site names {main_site} as its main host, but these names go round: none of the sites is asked"
+    further = "" if leads_to == main_site else f", and that leads on to {leads_to}"
+    return f"its site names {main_site} as its main host{further}"
+
+
+def _about_page(page: dict[str, Any] | None) -> list[Fact]:
+    """The page's row in words; flags only where they are set."""
+    rows: list[Fact] = []
+    for key, value in (page or {}).items():
+        if key in _FLAGS:
+            rows += [("page", f"{key}: " + _FLAGS[key])] if value else []
+        elif key == "body_bytes":
+            rows.append(("page", f"body: {size(value)}"))
+        elif key in ("fetched_at", "last_seen_at", "gone_at"):
+            rows.append(("page", f"{key.removesuffix('_at').replace('_', ' ')}: {iso(value)}"))
+        elif key == "unavailable_since":
+            rows.append(("page", f"unavailable since {iso(value)}, as it asks: neither searched nor exported any more"))
+        elif key == "other_schemes":
+            rows.append(("page", f"links left alone: {counted(value.items())}"))
+        elif key == "directives":
+            rows += [("page", f"asks: {directive}") for directive in value]
+        else:
+            rows.append(("page", f"{key.replace('_', ' ')}: {value}"))
+    return rows
+
+
+_FLAGS = {
+    "noindex": "its body and texts are not kept",
+    "nofollow": "its links are not followed",
+    "noarchive": "no copy of its body is exported",
+}

@@ -1,0 +1,44 @@
+"""``crawler report``: the crawl as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crawler.audit.words import many
+from crawler.cli.progress import progress_line
+from crawler.cli.shared import cli, console, db_option, run_async, store_at
+from crawler.clock import SystemClock
+from crawler.errors import UsageError
+from crawler.report.facts import Facts
+from crawler.report.gather import gather
+from crawler.report.words import volume
+from crawler.report.write import require_html, write
+from crawler.settings.stores import existing_store
+from crawler.store.location import store_name
+
+
+@cli.command()
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT.html")
+@db_option
+def report(out: Path, db: str) -> int:
+    """Show a crawl in one HTML file that opens without network: figures, plots, politeness."""
+    if require_html(out).resolve() == Path(db).resolve():
+        raise UsageError(f"{out}: this is the store itself; name another file")
+
+    async def show() -> int:
+        async with existing_store(store_at(db)) as store:
+            with progress_line("reading the store"):
+                facts = await gather(store, store_name(db), SystemClock().now())
+        console.print(f"{out}: {volume(write(out, facts))}; {_said(facts)}", markup=False, soft_wrap=True)
+        return 0
+
+    return run_async(show())
+
+
+def _said(facts: Facts) -> str:
+    pages = f"{many(facts.counts.pages, 'page')} of {many(facts.graph.fetched_sites, 'site')}"
+    if isinstance(facts.audit, str):
+        return f"{pages}; politeness could not be judged: {facts.audit}"
+    return f"{pages}, {many(facts.audit.broken, 'violation') if facts.audit.broken else 'no violation'} of politeness"

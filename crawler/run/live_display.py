@@ -1,0 +1,287 @@
+"""What a person sees of a running crawl: one live panel on a terminal, and a summary at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from crawler.cli.layout import Fact, duration, facts, many, size
+from crawler.clock import Clock, brief_time
+from crawler.engine.page_budget import Budget
+from crawler.engine.progress import Progress
+from crawler.engine.tasks import beside
+from crawler.errors import StoreError
+from crawler.frontier.politeness import Pace
+from crawler.inspect.status import GO_ON
+from crawler.model import State
+from crawler.store.coordination import Awaited
+from crawler.store.protocols import Counts, Store, Waiting
+
+_REFRESH_S = 0.5
+_LOOK_AT_LEAST_EVERY_S = 30.0
+_SLOW_S = 3.0  # an answer that takes longer is worth a word
+_LONG_WAIT_S = 10.0
+_NOTE_EVERY_S = 600.0
+_TROUBLES = 10
+_AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
+_HINT = "Ctrl-C stops; the same command goes on"
+_AT_ONCE = "Ctrl-C again ends at once"
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    queued: int = 0
+    excluded: int = 0
+    waiting: tuple[Waiting, ...] = ()
+    rate: float = 0.0
+    pages_before: int = 0
+    others: int = 0  # workers of other commands
+    at: float = 0.0
+
+
+class Watched(Protocol):
+    """What is shown: a crawl in this process, or in several."""
+
+    @property
+    def progress(self) -> Progress: ...
+
+    @property
+    def budget(self) -> Budget: ...
+
+    def slowest(self) -> tuple[str, Pace] | None: ...
+
+
+class Watch:
+    """Draws a crawl's progress on a terminal until left; silent where there is none."""
+
+    def __init__(
+        self,
+        crawl: Watched,
+        store: Store,
+        clock: Clock,
+        console: Console,
+        stopped_by: Callable[[], str | None],
+        workers: int = 1,
+    ) -> None:
+        self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
+        self._stopped_by, self._workers = stopped_by, workers
+        self._seen = _Snapshot(at=clock.now())
+        self._looked = asyncio.Event()
+        self._asked_at: float | None = None  # what the store has not answered yet
+
+    async def __aenter__(self) -> None:
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+        self._task = asyncio.create_task(self._draw())
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._live.stop()
+
+    async def _draw(self) -> None:
+        async with beside(self._keep_looking()):
+            await self._looked.wait()
+            while True:
+                self._live.update(self._panel(), refresh=True)
+                await self._clock.sleep(_REFRESH_S)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            began, took_s = self._clock.now(), 0.0
+            self._asked_at = self._asked_at or began
+            with suppress(StoreError):  # the crawl waits for a database that is away, and says so where it is lost
+                await self._look()
+                took_s, self._asked_at = self._clock.now() - began, None
+            self._looked.set()
+            # Counting a large frontier takes the store a while: let it have twenty times that for the crawl.
+            await self._clock.sleep(min(max(_REFRESH_S, 20 * took_s), _LOOK_AT_LEAST_EVERY_S))
+
+    async def _look(self) -> None:
+        now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.pages
+        seen.queued = await self._store.queued_count()
+        seen.excluded = await self._store.excluded_count()
+        seen.waiting = tuple(await self._store.waiting(now, 1))
+        if self._store.lease_s is not None:
+            (there,) = await self._store.query(_AT_WORK, (now,))
+            seen.others = max(0, there["n"] - self._workers)
+        if now > seen.at:
+            recent = (pages - seen.pages_before) / (now - seen.at)
+            seen.rate = recent if seen.rate == 0 else 0.8 * seen.rate + 0.2 * recent
+        seen.pages_before, seen.at = pages, now
+
+    def _panel(self) -> RenderableType:
+        progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
+        ends, rest = progress.ends, ""
+        pages = min(seen.queued, self._crawl.budget.left)
+        if seen.rate > 0.05 and pages > 0:
+            # With --max-pages it may be over before the last of those waiting comes.
+            waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
+            rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
+        beside = f", with {many(seen.others, 'other worker')}" if seen.others else ""
+        again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
+        lines = [
+            Text.assemble(
+                (many(progress.pages, "page"), "bold green"),
+                f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
+            ),
+            Text.assemble(
+                f"{ends[State.REDIRECTED]:,} redirected, {seen.excluded:,} excluded, ",
+                (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
+            ),
+            Text(
+                f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
+                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{beside}"
+            ),
+        ]
+        if progress.troubles:
+            lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
+        if (slowest := self._slowest(now)) is not None:
+            lines.append(Text(slowest, style="magenta"))
+        if self._asked_at is not None and now - self._asked_at > _SLOW_S:
+            lines.append(Text(f"no answer from the store for {duration(now - self._asked_at)}", style="bold yellow"))
+        if progress.paused_since is not None:
+            since = brief_time(progress.paused_since, now)
+            lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))
+        stopped_by = self._stopped_by()
+        hint = _HINT
+        if stopped_by is not None:
+            is_away = self._store.away_s is not None
+            how = f"when the database answers; {_AT_ONCE}" if is_away else "requests in flight get a few seconds"
+            hint = f"{stopped_by}: stopping{' ' if is_away else ', '}{how}"
+        lines.append(Text(hint, style="bold" if stopped_by else "dim"))
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
+
+    def _slowest(self, now: float) -> str | None:
+        """The constraint that lasts longest, of the groups worked on and of those waiting in the store."""
+        longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
+        live = self._crawl.slowest()
+        if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
+            longest = Waiting(live[0], live[1].next_at, live[1].waits_for)
+        if longest is None:
+            return None
+        return f"waiting for {longest.group} until {brief_time(longest.until, now)}, {longest.reason}"
+
+
+class WaitNotes:
+    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, that
+    the operator has paused it, and that its database does not answer, for which it waits ``patience_s`` at most."""
+
+    def __init__(
+        self,
+        crawl: Watched,
+        awaited: Awaited,
+        clock: Clock,
+        tell: Callable[[str], None],
+        stopped_by: Callable[[], str | None],
+        patience_s: float,
+    ) -> None:
+        self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
+        self._stopped_by, self._patience_s = stopped_by, patience_s
+        self._told = set[str]()  # of the database that is away
+        self._away_s = 0.0
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.create_task(self._note())
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _note(self) -> None:
+        noted_at = -_NOTE_EVERY_S
+        paused: float | None = None
+        next_at = self._clock.now() + _LONG_WAIT_S
+        while True:
+            await self._clock.sleep(_REFRESH_S)
+            now, wait = self._clock.now(), self._crawl.progress.idle_for
+            if paused != (paused := self._crawl.progress.paused_since):
+                self._tell("going on" if paused is None else f"paused by the operator; {GO_ON}")
+            self._note_silence()
+            if now < next_at:
+                continue
+            next_at = now + _LONG_WAIT_S
+            if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
+                noted_at = now
+                reason = f": {wait.reason}" if wait.reason else ""
+                self._tell(
+                    f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason} "
+                    f"(`crawler control block {wait.group}` leaves it out)"
+                )
+
+    def _note_silence(self) -> None:
+        away_s, stopped_by = self._awaited.away_s, self._stopped_by()
+        if away_s is None:
+            if self._told:
+                self._tell(f"the database answers again, after {duration(self._away_s)}")
+            self._told.clear()
+            return
+        self._away_s = away_s
+        if stopped_by is not None:
+            left = duration(max(0.0, self._patience_s - away_s))
+            self._tell_once(f"{stopped_by}: stopping when the database answers, {left} at most; {_AT_ONCE}", "stopping")
+        elif away_s > _SLOW_S:
+            patience = duration(self._patience_s)
+            self._tell_once(f"the database does not answer; it is waited for, {patience} at most (workers.patience)")
+
+    def _tell_once(self, what: str, kind: str = "") -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            self._tell(what)
+
+
+def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
+    """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` are of the whole store."""
+    progress = crawl.progress
+    return {
+        "ended_by": ended_by,
+        "db": db,
+        "seconds": round(now - progress.started_at, 3),
+        "urls": {state.value: n for state, n in counts.states.items()},
+        "pages": counts.pages,
+        "links": counts.links,
+        "sites": counts.sites,
+        "run": {
+            "pages": progress.pages,
+            "requests": progress.requests,
+            "bytes": progress.wire_bytes,
+            "revisits": {found.value: n for found, n in progress.revisits.items()},
+            "troubles": dict(progress.troubles),
+        },
+    }
+
+
+def print_summary(result: dict[str, Any], console: Console) -> None:
+    """The end of a run, for people."""
+    run, urls = result["run"], result["urls"]
+    rate = run["pages"] / result["seconds"] if result["seconds"] else 0.0
+    rows: list[Fact] = [
+        ("Ended", Text(result["ended_by"], style="bold")),
+        (
+            "This run",
+            f"{many(run['pages'], 'page')}, {many(run['requests'], 'request')}, {size(run['bytes'])} "
+            f"in {duration(result['seconds'])} ({rate:,.1f} pages/s)",
+        ),
+    ]
+    if run["revisits"]:
+        rows.append(("Revisits", ", ".join(f"{n:,} {found}" for found, n in run["revisits"].items())))
+    if run["troubles"]:
+        troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
+        more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
+        rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
+    rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
+    rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
+    console.print(facts(rows))
+
+
+def _troubles(troubles: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{n:,} × {what}" for what, n in troubles)

@@ -1,0 +1,338 @@
+"""The one place that puts a crawl together: store, fetcher, scope, rules, from settings and seeds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler.clock import Clock, SystemClock
+from crawler.engine.changed_options import WAIT, adopt_known, begin, require_same_crawl
+from crawler.engine.crawl import Crawl, OnPages
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.loop_lag import measured
+from crawler.engine.operator import heeded
+from crawler.engine.progress import Progress
+from crawler.engine.robots_cache import RobotsNeeds
+from crawler.engine.sampling_frame import Frame
+from crawler.errors import ConnectionLost, StoreError, UsageError
+from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.resolver import address_for
+from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
+from crawler.frontier.scope import Scope
+from crawler.sampling import load
+from crawler.settings.loading import KEYS, Settings
+from crawler.settings.stores import open_store
+from crawler.store.location import shown
+from crawler.store.open import is_there
+from crawler.store.protocols import Store
+from crawler.store.sql.store import SqlStore
+from crawler.url import host_of, is_loopback
+from crawler.version import VERSION
+
+if TYPE_CHECKING:
+    from crawler.export.recording import WarcFolder
+
+#: What a configuration file calls a setting.
+_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
+
+
+@asynccontextmanager
+async def crawl_session(
+    settings: Settings,
+    seeds: Sequence[str],
+    *,
+    strata: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    on_pages: OnPages | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[tuple[Crawl, Store]]:
+    """A crawl ready to run, on an opened store that knows the seeds; ``strata`` are those of a stratified list.
+
+    Raises what :func:`begun` raises, and :class:`UsageError` for a sample that could not be what it says.
+    """
+    drawn: list[Drawn] | None = None
+    if settings.sample.size is not None:
+        _require_drawable(settings, seeds, strata or {})
+        if settings.sample.method is Method.STRATIFIED:
+            settings, drawn = _draw_seeds(settings, strata or {})
+            seeds = [each.url for each in drawn]
+    clock = clock or SystemClock()
+    async with begun(settings, seeds, clock, at_work=True, tell=tell) as (store, scope), AsyncExitStack() as opened:
+        recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
+        if drawn is not None:
+            limit = settings.crawl.max_pages_per_site
+            await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
+        frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
+        async with _fetching(settings, store, scope, clock, on_pages, frame, recorder) as crawl:
+            yield crawl, store
+
+
+@asynccontextmanager
+async def worker_session(settings: Settings, run_id: int, clock: Clock) -> AsyncIterator[tuple[Crawl, Store]]:
+    """The part of one worker among several in a run that was begun by a process above it."""
+    store = await open_store(settings, for_worker=True, clock=clock)
+    try:
+        scope = _scope(settings, await store.seeds(), clock)
+        await adopt_known(store, scope)
+        await store.join_run(run_id, clock.now())
+        async with _fetching(settings, store, scope, clock) as crawl:
+            yield crawl, store
+    finally:
+        await store.leave(clock.now())
+        await store.close()
+
+
+@asynccontextmanager
+async def begun(
+    settings: Settings,
+    seeds: Sequence[str],
+    clock: Clock,
+    *,
+    at_work: bool,
+    tell: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[tuple[SqlStore, Scope]]:
+    """The store of a run that was begun, or that others are at work on; ``at_work`` as a worker of it.
+    What options that have changed do to the URLs known is told.
+
+    Raises :class:`UsageError` where there is nothing to crawl, where the crawl would leave loopback and nobody is
+    named whom a site's owner could turn to, or where others are at work with other settings.
+    """
+    require_contact(settings, seeds)
+    db = settings.output.db
+    if not seeds and not await is_there(db):
+        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
+    store = await open_store(settings, clock=clock)
+    try:
+        async with store.beginning():
+            await store.require_whole()
+            await store.recover(clock.now())  # who is dead, or stopped since longer than its lease, is not at work
+            known = await store.seeds()
+            require_contact(settings, known)
+            if not seeds and not known:
+                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
+            scope = _scope(settings, [*known, *seeds], clock)
+            fresh = sorted(set(seeds).difference(known))
+            kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
+            others = await store.run_under_way(clock.now())
+            if others is None:
+                limit = settings.crawl.max_pages_per_site
+                await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work, tell=tell)
+            else:
+                run_id, theirs = others
+                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
+                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
+                await adopt_known(store, scope)
+                await store.take_part(run_id, clock.now(), at_work=at_work)
+        yield store, scope
+    finally:
+        await store.leave(clock.now())
+        await store.close()
+
+
+@asynccontextmanager
+async def _fetching(
+    settings: Settings,
+    store: Store,
+    scope: Scope,
+    clock: Clock,
+    on_pages: OnPages | None = None,
+    frame: Frame | None = None,
+    recorder: WarcFolder | None = None,
+) -> AsyncIterator[Crawl]:
+    """A crawl with connections of its own, which send nothing once its lease is over."""
+    async with HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher:
+        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
+        fetcher.may_send = lambda: not crawl.lease.is_over()
+        yield crawl
+
+
+def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
+    return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
+
+
+def require_alone(settings: Settings, remedy: str) -> None:
+    """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
+    what a day's budget of revisits leaves, or what an archive holds."""
+    for asked, option in (
+        (settings.sample.size is not None, "--sample"),
+        (settings.revisit.enabled, "--revisit"),
+        (settings.output.warc, "--warc"),
+    ):
+        if asked:
+            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
+
+
+def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
+    from crawler.export.recording import WarcFolder
+
+    return WarcFolder(
+        Path(settings.output.warc),
+        clock,
+        user_agent=user_agent(settings),
+        contact=settings.identity.contact,
+        reading=settings.robots.reading,
+    )
+
+
+def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a sample that could not be what it says."""
+    sample = settings.sample
+    load("estimate")  # before anything is asked for
+    if settings.crawl.max_pages is not None:
+        raise UsageError(
+            "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
+            "bound it by --max-depth, which leaves the deepest pages to the sample"
+        )
+    budget = settings.crawl.max_pages_per_site
+    if (
+        sample.per is Per.SITE
+        and sample.method is Method.UNIFORM
+        and budget is not None
+        and budget < (sample.size or 0)
+    ):
+        raise UsageError(
+            f"--sample {sample.size} --per site needs up to as many pages of each site: "
+            f"--max-pages-per-site is {budget}, raise it or draw fewer"
+        )
+    if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
+        raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
+    if sample.method is Method.STRATIFIED and not strata:
+        raise UsageError(
+            "--method stratified: needs seeds with strata: --seeds FILE, CSV with columns url,stratum or rank,domain"
+        )
+    unlisted = next((url for url in seeds if url not in strata), None)
+    if sample.method is Method.STRATIFIED and unlisted is not None:
+        raise UsageError(f"--method stratified: {unlisted} has no stratum; name it in the list, or leave it out")
+
+
+def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
+    """A stratified sample of seeds, and the settings by which nothing but these is asked for."""
+    assert settings.sample.size is not None
+    there = len(set(strata.values()))
+    if settings.sample.size < there:
+        raise UsageError(
+            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in it, and "
+            f"the estimates would be silent about them; draw {there} or more"
+        )
+    listed = (Listed(url, stratum) for url, stratum in strata.items())
+    drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
+    return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
+
+
+async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> Frame | None:
+    """What the sample of a crawl is drawn of; closed where it has been drawn, for good if of a list."""
+    sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
+    if sample.size is None:
+        return None
+    if is_drawn:
+        return Frame(depth, None, is_closed=True)
+
+    async def draw() -> None:
+        await load("draw").draw(store, sample, depth, limit, clock.now())
+
+    last = await store.sample_draw()
+    return Frame(depth, draw, last is not None and last.stands)
+
+
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
+    """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks back
+    when all have ended."""
+    ended_by = "a failure"
+    try:
+        async with measured(crawl.progress), heeded(crawl, store, clock):
+            ended_by = await crawl.run()
+        if not crawl.stopped and store.lease_s is None:
+            await look_back(crawl.progress, store, clock)
+    except ConnectionLost:
+        raise  # it was waited for: there is nobody to tell
+    except StoreError as error:
+        with suppress(StoreError):  # a full disk may not take even this
+            await store.end_run(f"the store failed: {error}", clock.now())
+        raise
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            ended_by = "cut short by the caller; run() goes on"
+        await store.end_run(ended_by, clock.now())
+        raise
+    await store.end_run(ended_by, clock.now())
+    if not crawl.stopped and store.lease_s is not None and look_alone:
+        await look_back(crawl.progress, store, clock)
+    return ended_by
+
+
+async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
+    """At the end of a crawl that has asked for anything, and by the last who is at work on it, look for what only the
+    whole shows: redirects that go in a circle and, where it has brought pages, mirrors."""
+    if not progress.requests or await store.run_under_way(clock.now()) is not None:
+        return
+    await store.fail_circles()
+    if progress.pages:
+        await store.find_content_mirrors(clock.now())
+
+
+def user_agent(settings: Settings) -> str:
+    """The ``User-Agent`` header: product token, version, and whom to turn to (``docs/protocols.md``, section 6)."""
+    contact = settings.identity.contact
+    whom = f" (+mailto:{contact})" if _is_email(contact) else f" (+{contact})" if contact else ""
+    return f"{settings.identity.agent}/{VERSION}{whom}"
+
+
+def _is_email(contact: str) -> bool:
+    return "@" in contact and "://" not in contact
+
+
+def fetch_settings(settings: Settings) -> FetchSettings:
+    """How to fetch."""
+    fetch, contact = settings.fetch, settings.identity.contact
+    return FetchSettings(
+        user_agent=user_agent(settings),
+        from_email=contact if _is_email(contact) else None,
+        accept_types=fetch.accept_types,
+        connect_timeout_s=fetch.connect_timeout_s,
+        read_timeout_s=fetch.read_timeout_s,
+        total_timeout_s=fetch.total_timeout_s,
+        resolve=fetch.resolve,
+        allow_private=fetch.allow_private,
+        loopback_only=not contact,
+        concurrency=settings.crawl.concurrency,
+        keep_exchanges=bool(settings.output.warc),
+    )
+
+
+def manners(settings: Settings) -> CrawlPolicy:
+    """How to behave."""
+    return CrawlPolicy(
+        crawl=settings.crawl,
+        politeness=settings.politeness,
+        retry=settings.retry,
+        robots=RobotsNeeds(
+            settings=settings.robots,
+            token=settings.identity.agent,
+            group_by=settings.politeness.group,
+            knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
+        ),
+        longest_request_s=settings.fetch.total_timeout_s,
+        revisit=settings.revisit,
+        updates=settings.updates,
+    )
+
+
+def may_contact(settings: Settings, host: str) -> bool:
+    """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
+    return bool(settings.identity.contact) or is_loopback(address_for(host, settings.fetch.resolve) or host)
+
+
+def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
+    """Raise :class:`UsageError` where a seed is not on loopback, and nobody is named whom its owner could turn to."""
+    if settings.identity.contact:
+        return
+    outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
+    if outside is not None:
+        raise UsageError(
+            f"{outside} is not on loopback: say who crawls with --contact URL-or-e-mail, "
+            "so that a site's owner can reach you"
+        )

@@ -1,0 +1,103 @@
+"""One worker process among several, as :mod:`crawler.run.team` starts it: ``python -m crawler.run.worker``.
+
+It is told what to do on standard input, tells how far it is on standard output (a JSON object a line), and ends in
+order on a signal, and when standard input ends, with why it is to, or without: whoever was above it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any, NoReturn
+
+from crawler.cli.shared import STOPPED, collect_garbage_seldom, raise_file_limit, run_async
+from crawler.cli.signals import Signals
+from crawler.clock import SystemClock
+from crawler.engine.crawl import Crawl
+from crawler.engine.messages import receive, send
+from crawler.engine.tasks import beside
+from crawler.errors import CrawlerError
+from crawler.run.session import run_to_end, worker_session
+from crawler.settings.loading import Settings
+from crawler.store.protocols import Store
+
+REPORT_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one worker is to do."""
+
+    settings: Settings
+    run_id: int
+    clock: SystemClock
+
+    def send(self, stdin: IO[bytes]) -> None:
+        """To a worker's standard input; only from one process of ours to another."""
+        send(stdin, pickle.dumps(self))
+
+
+def _received() -> Part:
+    """What was sent on standard input, and no more of that: it is read on later."""
+    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
+        part: Part = pickle.loads(receive(source))
+    return part
+
+
+def main() -> NoReturn:
+    """Read a :class:`Part` and do it; the exit code is that of ``crawler run``."""
+    try:
+        code = run_async(_work(_received()))
+    except CrawlerError as error:
+        _tell({"failed": str(error)})
+        code = error.exit_code
+    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
+        code = STOPPED
+    sys.exit(code)
+
+
+async def _work(part: Part) -> int:
+    raise_file_limit()
+    signals = Signals()
+    async with (
+        beside(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
+        worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
+    ):
+        signals.stop_from_now_on(crawl)
+        collect_garbage_seldom()
+        async with beside(_report(crawl, store)):
+            ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
+        _tell_progress(crawl, store, ended_by)
+    return STOPPED if crawl.stopped else 0
+
+
+async def _until_alone(signals: Signals) -> None:
+    """Stop when standard input ends, as by a signal."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    why = await reader.read()
+    signals.stop(why.decode() or "stopped; the same command goes on")
+
+
+async def _report(crawl: Crawl, store: Store) -> None:
+    while True:
+        _tell_progress(crawl, store, None)
+        await asyncio.sleep(REPORT_EVERY_S)
+
+
+def _tell_progress(crawl: Crawl, store: Store, ended_by: str | None) -> None:
+    _tell(crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by, "away_s": store.away_s})
+
+
+def _tell(news: dict[str, Any]) -> None:
+    with suppress(BrokenPipeError):  # nobody listens any more: standard input ends too
+        os.write(1, json.dumps(news).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

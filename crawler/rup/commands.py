@@ -1,0 +1,16 @@
+"""The group ``rup``: a site that tells robots what changed, and the robot's side of it."""
+
+from __future__ import annotations
+
+from crawler.cli.shared import LazyGroup, cli
+
+
+class _Commands(LazyGroup):
+    modules = {"serve": "rup.server.commands"} | dict.fromkeys(
+        ("info", "register", "unregister", "modify", "status", "sync"), "rup.robot.commands"
+    )
+
+
+@cli.group(cls=_Commands)
+def rup() -> None:
+    """Updates by the Remote Update Protocol of 1998: sites tell robots what changed."""

@@ -1,0 +1,234 @@
+"""What a robot may ask of a server, as the fields of a form, both ways (Internet-Draft of 1998, 3.1.2 and 3.3).
+
+A closed sum, :data:`Asked`: :func:`write_form` and :func:`read_form` turn it into pairs of name and value and back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email.parser import BytesParser
+from email.policy import compat32
+
+from crawler.rup.protocol.units import Span, read_span
+from crawler.terminal_text import shown
+
+#: Limits on what a stranger may send: values of a field in characters, fields of a form.
+MAX_VALUE_CHARS = 20_000
+MAX_FIELDS = 50
+MAX_KEY_CHARS = 200
+
+#: The field that a mail program sends for its reader who wants no more of a list (RFC 8058, 3.2).
+ONE_CLICK = ("List-Unsubscribe", "One-Click")
+
+_NAME = re.compile(r';\s*name="([^"]{1,100})"(?!.*;\s*filename)', re.IGNORECASE | re.DOTALL)
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a robot wants to be told, and how often. ``None``: it does not say; no patterns: it wants none."""
+
+    latency: Span | None = None
+    exclude: tuple[str, ...] | None = None
+    include_only: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    email: str
+    wishes: Wishes = Wishes()
+
+
+@dataclass(frozen=True, slots=True)
+class Unregister:
+    key: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyPreferences:
+    """``new_email`` is where reports shall go from now on; ``None`` to leave that as it is."""
+
+    key: str
+    email: str
+    new_email: str | None = None
+    wishes: Wishes = Wishes()
+
+
+@dataclass(frozen=True, slots=True)
+class GetSequenceNumber:
+    key: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetIndex:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Not of the draft: the address takes mail, as only a mail to it could tell."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Not of the draft: no more mail, by a link in a mail. ``sure``: the button was pressed (RFC 8058), not only the
+    link followed, as scanners of mail do."""
+
+    token: str
+    sure: bool = False
+
+
+Asked = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Confirm | Leave
+
+
+@dataclass(frozen=True, slots=True)
+class BadForm:
+    """Why a form cannot be answered, with the status of the draft: 400 for what is wrong, 501 for what is unknown."""
+
+    status: int
+    why: str
+
+
+def is_address(text: str) -> bool:
+    """Whether mail can be sent to it: ``local@host`` in ASCII, without quotes or comments (RFC 5321, 4.1.2)."""
+    if len(text) > 254 or not _ADDRESS.fullmatch(text):
+        return False
+    local, _, domain = text.rpartition("@")
+    return len(local) <= 64 and all(len(label) <= 63 for label in domain.split("."))
+
+
+def write_form(asked: Asked) -> tuple[tuple[str, str], ...]:
+    """The fields in the order in which the draft prints them."""
+    match asked:
+        case Register(email, wishes):
+            return (("Action", "Register"), ("RobotEmail", email), *_wishes_fields(wishes))
+        case ModifyPreferences(key, email, new_email, wishes):
+            moved = (("RobotEmail", new_email),) if new_email is not None else ()
+            return (*_signed("ModifyPreferences", key, email), *moved, *_wishes_fields(wishes))
+        case GetIndex(span):
+            return (("Action", "GetIndex"), ("Span", str(span)))
+        case Confirm(token):
+            return (("Action", "Confirm"), ("Token", token))
+        case Leave(token, sure):
+            return (("Action", "Leave"), ("Token", token), *((ONE_CLICK,) if sure else ()))
+        case Unregister(key, email) | GetSequenceNumber(key, email):
+            return _signed(type(asked).__name__, key, email)
+
+
+def _signed(action: str, key: str, email: str) -> tuple[tuple[str, str], ...]:
+    return (("Action", action), ("RegistrationKey", key), ("RegisteredRobotEmail", email))
+
+
+def _wishes_fields(wishes: Wishes) -> tuple[tuple[str, str], ...]:
+    fields = [
+        ("Latency", None if wishes.latency is None else str(wishes.latency)),
+        ("Exclude", None if wishes.exclude is None else " ".join(wishes.exclude)),
+        ("IncludeOnly", None if wishes.include_only is None else " ".join(wishes.include_only)),
+    ]
+    return tuple((name, value) for name, value in fields if value is not None)
+
+
+def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
+    """The fields of a ``multipart/form-data`` (RFC 7578); what is no field, as a file, is passed over. Never raises."""
+    head = b"Content-Type: " + " ".join(content_type.split()).encode("latin-1", "replace")
+    form = BytesParser(policy=compat32).parsebytes(head + b"\r\n\r\n" + body)
+    fields = []
+    for part in form.walk():
+        disposition = part.get("Content-Disposition", "")
+        name, content = _NAME.search(str(disposition)), part.get_payload(decode=True)
+        if name and isinstance(content, bytes):
+            fields.append((name[1], content.decode("utf-8", "replace")))
+    return fields
+
+
+class _Bad(Exception):
+    pass
+
+
+def read_form(fields: Iterable[tuple[str, str]]) -> Asked | BadForm:
+    """What the fields ask, whatever the letter case of names and actions; unknown fields are ignored. Never raises."""
+    try:
+        form = _form(fields)
+        action = form.get("action", "").strip()
+        match action.lower():
+            case "register":
+                return Register(_address(form, "RobotEmail"), _wishes(form))
+            case "unregister":
+                return Unregister(_key(form), _address(form, "RegisteredRobotEmail"))
+            case "modifypreferences":
+                moved = _address(form, "RobotEmail") if "robotemail" in form else None
+                return ModifyPreferences(_key(form), _address(form, "RegisteredRobotEmail"), moved, _wishes(form))
+            case "getsequencenumber":
+                return GetSequenceNumber(_key(form), _address(form, "RegisteredRobotEmail"))
+            case "getindex":
+                return GetIndex(_span(form, "Span"))
+            case "confirm":
+                return Confirm(_required(form, "Token")[:MAX_KEY_CHARS])
+            case "leave":
+                pressed = form.get(ONE_CLICK[0].lower(), "").strip().lower() == ONE_CLICK[1].lower()
+                return Leave(_required(form, "Token")[:MAX_KEY_CHARS], pressed)
+    except _Bad as bad:
+        return BadForm(400, str(bad))
+    if not action:
+        return BadForm(400, "Action is missing")
+    return BadForm(501, f"there is no Action {shown(action, 40)} here")
+
+
+def _form(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The fields by name in lower case. Patterns may come in several fields; of others each may stand once."""
+    form: dict[str, str] = {}
+    for number, (name, value) in enumerate(fields, 1):
+        if number > MAX_FIELDS:
+            raise _Bad(f"more than {MAX_FIELDS} fields")
+        name = name.strip().lower()
+        if name in form:
+            if name not in ("exclude", "includeonly"):
+                raise _Bad(f"the field {shown(name, 40)} stands twice")
+            value = f"{form[name]} {value}"
+        if len(value) > MAX_VALUE_CHARS:
+            raise _Bad(f"the field {shown(name, 40)} is longer than {MAX_VALUE_CHARS} characters")
+        form[name] = value
+    return form
+
+
+def _required(form: dict[str, str], name: str) -> str:
+    value = form.get(name.lower(), "").strip()
+    if not value:
+        raise _Bad(f"{name} is missing")
+    return value
+
+
+def _address(form: dict[str, str], name: str) -> str:
+    value = _required(form, name)
+    if not is_address(value):
+        raise _Bad(f"{name} is no e-mail address: {shown(value, 80)}")
+    return value
+
+
+def _key(form: dict[str, str]) -> str:
+    return _required(form, "RegistrationKey")[:MAX_KEY_CHARS]
+
+
+def _span(form: dict[str, str], name: str) -> Span:
+    value = _required(form, name)
+    span = read_span(value)
+    if span is None:
+        raise _Bad(f"{name} is no number, hyphen and unit, as 7-day is: {shown(value, 40)}")
+    return span
+
+
+def _wishes(form: dict[str, str]) -> Wishes:
+    """Either list may be there, not both; but one of them may be there to be emptied."""
+    exclude, include_only = (tuple(form[name].split()) if name in form else None for name in ("exclude", "includeonly"))
+    if exclude and include_only:
+        raise _Bad("either Exclude or IncludeOnly is allowed, not both")
+    return Wishes(_span(form, "Latency") if form.get("latency", "").strip() else None, exclude, include_only)

@@ -1,0 +1,333 @@
+"""The commands of the robot's side: ``rup info``, ``register``, ``unregister``, ``modify``, ``status``, ``sync``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+
+from crawler.cli.layout import many
+from crawler.cli.output import print_json
+from crawler.cli.shared import canonical, console, db_option, json_option, run_async, tell
+from crawler.clock import iso
+from crawler.errors import UsageError
+from crawler.frontier.hints import Heeded
+from crawler.rup.commands import rup
+from crawler.rup.mail.maildir import Maildir
+from crawler.rup.protocol.forms import Wishes, is_address
+from crawler.rup.protocol.subscription import Offered, Subscription
+from crawler.rup.protocol.units import Span, read_span
+from crawler.rup.robot.session import robot, servers, settings_of_crawl
+from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
+from crawler.settings.loading import Settings, apply, read_file
+from crawler.url import split
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., object])
+
+_KEYS = {
+    "contact": "identity.contact",
+    "agent": "identity.agent",
+    "resolve": "fetch.resolve",
+    "allow_private": "fetch.allow_private",
+}
+
+
+def _requests(command: Command) -> Command:
+    """The options of a command that sends requests."""
+    options = (
+        click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The crawl's store."),
+        click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file."),
+        click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback."),
+        click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by."),
+        click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address."),
+        click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _wishes(command: Command) -> Command:
+    options = (
+        click.option("--latency", metavar="N-UNIT", help="How often to be told: 1-day, 6-hour."),
+        click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out changes of paths that match."),
+        click.option("--include-only", multiple=True, metavar="REGEX", help="Tell only of paths that match."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _site(url: str) -> str:
+    return split(canonical(url)).site
+
+
+def _span(name: str, text: str | None) -> Span | None:
+    span = None if text is None else read_span(text)
+    if text is not None and span is None:
+        raise UsageError(f"{name} {text}: a number, a hyphen and a unit, as in 7-day or 12-hour")
+    return span
+
+
+def _wanted(latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...]) -> Wishes:
+    if exclude and include_only:
+        raise UsageError("either --exclude or --include-only, not both: the protocol has it so")
+    for pattern in (*exclude, *include_only):
+        if not pattern or any(c.isspace() for c in pattern):
+            raise UsageError(f"{pattern!r}: blanks stand between patterns on the wire; write \\s for one in a pattern")
+    return Wishes(_span("--latency", latency), exclude or None, include_only or None)
+
+
+def _email(address: str) -> str:
+    if not is_address(address):
+        raise UsageError(f"--email {address}: no e-mail address")
+    return address
+
+
+async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Settings:
+    """Those of the last crawl into the store, changed by the configuration and the options."""
+    settings = await settings_of_crawl(db)
+    if config is not None:
+        settings = apply(settings, read_file(config), source=f"configuration {config}")
+    given = {_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
+    return apply(settings, {**given, "store.db": db}, source="command line")
+
+
+def _asked(
+    work: Callable[[Subscriber], Awaitable[T]],
+    site: str | None,
+    db: str,
+    config: Path | None,
+    options: dict[str, Any],
+    *,
+    make: bool = False,
+) -> T:
+    """What ``work`` gives, done by a robot on the store."""
+    done: list[T] = []
+
+    async def ask() -> int:
+        settings = await _settings(db, config, options)
+        async with robot(settings, site, tell, make=make) as subscriber:
+            done.append(await work(subscriber))
+        return 0
+
+    run_async(ask())
+    return done[0]
+
+
+@rup.command(no_args_is_help=True)
+@click.argument("site")
+@_requests
+@json_option
+def info(site: str, db: str, config: Path | None, as_json: bool, **options: Any) -> int:
+    """Ask SITE what updates it offers."""
+    name = _site(site)
+    offered = _asked(lambda subscriber: subscriber.info(name), name, db, config, options, make=True)
+    _show_offer(offered, as_json)
+    return 0
+
+
+def _show_offer(offered: Offered, as_json: bool) -> None:
+    offer = offered.info
+    span = None if offer.max_query_span is None else str(offer.max_query_span)
+    if as_json:
+        print_json({"site": offered.site, "url": offered.url, **asdict(offer), "max_query_span": span})
+        return
+    rows = [
+        ("found at", offered.url),
+        ("RUP-CGI", offer.cgi),
+        ("authentication", offer.authentifier),
+        ("latencies", ", ".join(offer.latencies) or "not said"),
+        ("exclude", ", ".join(offer.exclude) or "none"),
+        ("include only", ", ".join(offer.include_only) or "none"),
+        ("index reaches back", span or "not said"),
+    ]
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, markup=False)
+
+
+@rup.command(no_args_is_help=True)
+@click.argument("site")
+@click.option("--email", required=True, metavar="ADDRESS", help="Where reports are to be sent.")
+@_wishes
+@_requests
+def register(
+    site: str,
+    email: str,
+    latency: str | None,
+    exclude: tuple[str, ...],
+    include_only: tuple[str, ...],
+    db: str,
+    config: Path | None,
+    **options: Any,
+) -> int:
+    """Have SITE mail reports of its changes to ADDRESS."""
+    name, wishes, address = _site(site), _wanted(latency, exclude, include_only), _email(email)
+
+    async def work(subscriber: Subscriber) -> Subscription:
+        return await subscriber.register(name, address, wishes)
+
+    done = _asked(work, name, db, config, options, make=True)
+    print(f"registered with {name}: a report every {done.server.latency} to {address}")
+    return 0
+
+
+@rup.command(no_args_is_help=True)
+@click.argument("site")
+@click.option("--forget", is_flag=True, help="Only here, where SITE cannot be told any more.")
+@_requests
+def unregister(site: str, forget: bool, db: str, config: Path | None, **options: Any) -> int:
+    """Have SITE send no more reports."""
+    name = _site(site)
+    print(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
+    return 0
+
+
+@rup.command(no_args_is_help=True)
+@click.argument("site")
+@click.option("--email", metavar="ADDRESS", help="Where reports are to be sent from now on.")
+@_wishes
+@_requests
+def modify(
+    site: str,
+    email: str | None,
+    latency: str | None,
+    exclude: tuple[str, ...],
+    include_only: tuple[str, ...],
+    db: str,
+    config: Path | None,
+    **options: Any,
+) -> int:
+    """Change what SITE tells, how often, or where to; what is not named stays."""
+    name, wishes = _site(site), _wanted(latency, exclude, include_only)
+    address = None if email is None else _email(email)
+    if address is None and wishes == Wishes():
+        raise UsageError("nothing to modify: give --email, --latency, --exclude or --include-only")
+
+    async def work(subscriber: Subscriber) -> Subscription:
+        return await subscriber.modify(name, address, wishes)
+
+    done = _asked(work, name, db, config, options)
+    print(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")
+    return 0
+
+
+@rup.command()
+@db_option
+@json_option
+def status(db: str, as_json: bool) -> int:
+    """The servers that report to us, and how that goes."""
+
+    async def look() -> int:
+        rows = await servers(db)
+        if as_json:
+            print_json({"servers": rows})
+        elif not rows:
+            print("registered with no server; `crawler rup register SITE --email ADDRESS` does it")
+        else:
+            _show_servers(rows)
+        return 0
+
+    return run_async(look())
+
+
+def _show_servers(rows: list[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for column in ("site", "latency", "reports", "changes", "ignored", "refused", "known until", "state"):
+        table.add_column(column, justify="right" if column in ("reports", "changes", "ignored", "refused") else "left")
+    for row in rows:
+        counts = (str(row[name]) for name in ("reports", "changes", "ignored", "refused"))
+        table.add_row(row["site"], row["latency"], *counts, iso(row["known_until"]), row["state"])
+    console.print(table, markup=False)
+
+
+@rup.command()
+@click.argument("site", required=False)
+@click.option("--maildir", type=click.Path(path_type=Path), metavar="DIR", help="Read reports from a Maildir.")
+@click.option("--imap", metavar="URL", help="Read them from imaps://user@host/folder.")
+@click.option("--span", metavar="N-UNIT", help="Ask SITE what changed in that time; no registration needed.")
+@_requests
+def sync(
+    site: str | None,
+    maildir: Path | None,
+    imap: str | None,
+    span: str | None,
+    db: str,
+    config: Path | None,
+    **options: Any,
+) -> int:
+    """Read the reports that came, and ask servers for what was lost; `crawler run` then fetches what changed.
+
+    With --imap, CRAWLER_IMAP_PASSWORD holds the password, or CRAWLER_IMAP_PASSWORD_FILE the path of a file with it.
+    """
+    name, reach = None if site is None else _site(site), _span("--span", span)
+    if maildir is not None and imap is not None:
+        raise UsageError("--maildir and --imap: give one of them")
+    if reach is not None and name is None:
+        raise UsageError("--span: name the SITE to ask")
+
+    busy: list[int] = []  # what was done or named
+
+    async def work(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
+        try:
+            return await ask(subscriber)
+        finally:  # what was named until a server failed is named
+            heeded, queued = subscriber.heeded, await subscriber.queue()
+            if heeded != Heeded() or queued:
+                busy.append(queued)
+                print(_came_to(heeded, queued))
+
+    async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
+        tally = None
+        if maildir is not None or imap is not None:
+            async with _mailbox(maildir, imap) as box:
+                tally = await subscriber.take_mail(box)
+        if asked := await subscriber.catch_up(name):
+            busy.append(asked)
+        return tally, None if reach is None or name is None else await subscriber.index(name, reach)
+
+    tally, indexed = _asked(work, name, db, config, options)
+    if tally is not None:
+        print(
+            f"mail: {tally.reports} reports of {tally.changes} changes; "
+            f"{tally.ignored} other mails, {tally.refused} paths refused"
+        )
+    if indexed is not None:
+        print(f"index of {name}: {indexed} changes in {reach}")
+    if tally is None and indexed is None and not busy:
+        print("nothing to do: no mailbox or span was named, and no server is to be asked yet")
+    return 0
+
+
+def _came_to(heeded: Heeded, queued: int) -> str:
+    beyond = f", {heeded.over:,} more than mail may name" if heeded.over else ""
+    return (
+        f"{many(heeded.moved, 'known page')} and {many(heeded.new, 'other')} to be visited{beyond}, "
+        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued, 'visit')} to be made by `crawler run`"
+    )
+
+
+@asynccontextmanager
+async def _mailbox(maildir: Path | None, imap: str | None) -> AsyncIterator[Mailbox]:
+    if maildir is not None:
+        yield Maildir(maildir)
+        return
+    try:
+        from crawler.rup.mail.imap import open_imap, read_password, read_place
+    except ModuleNotFoundError as error:
+        if error.name != "aioimaplib":
+            raise
+        raise UsageError(
+            "--imap needs aioimaplib, which is not installed: pip install 'polite-crawler[updates]'"
+        ) from None
+    place, password = read_place(imap or ""), read_password()
+    async with open_imap(place, password) as box:
+        yield box

@@ -1,0 +1,189 @@
+"""Asking a server for what may have been lost (Internet-Draft of 1998, 3.3.3).
+
+:mod:`crawler.rup.protocol.robot` decides what to ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from crawler.clock import Clock
+from crawler.engine.polite_client import PoliteClient
+from crawler.frontier.hints import Heeded
+from crawler.rup.protocol import answers
+from crawler.rup.protocol.forms import GetIndex, GetSequenceNumber
+from crawler.rup.protocol.report import Report, read_report
+from crawler.rup.protocol.robot import (
+    AskIndex,
+    AskNumber,
+    GiveUp,
+    Heard,
+    Next,
+    RegisterAgain,
+    Reindex,
+    Server,
+    Wait,
+    ask_at,
+    on_number,
+    on_refused,
+    on_time,
+    on_unreachable,
+    recover,
+    recovered,
+    silent_at,
+)
+from crawler.rup.protocol.subscription import Subscription, index_of
+from crawler.rup.robot.requests import NoAnswer, ask
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What an inquiry acts by. ``register`` sends Register once, and keeps the new key with why all is to be recovered;
+    ``keep`` stores a registration; ``heed`` takes an index of what changed since then as hints; ``reindex`` has a whole
+    site looked at again."""
+
+    envoy: PoliteClient
+    clock: Clock
+    tell: Callable[[str], None]
+    register: Callable[[Subscription], Awaitable[Subscription]]
+    keep: Callable[[Subscription], Awaitable[None]]
+    heed: Callable[[Report, float], Awaitable[int]]
+    reindex: Callable[[str], Awaitable[Heeded]]
+
+
+class Inquiry:
+    """The questions to one server, until there is nothing to do but wait."""
+
+    def __init__(self, subscription: Subscription, means: Means, heard: Heard) -> None:
+        self._subscription = subscription
+        self._means = means
+        self._heard = heard
+        self._number = 0  # as the server last answered, at:
+        self._asked_at = 0.0
+
+    @property
+    def _server(self) -> Server:
+        return self._subscription.server
+
+    async def run(self) -> bool:
+        """Ask what is due; whether anything was."""
+        lost = self._subscription.lost if self._server.quiet == 0 else ""  # one that does not answer is not pressed
+        now = self._means.clock.now()
+        why = (self._subscription.question if now >= ask_at(self._server) else "") or lost
+        following: Next = AskNumber(why) if why else on_time(self._server, now=now)
+        if isinstance(following, Wait):
+            return False
+        while not isinstance(following, Wait):
+            following = await self._do(following)
+        await self._keep(replace(self._subscription, question=""))
+        return True
+
+    async def _do(self, following: AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp) -> Next:
+        match following:
+            case AskNumber(why):
+                self._tell(f"asked for its sequence number: {why}")
+                return await self._ask_number()
+            case AskIndex(_, why):
+                return await self._ask_index(following, why)
+            case Reindex(why):
+                pages = await self._means.reindex(self._server.site)
+                self._tell(f"{why}; all its {pages.moved} pages are to be looked at again")
+                return await self._recovered()
+            case RegisterAgain(why):
+                return await self._register_again(why)
+            case GiveUp(why):
+                self._tell(f"given up: {why}; `crawler rup register` tries anew")
+                self._subscription = replace(self._subscription, given_up=why, lost="")
+                return Wait(float("inf"))
+            case _:
+                assert_never(following)
+
+    async def _ask_number(self) -> Next:
+        server = self._server
+        self._asked_at = self._means.clock.now()
+        try:
+            answer = await ask(self._means.envoy, server.cgi, GetSequenceNumber(server.key, server.email))
+        except NoAnswer as failure:
+            if failure.status == 400:
+                return self._follow(*on_refused(server, now=self._asked_at))
+            if failure.status == 501:  # it keeps no numbers: what they would tell is to be found out otherwise
+                self._number = server.sequence_number
+                return recover(server, str(failure), now=self._asked_at)
+            return self._unreached(failure)
+        self._subscription = replace(self._subscription, unreached="")
+        number = answers.read_sequence_number(answer)
+        if number is None:
+            return self._unreached(NoAnswer(f"{server.cgi}: the answer has no SequenceNumber"))
+        self._number = number
+        if self._subscription.lost:
+            return Reindex(self._subscription.lost)
+        after, following = on_number(server, number, self._heard, now=self._asked_at)
+        if isinstance(following, Wait):
+            self._tell(f"nothing was lost: {number} reports, as known")
+            if (
+                self._subscription.question and number == server.sequence_number
+            ):  # it was not for its silence that it was asked
+                after = replace(after, quiet=server.quiet)
+                following = Wait(silent_at(after))
+            return self._follow(after, following)
+        return following  # the state stays as it is until what was lost is recovered
+
+    async def _ask_index(self, following: AskIndex, why: str) -> Next:
+        server = self._server
+        try:
+            answer = await ask(self._means.envoy, server.cgi, GetIndex(following.span))
+        except NoAnswer as failure:
+            if failure.status is None or failure.unclear:
+                return self._unreached(failure)
+            return Reindex(f"{why}; {failure}")
+        report = index_of(read_report(answer, base=f"{server.site}/"), server.site)
+        if isinstance(report, str):
+            return Reindex(f"{why}; {report}")
+        changes = await self._means.heed(report, self._means.clock.now() - following.span.seconds)
+        self._tell(f"{why}; its index of {following.span} names {changes} pages")
+        if report.skipped:
+            return Reindex(f"{why}; its index is too long to be read")
+        return await self._recovered()
+
+    async def _recovered(self) -> Wait:
+        server = recovered(self._server, self._number, now=self._asked_at)
+        self._subscription = replace(self._subscription, server=server, lost="")
+        return Wait(0.0)
+
+    async def _register_again(self, why: str) -> Next:
+        """With the same wishes. Its numbers begin anew, and what it did not tell us it may not know itself."""
+        self._tell(f"{why}: registering again")
+        known = self._subscription
+        fresh = replace(self._server, key="", sequence_number=0, digest="", refused=0)
+        try:
+            self._subscription = await self._means.register(replace(known, server=fresh, question="", lost=why))
+        except NoAnswer as failure:
+            if failure.unclear:  # noted as such: whether it registered us, only its operator can tell
+                self._tell(str(failure))
+                self._subscription = replace(known, server=fresh, given_up=f"no answer to Register ({failure})")
+                return Wait(float("inf"))
+            await self._keep(known)
+            if failure.status is None:
+                self._subscription = replace(known, server=replace(known.server, refused=0))
+                return self._unreached(failure)
+            return self._follow(*on_refused(known.server, now=self._means.clock.now()))
+        self._number, self._asked_at = 0, self._server.heard_at
+        return Reindex(f"{why}, so it may have lost its log as well")
+
+    def _unreached(self, failure: NoAnswer) -> Next:
+        self._tell(f"{failure}; it is asked again later")
+        self._subscription = replace(self._subscription, unreached=str(failure)[:200])
+        return self._follow(*on_unreachable(self._server, now=self._means.clock.now()))
+
+    def _follow(self, server: Server, following: Next) -> Next:
+        self._subscription = replace(self._subscription, server=server)
+        return following
+
+    async def _keep(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        await self._means.keep(subscription)
+
+    def _tell(self, what: str) -> None:
+        self._means.tell(f"{self._server.site}: {what}")

@@ -1,0 +1,100 @@
+"""Requests of the Remote Update Protocol: finding ``/rupinfo.txt``, and asking the CGI that it names."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from crawler.clock import Clock
+from crawler.engine.polite_client import Closed, PoliteClient
+from crawler.errors import CrawlerError
+from crawler.model import Failed, FailureKind, Fetched, Purpose, Redirected, Request
+from crawler.rup.protocol import report
+from crawler.rup.protocol.forms import Asked, GetIndex, write_form
+from crawler.rup.protocol.info import MAX_BYTES, PATHS, NoInfo, read_info
+from crawler.rup.protocol.subscription import Offered
+from crawler.terminal_text import shown
+
+_ANSWER_BYTES = 64 * 1024
+_NO_POST = (405, 501)
+_NEVER_SENT = (FailureKind.DNS, FailureKind.TLS, FailureKind.ADDRESS)  # a connection may break after it, too
+
+
+class NotOffered(CrawlerError):
+    """A site offers no updates, or none that may be had."""
+
+
+class NoAnswer(CrawlerError):
+    """A server did not do what it was asked, or did not say so. ``unclear``: it may have done it all the same."""
+
+    def __init__(self, why: str, status: int | None = None, *, unclear: bool = False) -> None:
+        super().__init__(why)
+        self.status = status
+        self.unclear = unclear
+
+
+async def find_offer(envoy: PoliteClient, site: str, clock: Clock) -> Offered:
+    """Ask a site for its ``/rupinfo.txt``, and for ``/rupinfo.tex`` where there is none. Raises :class:`NotOffered`."""
+    for path in PATHS:
+        url = f"{site}{path}"
+        result = await envoy.send(Request(url, Purpose.RUP, max_bytes=MAX_BYTES, truncate=True, any_type=True))
+        match result:
+            case Fetched():
+                info = read_info(result.body, url)
+                if isinstance(info, NoInfo):
+                    raise NotOffered(f"{url} is no rupinfo: {info.why}")
+                return Offered(url, clock.now(), info)
+            case Failed() if result.status in (404, 410):
+                continue
+            case _:
+                raise NotOffered(_told(url, result))
+    raise NotOffered(f"{site} offers no updates: it has neither {' nor '.join(PATHS)}")
+
+
+async def ask(envoy: PoliteClient, cgi: str, asked: Asked) -> bytes:
+    """The body of the server's answer. A POST; a GET where the server says that it takes no POST.
+
+    Nothing is sent again for want of an answer: a second Register could make a second registration.
+    Raises :class:`NoAnswer`.
+    """
+    most = report.MAX_BYTES if isinstance(asked, GetIndex) else _ANSWER_BYTES
+    form = write_form(asked)
+    request = Request(cgi, Purpose.RUP, max_bytes=most, any_type=True, form=form)
+    result = await envoy.send(request)
+    if isinstance(result, Failed) and result.status in _NO_POST:
+        hidden = tuple((name, "-" if name == "RegistrationKey" else value) for name, value in form)
+        request = Request(
+            _with_query(cgi, form), Purpose.RUP, max_bytes=most, any_type=True, shown_url=_with_query(cgi, hidden)
+        )
+        result = await envoy.send(request)
+    if isinstance(result, Fetched):
+        return result.body
+    if isinstance(result, Closed):
+        raise NoAnswer(result.why)
+    unclear = not (isinstance(result, Failed) and (_is_refusal(result.status) or result.kind in _NEVER_SENT))
+    if isinstance(result, Redirected):
+        raise NoAnswer(f"{cgi} redirects{_to(request, result)}, which is not followed", result.status, unclear=unclear)
+    raise NoAnswer(_told(cgi, result), result.status, unclear=unclear)
+
+
+def _to(request: Request, result: Redirected) -> str:
+    return f" to {shown(result.location)}" if request.shown_url is None else ""
+
+
+def _is_refusal(status: int | None) -> bool:
+    return status is not None and (400 <= status < 500 or status == 501)
+
+
+def _with_query(url: str, fields: tuple[tuple[str, str], ...]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
+
+
+def _told(url: str, result: object) -> str:
+    match result:
+        case Closed(why):
+            return why
+        case Redirected():
+            return f"{url} redirects to {shown(result.location)}, which is not followed"
+        case Failed():
+            return f"{url}: {result.detail}"
+        case _:
+            return f"{url}: no answer to what was asked"

@@ -1,0 +1,112 @@
+"""Puts the robot side of the Remote Update Protocol together, on a crawl's store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from crawler.clock import SystemClock
+from crawler.engine.lease import Lease, kept
+from crawler.engine.polite_client import PoliteClient
+from crawler.errors import NoStore, UsageError
+from crawler.fetch.client import HttpFetcher
+from crawler.frontier.decide import adopt_mains
+from crawler.frontier.scope import Scope
+from crawler.run.session import fetch_settings, manners, may_contact, require_contact
+from crawler.rup.robot.hints import StoreHints
+from crawler.rup.robot.subscribe import Subscriber
+from crawler.settings.loading import Settings, recorded
+from crawler.settings.stores import existing_store, open_store
+from crawler.store.location import is_url
+from crawler.store.protocols import Store
+
+#: What decides how robots.txt is read and whose pace is shared: the same for all who use one store.
+_FIXED = {
+    "--agent": ("identity", "agent"),
+    "robots.reading": ("robots", "reading"),
+    "politeness.group": ("politeness", "group"),
+}
+
+
+async def settings_of_crawl(db: str) -> Settings:
+    """The settings that the store ``db`` was last crawled with, the default ones where it was not."""
+    settings = Settings()
+    settings = replace(settings, output=replace(settings.output, db=db))
+    if not is_url(db) and not Path(db).exists():
+        return settings
+    try:
+        async with existing_store(settings) as store:
+            last = await store.last_settings()
+    except NoStore:
+        return settings
+    return settings if last is None else replace(recorded(last), output=settings.output)
+
+
+@asynccontextmanager
+async def robot(
+    settings: Settings, site: str | None, tell: Callable[[str], None], *, make: bool = False
+) -> AsyncIterator[Subscriber]:
+    """A subscriber that may send requests, and logs them as a run of its own; ``site`` is whom it is about, or all.
+
+    ``make``: a store that is not there is made. Raises what :func:`crawler.run.session.open_store` raises, and
+    :class:`UsageError` where nobody is named whom the site could turn to, or the crawl in the store is another robot's.
+    """
+    if site is not None:
+        require_contact(settings, [f"{site}/"])
+    _require_same(await settings_of_crawl(settings.output.db), settings)
+    clock = SystemClock()
+    async with _store(settings, make) as store:
+        manner = manners(settings)
+        scope = await _scope(store, settings, clock.now())
+        await store.start_run({**asdict(settings), "errand": "rup"}, clock.now())
+        try:
+            lease = Lease(store, clock, manner.longest_request_s)
+            is_shared = store.lease_s is not None
+            async with HttpFetcher(fetch_settings(settings), clock, is_shared=is_shared) as fetcher, kept(lease):
+                fetcher.may_send = lambda: not lease.is_over()
+                envoy = PoliteClient(store, fetcher, clock, manner.politeness, manner.robots, lease)
+                hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
+                elsewhere = settings.updates.cgi_elsewhere
+                yield Subscriber(store.rup, hints, envoy, clock, tell, cgi_elsewhere=elsewhere)
+        finally:
+            await store.end_run("crawler rup", clock.now())
+
+
+@asynccontextmanager
+async def _store(settings: Settings, make: bool) -> AsyncIterator[Store]:
+    """Open to write until the context is left."""
+    if not make:
+        async with existing_store(settings, read_only=False) as store:
+            yield store
+        return
+    store = await open_store(settings)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _require_same(last: Settings, settings: Settings) -> None:
+    before, now = asdict(last), asdict(settings)
+    for name, (section, key) in _FIXED.items():
+        if before[section][key] != now[section][key]:
+            raise UsageError(
+                f"{name}: this store is crawled with {before[section][key]!s}; leave it at that, or crawl anew"
+            )
+
+
+async def _scope(store: Store, settings: Settings, now: float) -> Scope:
+    seeds = await store.seeds()
+    scope = Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now)
+    adopt_mains(scope, await store.main_sites())
+    return scope
+
+
+async def servers(db: str) -> list[dict[str, Any]]:
+    """The servers that a store's robot is registered with, as the view ``rup_servers`` has them."""
+    settings = Settings()
+    async with existing_store(replace(settings, output=replace(settings.output, db=db))) as store:
+        return await store.query("SELECT * FROM rup_servers ORDER BY site")

@@ -1,0 +1,101 @@
+"""The command that serves updates of a document tree: ``rup serve``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from crawler.cli.shared import host_and_port, run_async, tell
+from crawler.cli.signals import Signals
+from crawler.errors import UsageError
+from crawler.rup.commands import rup
+from crawler.rup.protocol.forms import is_address
+from crawler.rup.protocol.units import read_span, read_unit
+
+_USER, _PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
+
+
+@rup.command(no_args_is_help=True)
+@click.option("--root", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The document tree.")
+@click.option("--base-url", required=True, metavar="URL", help="Where its files are served.")
+@click.option("--listen", required=True, metavar="HOST:PORT", help="Where to serve /rupinfo.txt and /rup.")
+@click.option("--smtp", required=True, metavar="HOST:PORT", help="The mail server that takes reports.")
+@click.option(
+    "--db", default="rup.db", show_default=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Registrations, modification log and outbox.",
+)  # fmt: skip
+@click.option("--sender", default="", metavar="ADDRESS", help="From whom reports come; else rup@ the URL's host.")
+@click.option(
+    "--latencies", default="minute,hour,day,week,month", show_default=True, metavar="UNITS",
+    help="What robots may choose.",
+)  # fmt: skip
+@click.option(
+    "--max-query-span", default="30-day", show_default=True, metavar="N-UNIT", help="How long changes are kept."
+)
+@click.option(
+    "--scan-every", default=60.0, show_default=True, type=click.FloatRange(min=0.1), metavar="S",
+    help="Seconds between two looks at the tree.",
+)  # fmt: skip
+def serve(
+    root: Path,
+    base_url: str,
+    listen: str,
+    smtp: str,
+    db: Path,
+    sender: str,
+    latencies: str,
+    max_query_span: str,
+    scan_every: float,
+) -> int:
+    """Tell robots what changes in a document tree, by the Remote Update Protocol of 1998.
+
+    Serves /rupinfo.txt and the CGI /rup; the site's own web server serves the documents (docs/rup-server.md). Changes
+    are mailed to those who registered. Where the mail server asks for a login, CRAWLER_SMTP_USER and
+    CRAWLER_SMTP_PASSWORD hold it.
+    """
+    span = read_span(max_query_span)
+    if span is None:
+        raise UsageError(f"--max-query-span: {max_query_span}: no number, hyphen and unit, as 30-day is")
+    if sender and not is_address(sender):
+        raise UsageError(f"--sender: {sender}: no e-mail address")
+    if (os.environ.get(_USER) is None) is not (os.environ.get(_PASSWORD) is None):
+        raise UsageError(f"{_USER} and {_PASSWORD} belong together; set both, or neither")
+    try:
+        from crawler.rup.server.web import RupServer
+        from crawler.rup.server.web import serve as serve_rup
+    except ModuleNotFoundError as error:
+        package = {"re2": "google-re2", "aiosmtplib": "aiosmtplib"}.get(error.name or "")
+        if package is None:
+            raise
+        raise UsageError(
+            f"`crawler rup serve` needs {package}, which is not installed: pip install 'polite-crawler[updates]'"
+        ) from None
+    server = RupServer(
+        root=root,
+        base_url=base_url,
+        smtp=_place("--smtp", smtp),
+        db=db,
+        sender=sender,
+        latencies=tuple(read_unit(unit) or unit.strip() for unit in latencies.split(",") if unit.strip()),
+        max_query_span=span,
+        scan_every_s=scan_every,
+        smtp_user=os.environ.get(_USER),
+        smtp_password=os.environ.get(_PASSWORD),
+    )
+    host, port = _place("--listen", listen)
+
+    async def run() -> int:
+        Signals()
+        await serve_rup(server, host, port, tell)
+        return 0
+
+    return run_async(run())
+
+
+def _place(option: str, text: str) -> tuple[str, int]:
+    place = host_and_port(text)
+    if place is None:
+        raise UsageError(f"{option}: {text}: no HOST:PORT, as 127.0.0.1:8025 is")
+    return place

@@ -1,0 +1,103 @@
+"""The robots.txt of the site that a server of the Remote Update Protocol speaks for: in its tree, or served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from crawler.clock import Clock
+from crawler.engine.gate import Fetcher
+from crawler.model import Failed, FailureKind, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.robots import RobotsFile, RobotsSettings, SiteRules, interpret, parse, read
+from crawler.robots.text import MAX_BYTES
+
+#: While nobody serves the site, how long until it is asked again, in seconds; and how long an answer holds at most.
+_NOBODY_S = 300.0
+_HOLDS_S = 3600.0
+_SETTINGS = RobotsSettings()
+_NOBODY = (FailureKind.DNS, FailureKind.CONNECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Allows:
+    """By product token, whether a path may be told of: by this robots.txt, or of none where there is ``None``. Equal to
+    another that says the same."""
+
+    site: str
+    body: bytes | None
+
+    def __call__(self, token: str) -> Callable[[str], bool]:
+        if self.body is None:
+            return lambda path: False
+        return _allows(self.body, token, self.site)
+
+
+class OwnRobots:
+    """What robots may read at ``site``. The file in the tree is read anew each time; where there is none, the site is
+    asked for it, once an hour. Nobody there to answer means no file; an answer that defers holds all reports back."""
+
+    def __init__(self, site: str, file: Path | None, fetcher: Fetcher, clock: Clock) -> None:
+        self._site = site
+        self._file = file  # None where the tree is not the site's root
+        self._fetcher = fetcher
+        self._clock = clock
+        self._copy: RobotsCopy | None = None
+
+    async def allows(self) -> Allows | None:
+        """What may be told to whom; ``None`` while that is not known."""
+        body = await asyncio.to_thread(self._in_tree)
+        if body is None:
+            copy = await self._served()
+            if copy.action is RobotsAction.RESTRICTED:
+                return Allows(self._site, None)
+            if copy.action is RobotsAction.DEFER:
+                return None
+            body = copy.body if copy.action is RobotsAction.PARSE else b""
+        return Allows(self._site, body)
+
+    def _in_tree(self) -> bytes | None:
+        if self._file is None:
+            return None
+        try:
+            with self._file.open("rb") as opened:
+                return opened.read(MAX_BYTES + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    async def _served(self) -> RobotsCopy:
+        now = self._clock.now()
+        copy = self._copy
+        if copy is not None and now < (copy.expires_at if copy.retry_at is None else copy.retry_at):
+            return copy
+        url, seen = f"{self._site}/robots.txt", list[str]()
+        while True:
+            request = Request(url, Purpose.ROBOTS, MAX_BYTES, truncate=True, any_type=True)
+            answer = await self._fetcher.fetch(request)
+            now = self._clock.now()
+            if isinstance(answer, Failed) and answer.kind in _NOBODY:
+                self._copy = RobotsCopy(RobotsAction.FREE, "nobody there", now, now + _NOBODY_S)
+                return self._copy
+            follows = interpret(answer, settings=_SETTINGS, previous=copy, hops=len(seen), seen=seen, now=now)
+            if isinstance(follows, RobotsCopy):
+                self._copy = replace(follows, expires_at=min(follows.expires_at, now + _HOLDS_S))
+                return self._copy
+            seen.append(url)
+            url = follows.url
+
+
+@lru_cache(maxsize=2)
+def _parsed(body: bytes) -> RobotsFile:
+    return parse(body)
+
+
+@lru_cache(maxsize=256)
+def _rules(body: bytes, token: str, site: str) -> SiteRules:
+    return read(_parsed(body), token=token, reading=Reading.STRICT, site=site)
+
+
+def _allows(body: bytes, token: str, site: str) -> Callable[[str], bool]:
+    rules = _rules(body, token, site)
+    return lambda path: rules.verdict(path).allowed

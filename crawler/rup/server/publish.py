@@ -1,0 +1,283 @@
+"""The server side of the Remote Update Protocol at work: scan the tree, make reports, send them.
+
+Two tasks. One scans, logs what changed, and puts into the outbox what is due; the other sends what is in the outbox.
+Between them stands the store: a report is made in one transaction with the number that it gets, and leaves the outbox
+only when the mail server has taken it. Killed in between, a mail may be sent twice, with the same number and id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Protocol
+from urllib.parse import urlencode
+
+from crawler.clock import Clock
+from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
+from crawler.rup.protocol.forms import Confirm, Leave, write_form
+from crawler.rup.protocol.mail import Mail, write_mail
+from crawler.rup.protocol.report import Change, Report
+from crawler.rup.protocol.server import Offer, Registration, condense, due_at, may_report, stale_at
+from crawler.rup.server.own_robots import OwnRobots
+from crawler.rup.server.store import RupStore, Waiting
+from crawler.rup.server.tree import Tree, scan
+from crawler.url import host_of
+
+#: Pauses between tries to send a mail: the first doubles with each, up to the longest. In seconds, as the next two.
+FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
+#: After so long a mail is given up (RFC 5321, 4.5.4.1); the robot finds out by its number.
+GIVE_UP_S = 5 * 86_400.0
+#: Mails in a row refused for good, after which a robot that once answered is forgotten. One that never did: after one.
+MOST_REFUSALS = 5
+
+_MAILS_AT_ONCE = 50
+_LONGEST_SLEEP_S = 3600.0
+
+Wanted = Callable[[Sequence[str], Sequence[str], str], Callable[[str], bool]]
+Allows = Callable[[str], Callable[[str], bool]]
+
+
+class Mailer(Protocol):
+    async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What a publisher works with. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
+
+    store: RupStore
+    tree: Tree
+    offer: Offer
+    robots: OwnRobots
+    mailer: Mailer
+    wanted: Wanted
+    clock: Clock
+    note: Callable[[str], None]
+    sender: str
+    scan_every_s: float
+
+
+class Publisher:
+    """Runs until it is cancelled: :meth:`run`."""
+
+    def __init__(self, parts: Publishing) -> None:
+        self._p = parts
+        self._asked = asyncio.Event()
+        self._posted = asyncio.Event()
+        self._trouble = ""  # what the mail server last said, so that it is told once
+        self._away = False  # the mail server could not be reached when last tried
+
+    async def run(self) -> None:
+        """Scan, report and send for ever. Raises :class:`StoreError` where the store fails."""
+        tasks: list[asyncio.Future[object]] = [
+            asyncio.ensure_future(self._watch()),
+            asyncio.ensure_future(self._send_all()),
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            await _give_up_on(tasks)
+
+    def look(self) -> None:
+        """See at once what is due: a robot has registered, or wishes something else."""
+        self._asked.set()
+
+    # --- scanning and reporting -----------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        clock = self._p.clock
+        scan_at = clock.now()
+        while True:
+            if clock.now() >= scan_at:
+                await self.scan()
+                scan_at = clock.now() + self._p.scan_every_s
+            self._asked.clear()
+            next_report_at = await self.report()
+            wait_s = max(0.0, min(scan_at, next_report_at) - clock.now())
+            await _first_of(self._asked.wait(), clock.sleep(wait_s))
+
+    async def scan(self) -> None:
+        """Log what changed in the tree since the last scan."""
+        p = self._p
+        now = p.clock.now()
+        known, previous_at = await p.store.known_files(), await p.store.scanned_at()
+        try:
+            found = await asyncio.to_thread(scan, p.tree, known, now=now, previous_at=previous_at)
+        except OSError as error:
+            p.note(f"{p.tree.root}: cannot be scanned: {error.strerror or error}; tried again in {p.scan_every_s:g} s")
+            return
+        async with p.store.turn():
+            await p.store.keep_scan(found, now)
+            await p.store.forget_changes(now - p.offer.max_query_span.seconds)
+            await p.store.forget_mailed(now - p.offer.limits.unconfirmed_s)
+        if previous_at is None:
+            p.note(f"{p.tree.root}: {found.files:,} files; what changes from now on is reported")
+
+    async def report(self) -> float:
+        """Put the reports into the outbox that are due; when the next one will be."""
+        p = self._p
+        now = p.clock.now()
+        allows: Allows | None = None
+        next_at = inf
+        log_end = await p.store.log_end()
+        for registration in await p.store.registrations():
+            due = self._due_at(registration, log_end)
+            if due <= now:
+                if allows is None:
+                    allows = await p.robots.allows()
+                if allows is None:
+                    return now + p.scan_every_s  # the site's robots.txt is not to be had: nothing is told meanwhile
+                due = await self._report_to(registration.email, allows, now)
+            next_at = min(next_at, due)
+        return next_at
+
+    def _due_at(self, registration: Registration, log_end: int) -> float:
+        dropped_at = stale_at(registration, self._p.offer)
+        if not may_report(registration):
+            return dropped_at
+        return min(dropped_at, due_at(registration, changed=registration.reported_to < log_end))
+
+    async def _report_to(self, email: str, allows: Allows, now: float) -> float:
+        """Make the reports that are due to one robot; when the next one will be."""
+        store = self._p.store
+        while True:
+            async with store.turn():
+                log_end = await store.log_end()
+                registration = await store.registration(email)  # a request may have changed or removed it
+                if registration is None:
+                    return inf
+                if now >= stale_at(registration, self._p.offer):
+                    await store.remove(email)
+                    return inf
+                due = self._due_at(registration, log_end)
+                more = registration.reported_at == now and registration.confirmed and registration.reported_to < log_end
+                if due > now and not more:
+                    return due
+                reported_to, changes = await store.changes_after(registration.reported_to)
+                told = self._told(registration, changes, allows)
+                registration = replace(registration, reported_to=reported_to if changes else log_end)
+                if told or now >= due_at(registration, changed=False):
+                    registration = replace(
+                        registration, sequence_number=registration.sequence_number + 1, reported_at=now
+                    )
+                    mail = self._mail(registration, told, now)
+                    await store.post(email, registration.sequence_number, mail, now)
+                    self._posted.set()
+                await store.put(registration, email)
+
+    def _told(self, registration: Registration, changes: Sequence[Change], allows: Allows) -> tuple[Change, ...]:
+        """Of some changes, those that a robot wants to hear of and may."""
+        allowed = allows(registration.agent)
+        site = self._p.offer.url_base.removesuffix("/")
+        wanted = self._p.wanted(registration.exclude, registration.include_only, site)
+        return tuple(condense(change for change in changes if allowed(change.path) and wanted(change.path)))
+
+    def _mail(self, registration: Registration, changes: tuple[Change, ...], now: float) -> bytes:
+        offer = self._p.offer
+        number = registration.sequence_number
+        leave = urlencode(write_form(Leave(registration.token)))
+        confirm = urlencode(write_form(Confirm(registration.token)))
+        return write_mail(
+            Mail(
+                sender=self._p.sender,
+                recipient=registration.email,
+                message_id=f"<rup.{number}.{secrets.token_hex(16)}@{host_of(offer.url_base)}>",
+                date=now,
+                subject=f"Changes at {offer.url_base}, report {number}",
+                report=Report(number, offer.url_base, changes),
+                unsubscribe_url=f"{offer.cgi}?{leave}",
+                confirm_url="" if registration.confirmed else f"{offer.cgi}?{confirm}",
+            )
+        )
+
+    # --- sending --------------------------------------------------------------------------------
+
+    async def _send_all(self) -> None:
+        while True:
+            self._posted.clear()
+            next_at = await self.send()
+            wait_s = min(_LONGEST_SLEEP_S, max(0.0, next_at - self._p.clock.now()))
+            await _first_of(self._posted.wait(), self._p.clock.sleep(wait_s))
+
+    async def send(self) -> float:
+        """Send what is due in the outbox; when something will be due again."""
+        p = self._p
+        while mails := await p.store.due_mails(p.clock.now(), _MAILS_AT_ONCE):
+            late: set[str] = set()  # addresses whose next mail has to wait for this one
+            for mail in mails:
+                if mail.email in late:
+                    continue
+                outcome = await p.mailer.send(p.sender, mail.email, mail.mail)
+                await self._settle(mail, outcome)
+                if self._away:
+                    break
+                if isinstance(outcome, Later):
+                    late.add(mail.email)
+        await p.mailer.close()
+        next_at = await p.store.next_try_at()
+        return inf if next_at is None else next_at
+
+    async def _settle(self, mail: Waiting, outcome: Outcome) -> None:
+        store, note, was_away = self._p.store, self._p.note, self._away
+        self._away = isinstance(outcome, Later) and not outcome.reached
+        match outcome:
+            case Sent():
+                async with store.turn():
+                    await store.sent(mail, self._p.clock.now())
+                    if was_away:
+                        await store.hasten(self._p.clock.now())
+                note(f"report {mail.sequence_number} sent to {mail.email}")
+                self._trouble = ""
+            case Later():
+                await self._postpone(mail, outcome)
+            case Refused(why):
+                note(f"report {mail.sequence_number} to {mail.email} was refused: {why}")
+                await self._give_up(mail)
+
+    async def _give_up(self, mail: Waiting) -> None:
+        store = self._p.store
+        async with store.turn():
+            refusals = await store.drop(mail)
+            registration = await store.registration(mail.email)
+            if registration is None:
+                return
+            if not registration.confirmed or refusals >= MOST_REFUSALS:
+                await store.remove(mail.email)
+                self._p.note(f"{mail.email} takes no mail: forgotten")
+
+    async def _postpone(self, mail: Waiting, outcome: Later) -> None:
+        """Try again after a pause that grows; give up what has been tried for too long."""
+        store, now = self._p.store, self._p.clock.now()
+        if now - mail.made_at >= GIVE_UP_S:
+            self._p.note(f"report {mail.sequence_number} to {mail.email} is given up: {outcome.why}")
+            await self._give_up(mail)
+            return
+        pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
+        async with store.turn():
+            await store.postpone(mail, now + pause_s)
+            if not outcome.reached:
+                await store.postpone_due(now, now + pause_s)
+        if outcome.why != self._trouble:
+            self._trouble = outcome.why
+            waiting = await store.waiting()
+            self._p.note(f"mail server: {outcome.why}; {waiting:,} reports wait, tried again in {pause_s:g} s")
+
+
+async def _first_of(*waits: Awaitable[object]) -> None:
+    """Wait until one of several is over; the others are given up."""
+    tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _give_up_on(tasks)
+
+
+async def _give_up_on(tasks: Sequence[asyncio.Future[object]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

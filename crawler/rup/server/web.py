@@ -1,0 +1,323 @@
+"""The server side of the Remote Update Protocol over HTTP: ``/rupinfo.txt``, and the CGI that robots talk to.
+
+``serve`` runs it alone; ``mount`` adds it to an aiohttp application. Needs the extra ``updates``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from crawler.clock import Clock, SystemClock
+from crawler.engine.tasks import beside
+from crawler.errors import CrawlerError, UsageError
+from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.http_listener import listening
+from crawler.robots import product_token
+from crawler.rup.mail.smtp import SmtpMailer
+from crawler.rup.protocol.forms import (
+    MAX_FIELDS,
+    Asked,
+    BadForm,
+    Confirm,
+    GetIndex,
+    Leave,
+    ModifyPreferences,
+    Register,
+    read_form,
+    read_multipart,
+)
+from crawler.rup.protocol.info import PATHS, write_info
+from crawler.rup.protocol.server import (
+    MAX_QUERY_SPAN,
+    Answer,
+    Client,
+    Known,
+    Offer,
+    Put,
+    Remove,
+    decide,
+    refuse_for_now,
+)
+from crawler.rup.protocol.units import UNITS_S, Span
+from crawler.rup.server import patterns
+from crawler.rup.server.index import Indexes
+from crawler.rup.server.own_robots import OwnRobots
+from crawler.rup.server.publish import Publisher, Publishing
+from crawler.rup.server.rate_limit import Buckets, one_client
+from crawler.rup.server.store import RupStore
+from crawler.rup.server.tree import Tree
+from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
+from crawler.version import VERSION
+
+#: Where the CGI is, at the site's root.
+CGI_PATH = "/rup"
+
+#: Octets of a form.
+MAX_FORM_BYTES = 64 * 1024
+
+_FORM_S = 30
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "application/octet-stream")
+_TOO_LARGE = BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
+
+
+@dataclass(frozen=True, slots=True)
+class RupServer:
+    """What to serve. The mail server may be given a user and a password, which are kept nowhere."""
+
+    root: Path
+    base_url: str  # where the files of ``root`` are served
+    smtp: tuple[str, int]
+    db: Path = Path("rup.db")
+    sender: str = ""  # empty: rup@ and the host of base_url
+    latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
+    max_query_span: Span = MAX_QUERY_SPAN
+    scan_every_s: float = 60.0
+    smtp_user: str | None = field(default=None, repr=False)
+    smtp_password: str | None = field(default=None, repr=False)
+
+
+def _quiet(message: str) -> None:
+    pass
+
+
+async def serve(server: RupServer, host: str, port: int, note: Callable[[str], None] = _quiet) -> None:
+    """Serve on an address until cancelled. Raises :class:`UsageError` for what cannot be served, or not there, and
+    :class:`StoreError` where the store fails."""
+    async with _service(server, SystemClock(), note) as service:
+        app = web.Application()
+        _add_routes(app, lambda: service)
+        async with listening(app, host, port, grace_s=5.0) as bound:
+            note(f"serving {service.offer.url_base}rupinfo.txt on {_shown(*bound)}")
+            await service.publisher.run()
+
+
+def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = _quiet) -> None:
+    """Add the server to an aiohttp application: the routes ``/rupinfo.txt``, ``/rupinfo.tex`` and :data:`CGI_PATH`, and
+    what works behind them from the application's start to its end.
+
+    For a sub-application under a domain of its own: ``app.add_domain("www.example.org", sub)``, with ``sub`` mounted.
+    """
+    running: list[_Service] = []
+
+    async def run(_: web.Application) -> AsyncIterator[None]:
+        async with _service(server, SystemClock(), note) as service:
+            running.append(service)
+            async with beside(service.publisher.run(), lambda error: _tell_end(error, note)):
+                yield
+            running.clear()
+
+    _add_routes(app, lambda: running[0])
+    app.cleanup_ctx.append(run)
+
+
+def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
+    if isinstance(error, CrawlerError):
+        note(f"no more reports are made: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A server at work."""
+
+    offer: Offer
+    store: RupStore
+    publisher: Publisher
+    clock: Clock
+    buckets: Buckets
+    indexes: Indexes
+
+
+def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AbstractAsyncContextManager[_Service]:
+    offer, tree = offer_of(server), _tree(server)
+    return _opened(server, offer, tree, clock, note)
+
+
+@asynccontextmanager
+async def _opened(
+    server: RupServer, offer: Offer, tree: Tree, clock: Clock, note: Callable[[str], None]
+) -> AsyncIterator[_Service]:
+    site = split(offer.url_base).site
+    fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
+    store = await RupStore.open(server.db)
+    try:
+        async with HttpFetcher(fetching, clock) as fetcher:
+            robots_file = tree.root / "robots.txt" if tree.prefix == "/" else None
+            robots = OwnRobots(site, robots_file, fetcher, clock)
+            publisher = Publisher(
+                Publishing(
+                    store=store,
+                    tree=tree,
+                    offer=offer,
+                    robots=robots,
+                    mailer=SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password),
+                    wanted=patterns.wanted,
+                    clock=clock,
+                    note=note,
+                    sender=server.sender or _sender(offer),
+                    scan_every_s=server.scan_every_s,
+                )
+            )
+            buckets = Buckets()
+            yield _Service(offer, store, publisher, clock, buckets, Indexes(store, offer, robots, clock, buckets))
+    finally:
+        await store.close()
+
+
+def offer_of(server: RupServer) -> Offer:
+    """What a server offers. Raises :class:`UsageError` for a base URL that is none, and for unknown latencies."""
+    try:
+        base = canonicalise(server.base_url)
+    except NotCrawlable as error:
+        raise UsageError(f"--base-url: {error}") from None
+    if "?" in base:
+        raise UsageError(f"--base-url: {base} has a query; name the folder under which the tree is served")
+    unknown = [unit for unit in server.latencies if unit not in UNITS_S]
+    if unknown or not server.latencies:
+        raise UsageError(f"--latencies: {', '.join(unknown) or 'none'}; known are {', '.join(UNITS_S)}")
+    site = split(base).site
+    return Offer(f"{site}{CGI_PATH}", f"{site}/", tuple(server.latencies), server.max_query_span)
+
+
+def _tree(server: RupServer) -> Tree:
+    root = server.root.resolve()
+    if not root.is_dir():
+        raise UsageError(f"--root: {server.root}: no such folder")
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise UsageError(f"--root: {server.root}: cannot be read: Permission denied")
+    db = server.db.resolve()
+    ours = frozenset(Path(f"{db}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock"))
+    path = split(canonicalise(server.base_url)).path
+    return Tree(root, path if path.endswith("/") else path + "/", ours)
+
+
+def _sender(offer: Offer) -> str:
+    host = host_of(offer.url_base)
+    return f"rup@{host if literal_address(host) is None else 'localhost'}"
+
+
+def _shown(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+# --- requests ---------------------------------------------------------------------------------------
+
+
+def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
+    async def info(request: web.Request) -> web.Response:
+        text = write_info(service().offer.info)
+        return web.Response(text=text, content_type="text/plain", charset="us-ascii")
+
+    async def cgi(request: web.Request) -> web.Response:
+        return await _cgi(service(), request)
+
+    for path in PATHS:
+        app.router.add_get(path, info)
+    app.router.add_get(CGI_PATH, cgi)
+    app.router.add_post(CGI_PATH, cgi)
+
+
+async def _cgi(service: _Service, request: web.Request) -> web.Response:
+    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429 or 503."""
+    client = Client(one_client(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
+    wait_s = service.buckets.wait_s(client.address, service.clock.now())
+    if wait_s > 0:
+        return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
+    asked = await _asked(request)
+    if isinstance(asked, GetIndex):
+        return _response(await service.indexes.answer(asked, client))
+    if isinstance(asked, Leave) and request.method != "POST":
+        asked = replace(asked, sure=False)
+    return _response(await _answer(service, asked, client, may_change=request.method != "HEAD"))
+
+
+def _response(answer: Answer) -> web.Response:
+    later = {} if answer.retry_after_s is None else {"Retry-After": str(answer.retry_after_s)}
+    return web.Response(
+        status=answer.status,
+        text=answer.html,
+        content_type="text/html",
+        charset="utf-8",
+        headers={"Cache-Control": "no-store", **later},
+    )
+
+
+def _address(request: web.Request) -> str:
+    """Where a request came from: what a proxy on this machine says, or who sent it."""
+    peer = request.remote or ""
+    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    return forwarded if forwarded and is_loopback(peer) else peer
+
+
+async def _asked(request: web.Request) -> Asked | BadForm:
+    query = request.rel_url.raw_query_string
+    if request.method != "POST":
+        return _form(query)
+    kind = request.content_type
+    if request.can_read_body and kind not in _FORMS:
+        return BadForm(400, f"a form is sent as {' or '.join(_FORMS[:2])}")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_FORM_S):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > MAX_FORM_BYTES:
+                    return _TOO_LARGE
+    except TimeoutError:
+        return BadForm(400, f"no whole form in {_FORM_S} s")
+    if kind == "multipart/form-data":
+        return _form(query, read_multipart(request.headers["Content-Type"], bytes(body)))
+    return _form("&".join(filter(None, (query, body.decode("utf-8", "replace")))))
+
+
+def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> Asked | BadForm:
+    if len(text) > MAX_FORM_BYTES:
+        return _TOO_LARGE
+    try:
+        return read_form([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS), *more])
+    except ValueError:
+        return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
+
+
+async def _answer(service: _Service, asked: Asked | BadForm, client: Client, *, may_change: bool) -> Answer:
+    """Answer what changes or asks for a registration, in one transaction."""
+    store = service.store
+    async with store.turn():
+        known = Known()
+        if isinstance(asked, Confirm | Leave):
+            known = Known(await store.registration_of_token(asked.token))
+        elif not isinstance(asked, BadForm | GetIndex):
+            new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
+            known = await store.known(asked.email, new_email, client.address)
+        answer, effect = decide(
+            asked,
+            known,
+            client,
+            service.offer,
+            now=service.clock.now(),
+            new_key=secrets.token_urlsafe(24),
+            new_token=secrets.token_urlsafe(24),
+            check_pattern=patterns.wrong_with,
+        )
+        if not may_change:
+            return answer
+        match effect:
+            case Put(registration, instead_of):
+                if isinstance(asked, Register):
+                    await store.remove(asked.email)
+                await store.put(registration, instead_of)
+            case Remove(email, for_good=True):
+                await store.leave(email, service.clock.now())
+            case Remove(email):
+                await store.remove(email)
+    if effect is not None:
+        service.publisher.look()
+    return answer

@@ -1,0 +1,27 @@
+"""The command that tells what a sample says: ``sample``."""
+
+from __future__ import annotations
+
+from crawler.cli.output import print_json
+from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at
+from crawler.sampling import load
+from crawler.settings.stores import existing_store
+
+
+@cli.command()
+@db_option
+@json_option
+def sample(db: str, as_json: bool) -> int:
+    """Estimates from the sample that `run --sample N` drew, with 95 % confidence intervals."""
+    estimate, show = load("estimate"), load("show")
+
+    async def tell() -> int:
+        async with existing_store(store_at(db)) as store:
+            survey = await estimate.survey(store)
+        if as_json:
+            print_json(survey.as_json())
+        else:
+            show.render(survey, console)
+        return 0
+
+    return run_async(tell())

@@ -1,0 +1,101 @@
+"""The commands that search what was crawled: ``index``, ``search``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.text import Text
+
+from crawler.cli.layout import many
+from crawler.cli.output import print_json
+from crawler.cli.progress import progress_line
+from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at, tell
+from crawler.clock import SystemClock
+from crawler.search.excerpt import Marked
+from crawler.search.index import build_index
+from crawler.search.results import Found, search
+from crawler.settings.stores import existing_store
+
+
+@cli.command("index")
+@db_option
+@json_option
+def index_command(db: str, as_json: bool) -> int:
+    """Build the search index, or bring it up to date with the crawl: only what changed is read."""
+
+    async def build() -> int:
+        async with existing_store(store_at(db), read_only=False):
+            with progress_line("looking for what to read") as say:
+                built = await build_index(db, lambda done, total: say(f"{done:,} of {total:,} pages looked at"))
+        if as_json:
+            print_json(asdict(built))
+        else:
+            console.print(
+                f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} taken out"
+            )
+        return 0
+
+    return run_async(build())
+
+
+# Only the long form of help, and what begins with "-" is no option: it is a word to leave out.
+@cli.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+@db_option
+@json_option
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
+@click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and those below it.")
+@click.pass_context
+def search_command(
+    ctx: click.Context, /, words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None
+) -> int:
+    """Search the pages crawled, after `crawler index`.
+
+    WORDS are words that pages should have; 'wor*' is any word that begins so, '"a phrase"' words in this order (the
+    inner quotes are for the crawler, the outer for the shell), -word leaves pages with it out. Pages with all of them
+    come first; where these are few, pages with some of the words follow.
+    """
+    if words == ("-h",):  # no word to be found, so none to leave out
+        click.echo(ctx.get_help())
+        return 0
+
+    async def look() -> int:
+        async with existing_store(store_at(db)) as store:
+            found = await search(store, " ".join(words), now=SystemClock().now(), limit=limit, site=site)
+        if found.note:
+            tell(found.note)
+        if as_json:
+            print_json({"query": " ".join(words), **asdict(found)})
+        else:
+            _render(found, console)
+            if found.hits and all(hit.pagerank is None for hit in found.hits):
+                tell("none of these pages has a rank yet: run `crawler rank` first for PageRank (with the same --db)")
+        return 0
+
+    return run_async(look())
+
+
+def _render(found: Found, console: Console) -> None:
+    """Results for people: title, address, excerpt, with the words in bold."""
+    console.print(f"{many(found.total, 'page')} with all of it")
+    parted = False
+    for place, hit in enumerate(found.hits, 1):
+        if not hit.all_words and not parted:
+            parted = True
+            console.print("\nWith some of it:")
+        console.print()
+        console.print(Text.assemble(f"{place}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
+        lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
+        if hit.anchor is not None:
+            lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))
+        console.print(Padding(Group(*lines), (0, 0, 0, 3)))
+
+
+def _bold(marked: Marked) -> Text:
+    text = Text(marked.text)
+    for start, end in marked.marks:
+        text.stylize("bold", start, end)
+    return text

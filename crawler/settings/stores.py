@@ -1,0 +1,63 @@
+"""Opens the store that settings name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from crawler.clock import Clock
+from crawler.frontier.operator import Command, Order
+from crawler.settings.loading import Settings
+from crawler.store.location import is_url
+from crawler.store.open import open_store_at
+from crawler.store.sql.control import give_order
+from crawler.store.sql.store import SqlStore
+
+
+async def open_store(
+    settings: Settings,
+    *,
+    read_only: bool = False,
+    may_make: bool = True,
+    for_worker: bool = False,
+    clock: Clock | None = None,
+    to_copy_into: bool = False,
+) -> SqlStore:
+    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
+    that is not finished."""
+    return await open_store_at(
+        settings.output.db,
+        settings.politeness,
+        read_only=read_only,
+        may_make=may_make,
+        lease_s=settings.lease_s,
+        patience_s=settings.team.patience_s,
+        for_worker=for_worker,
+        clock=clock,
+        to_copy_into=to_copy_into,
+    )
+
+
+@asynccontextmanager
+async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqlStore]:
+    """The store that ``settings`` name, open until the context is left; one that is not there is not made.
+
+    Raises what :func:`open_store` raises, and :class:`UsageError` where there is none.
+    """
+    store = await open_store(settings, read_only=read_only, may_make=False)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def order(settings: Settings, command: Command, name: str, clock: Clock) -> Order:
+    """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
+
+    Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
+    """
+    if is_url(settings.output.db):
+        async with existing_store(settings, read_only=False) as store:
+            return await store.control.give(command, name, clock)
+    return await give_order(Path(settings.output.db), command, name, clock)

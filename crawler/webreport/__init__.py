@@ -1,1 +1,0 @@
-"""``crawler report``: a crawl as one HTML page that needs no network and trusts nothing that was crawled."""

@@ -1,0 +1,421 @@
+"""The audit over a store: what it reads, that it believes no verdict in it, and what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from crawler.audit import log as audit_log
+from crawler.audit.audit import Audit, as_json, audit, render
+from crawler.audit.document import document, write_report
+from crawler.audit.facts import Check
+from crawler.errors import UsageError
+from crawler.settings.loading import Settings, settings_from
+from crawler.store.sql.store import SqliteStore
+
+BODY = b"User-agent: *\nDisallow: /closed/\nCrawl-delay: 3\n"
+START = 1_700_000_000.0
+DOCUMENT = Path(__file__).parents[3] / "docs/audit.md"
+
+
+class Doctored:
+    """A store to be filled by hand; times are seconds from the beginning of its run."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.path = path
+
+    def run(self, settings: Settings, *, at: float = 0.0, end: float | None = 1000.0) -> None:
+        self.db.execute(
+            "INSERT INTO run (started_at, finished_at, crawler_version, settings) VALUES (?, ?, '9.9', ?)",
+            (START + at, None if end is None else START + end, json.dumps(asdict(settings))),
+        )
+        self.db.execute(
+            "INSERT INTO worker (run_id, host, pid, started_at, seen_at) SELECT max(id), 'here', 1, ?1, ?1 FROM run",
+            (START + at,),
+        )
+
+    def site(self, name: str) -> int:
+        self.db.execute("INSERT INTO politeness_group (name) VALUES (?)", (name,))
+        self.db.execute("INSERT INTO site (name, group_id) SELECT ?, max(id) FROM politeness_group", (name,))
+        return int(self.db.execute("SELECT max(id) FROM site").fetchone()[0])
+
+    def robots(self, site: int, at: float, body: bytes = BODY, run: int = 1) -> None:
+        """A robots.txt asked for and put in force, for ten minutes."""
+        self.request(site, at, "/robots.txt", "robots")
+        digest = hashlib.sha256(body).digest()
+        self.db.execute("INSERT INTO robots_text (sha256, body) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, body))
+        self.db.execute(
+            "INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, run_id,"
+            " answered_by, headers) SELECT s.id, t.id, 'parse', '200', ?2, ?2, ?2 + 600, ?4, s.name || '/robots.txt',"
+            """ '[["Cache-Control", "max-age=600"]]' FROM robots_text t, site s WHERE s.id = ?1 AND sha256 = ?3""",
+            (site, START + at + 0.1, digest, run),
+        )
+
+    def request(self, site: int, at: float, path: str, purpose: str = "page", **more: object) -> None:
+        row = {"run_id": 1, "site_id": site, "path": path, "purpose": purpose, "started_at": START + at}
+        row |= {"finished_at": START + at + 0.1, "status": 200, "bytes": 1, "robots_id": 1, "verdict_line": 1, **more}
+        self.db.execute(f"INSERT INTO request ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", [*row.values()])
+        self.db.execute("UPDATE worker SET requests = requests + 1 WHERE run_id = ?", (row["run_id"],))
+
+
+@pytest.fixture
+async def doctored(db_path: Path) -> Doctored:
+    await (await SqliteStore.open(db_path)).close()
+    return Doctored(db_path)
+
+
+def settings(values: Mapping[str, object] | None = None) -> Settings:
+    return settings_from({"identity.contact": "who@example.org", **(values or {})}, source="test")
+
+
+async def audited(store: Doctored) -> Audit:
+    opened = await SqliteStore.open(store.path, read_only=True)
+    try:
+        return await audit(opened, START + 2000)
+    finally:
+        await opened.close()
+
+
+def shown(found: Audit) -> str:
+    out = StringIO()
+    render(found, Console(file=out, width=200))
+    return out.getvalue()
+
+
+async def test_an_empty_log(doctored: Doctored) -> None:
+    found = await audited(doctored)
+    assert found.broken == 0
+    assert "log is empty" in shown(found)
+    assert "log is empty" in "\n".join(document(found))
+
+
+async def test_an_obedient_crawl(doctored: Doctored) -> None:
+    doctored.run(settings())
+    for host in "ab":
+        site = doctored.site(f"http://{host}.test")
+        doctored.robots(site, 1)
+        doctored.request(site, 4.1, "/")
+        doctored.request(site, 8, "/x")
+    found = await audited(doctored)
+    assert found.violations == []
+    assert {c.value: t.judged for c, t in found.tally.items()} == {
+        "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4,
+        "overlap": 4, "pause": 4, "retry-after": 0, "operator": 0,
+    }  # fmt: skip
+    assert found.limits == []
+
+
+async def test_the_operators_orders_are_held_against_the_log(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.run(settings())
+    doctored.db.execute("UPDATE run SET settings = json_set(settings, '$.errand', 'rup') WHERE id = 2")
+    for host in "ab":
+        site = doctored.site(f"http://{host}.test:81")
+        doctored.robots(site, 1)
+        for n in range(10, 100, 10):
+            doctored.request(site, n, f"/{n}")
+    doctored.request(1, 105, "/errand", run_id=2)
+    before = (await audited(doctored)).sha256
+    doctored.db.executemany(
+        "INSERT INTO control (asked_at, command, name, done_at) VALUES (?, ?, ?, ?)",
+        [
+            (START + at, command, name, None if done_at is None else START + done_at)
+            for at, command, name, done_at in [
+                (15, "block", "a.test", 20.5),
+                (35, "unblock", "a.test", 35.2),
+                (55, "block", "http://b.test:81", 59),
+                (65, "unblock", "http://b.test:81", None),
+                (79.6, "pause", "", 79.7),
+                (89.4, "pause", "", 89.5),
+                (95, "resume", "", 96),
+                (104, "pause", "", None),
+            ]
+        ],
+    )
+    found = await audited(doctored)
+    assert [(violation.check, violation.url) for violation in found.violations] == [
+        (Check.OPERATOR, "http://a.test:81/30"),
+        (Check.OPERATOR, "http://b.test:81/60"),
+        (Check.OPERATOR, "http://a.test:81/90"),
+        (Check.OPERATOR, "http://b.test:81/90"),
+    ]
+    assert (found.tally[Check.OPERATOR].judged, found.tally[Check.OPERATOR].violations) == (20, 4)
+    assert "no request to a.test, blocked since 2" in shown(found)
+    assert "sent 9.5 s later" in shown(found)
+    assert found.sha256 != before
+
+
+async def test_recorded_verdicts_are_not_believed(doctored: Doctored) -> None:
+    """The doctored rows say that line 1 of a good copy allowed it, and the group's pace that it was time."""
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 4.0, "/closed/x")
+    found = await audited(doctored)
+    assert [violation.check for violation in found.violations] == [Check.PERMISSION, Check.PAUSE]
+    forbidden, early = found.violations
+    assert (forbidden.line, forbidden.rule) == (2, "Disallow: /closed/")
+    assert (early.required, early.done) == ("3.000 s after the request before it (Crawl-delay)", "2.900 s")
+    text = shown(found)
+    assert "line 2: Disallow: /closed/" in text
+    assert hashlib.sha256(BODY).hexdigest() in text
+    assert "2 violations" in text
+
+
+async def test_recorded_ends_are_not_believed(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 700, "/")
+    assert [violation.check for violation in (await audited(doctored)).violations] == [Check.FRESH]
+    doctored.db.execute("UPDATE robots_copy SET valid_until = valid_until + 1000")
+    found = await audited(doctored)
+    assert [violation.check for violation in found.violations] == [Check.LOG, Check.FRESH]
+    assert "http://a.test/robots.txt" in shown(found)
+    assert "one that is 1000.000 s later is recorded" in "\n".join(document(found))
+
+
+async def test_a_redirect_to_another_site(doctored: Doctored) -> None:
+    """The sites are of two politeness groups, so their requests are judged far from each other."""
+    doctored.run(settings())
+    asked, there = doctored.site("http://z.test"), doctored.site("http://a.test")
+    doctored.request(asked, 0, "/robots.txt", "robots", status=301, location="//a.test/shared")
+    doctored.robots(asked, 3, b"")
+    doctored.db.execute(
+        "UPDATE request SET site_id = ?, path = '/shared', for_site_id = ? WHERE id = 2", (there, asked)
+    )
+    doctored.db.execute("UPDATE robots_copy SET answered_by = 'http://a.test/shared'")
+    doctored.request(asked, 5, "/")
+    assert (await audited(doctored)).violations == []
+    doctored.db.execute("UPDATE request SET path = '/secret' WHERE id = 2")
+    found = (await audited(doctored)).violations
+    assert [(v.check, v.url) for v in found] == [
+        (Check.LOG, "http://z.test/robots.txt"), (Check.PERMISSION, "http://a.test/secret"),
+    ]  # fmt: skip
+    doctored.db.execute("UPDATE request SET for_site_id = 77 WHERE id = 2")
+    assert (Check.PERMISSION, "http://a.test/secret") in [
+        (v.check, v.url) for v in (await audited(doctored)).violations
+    ]
+
+
+async def test_what_version_1_of_the_store_did_not_keep_is_unproven(doctored: Doctored) -> None:
+    doctored.run(settings())
+    asked, there = doctored.site("http://z.test"), doctored.site("http://a.test")
+    doctored.robots(there, 0, b"")
+    doctored.request(asked, 0, "/robots.txt", "robots", status=301)
+    doctored.request(there, 3, "/shared", "robots")
+    doctored.robots(asked, 6, b"")
+    doctored.db.execute("DELETE FROM request WHERE id = 4")
+    doctored.request(asked, 10, "/")
+    doctored.db.execute("UPDATE request SET id = 4 WHERE id = 5")
+    doctored.db.execute("UPDATE robots_copy SET run_id = NULL, answered_by = NULL, headers = NULL")
+    doctored.db.execute("DELETE FROM worker")
+    found = await audited(doctored)
+    assert found.violations == []
+    assert (found.tally[Check.FRESH].unproven, found.tally[Check.PERMISSION].unproven) == (1, 2)
+    assert len(found.limits) == 3
+    assert "one taken from its end is not noticed" in found.limits[0]
+
+
+async def test_headers_that_cannot_be_read(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.robots(doctored.site("http://a.test"), 1)
+    for headers in ("", "{}x", "[1]", "7"):
+        doctored.db.execute("UPDATE robots_copy SET headers = ?", (headers,))
+        with pytest.raises(UsageError, match=r"robots.txt of http://a.test cannot be read"):
+            await audited(doctored)
+
+
+async def test_a_request_taken_out_of_the_log(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/")
+    doctored.request(site, 10, "/x")
+    doctored.db.execute("DELETE FROM request WHERE id = 2")
+    found = (await audited(doctored)).violations
+    assert [(each.check, each.done) for each in found] == [(Check.LOG, "1 of 3 missing"), (Check.LOG, "the log has 2")]
+
+
+async def test_a_request_taken_from_the_end_of_the_log(doctored: Doctored) -> None:
+    """No number lacks then; but the worker counted it."""
+    doctored.run(settings())
+    doctored.robots(site := doctored.site("http://a.test"), 1)
+    doctored.request(site, 5, "/")
+    doctored.run(settings())
+    doctored.request(site, 10, "/x", run_id=2)
+    assert (await audited(doctored)).violations == []
+    doctored.db.execute("DELETE FROM request WHERE id = 3")
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.done) == (Check.LOG, "the log has 0")
+    assert "of run 2 " in found.required
+
+
+async def test_a_request_without_its_site(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.request(77, 5, "/")
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.required) == (Check.LOG, "a site for every request")
+
+
+async def test_a_text_that_was_changed(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/closed/x")
+    doctored.db.execute("UPDATE robots_text SET body = ?", (b"User-agent: *\nDisallow:\n",))
+    found = await audited(doctored)
+    assert [violation.check for violation in found.violations] == [Check.LOG, Check.PERMISSION]
+
+
+async def test_slices_hang_together(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one slice leaves off with counts in the next."""
+    monkeypatch.setattr(audit_log, "_SLICE", 1)
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 5, "/", finished_at=START + 9)
+    doctored.request(site, 8, "/x")
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.before) == (Check.OVERLAP, "http://a.test/")
+
+
+async def test_the_order_of_the_log_is_that_of_time(doctored: Doctored) -> None:
+    """Rows are written when answers end; a request is judged by when it began."""
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.request(site, 8, "/x")
+    doctored.request(site, 5, "/", finished_at=START + 9)
+    doctored.robots(site, 1)
+    assert [violation.check for violation in (await audited(doctored)).violations] == [Check.OVERLAP]
+
+
+async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
+    hurried = {"politeness.delay": 0, "politeness.slow_factor": 0}
+    doctored.run(settings(hurried), end=50)
+    doctored.run(settings(), at=100, end=None)
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1, b"")
+    doctored.request(site, 1.2, "/")
+    doctored.request(site, 101, "/x", run_id=2)
+    doctored.request(site, 102, "/y", run_id=2)
+    found = await audited(doctored)
+    assert [(v.check, v.run, v.url[-1]) for v in found.violations] == [(Check.PAUSE, 2, "y")]
+    assert any("Run 2 has no recorded end" in limit for limit in found.limits)
+    console = Console(file=(printed := StringIO()), width=200)
+    render(found, console)
+    assert " logged requests to 1 site\n" in printed.getvalue()
+
+
+async def test_killed_runs_are_told_of_in_one_line(doctored: Doctored) -> None:
+    for start in range(12):
+        doctored.run(settings(), at=100.0 * start, end=None)
+    (limit,) = [limit for limit in (await audited(doctored)).limits if "no recorded end" in limit]
+    assert limit.startswith("12 runs, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …, have no recorded end: killed, or still running.")
+
+
+async def test_a_clock_that_was_set_back_is_told(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.run(settings(), at=-500, end=None)
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, -400, "/", run_id=2)
+    assert any("clock was set back by 401.1 s before run 2" in limit for limit in (await audited(doctored)).limits)
+
+
+async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.db.execute("UPDATE run SET settings = '{}'")
+    with pytest.raises(UsageError, match="run 1: its settings cannot be read"):
+        await audited(doctored)
+
+
+async def test_the_hash_is_what_its_document_reckons(doctored: Doctored, tmp_path: Path) -> None:
+    """docs/audit.md has a program for it, so that anyone can reckon it without this crawler."""
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.db.execute(
+        "INSERT INTO robots_copy (site_id, action, status, fetched_at, valid_from, valid_until, run_id)"
+        " SELECT id, 'free', '404', ?, ?, ?, 1 FROM site",
+        (START, START, START + 1),
+    )
+    doctored.db.execute("INSERT INTO control (asked_at, command, name) VALUES (?, 'block', 'x.test')", (START,))
+    doctored.request(site, 5, "/ü", error='a "quoted" text', status=None)
+    before = (await audited(doctored)).sha256
+    assert documented_hash(tmp_path) == before
+    doctored.db.execute("UPDATE request SET started_at = started_at + 0.001 WHERE id = 2")
+    assert (await audited(doctored)).sha256 != before
+
+
+def documented_hash(folder: Path) -> str:
+    (program,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
+    doctored.run(settings({"identity.agent": "FigTree"}))
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1, b"User-agent: *\nDisallow: /*`|\n")
+    doctored.request(site, 5, "/x?`|")
+    doctored.request(site, 9, "/busy", status=503, error="503 Service Unavailable", retry_after_s=3600.0)
+    doctored.db.execute(
+        "INSERT INTO url (id, path, state, reason, depth) VALUES (1, '/', 'excluded', 'scope: elsewhere', 1)"
+    )
+    found = await audited(doctored)
+    write_report(tmp_path / "report.md", found)
+    text = (tmp_path / "report.md").read_text()
+    assert "**1 violation found** in 3 requests to 1 site" in text
+    assert "FigTree/9.9 (+mailto:who@example.org)" in text
+    assert f"SHA-256 of the records that were judged: `{found.sha256}`" in text
+    assert "- address: `` http://a.test/x?`| ``" in text
+    assert "- rule: `` line 2: Disallow: /*`| ``" in text
+    assert "| outside the crawl's scope | 1 |" in text
+    assert "| http://a.test | 3,600 s | 1 |" in text
+    assert [path.name for path in tmp_path.iterdir() if "report" in path.name] == ["report.md"]
+
+
+async def test_a_report_that_cannot_be_written_leaves_the_old_one(doctored: Doctored, tmp_path: Path) -> None:
+    found = await audited(doctored)
+    with pytest.raises(UsageError, match=r"nowhere/report\.md: the folder .* does not exist"):
+        write_report(tmp_path / "nowhere" / "report.md", found)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match="folder"):
+        write_report(tmp_path / "folder", found)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".folder")]
+
+
+async def test_violations_past_the_bound_are_counted(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.audit.audit.LISTED", 2)
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    for n in range(5):
+        doctored.request(site, 5 + 10 * n, "/")
+    found = await audited(doctored)
+    assert (len(found.violations), found.broken) == (2, 10)
+    assert "… and 8 more violations" in shown(found)
+    assert "8 more are counted above" in "\n".join(document(found))
+
+
+async def test_as_json(doctored: Doctored) -> None:
+    doctored.run(settings())
+    site = doctored.site("http://a.test")
+    doctored.request(site, 5, "/")
+    answer = json.loads(json.dumps(as_json(await audited(doctored))))
+    assert answer["violations_found"] == 2
+    assert [violation["check"] for violation in answer["violations"]] == ["robots first", "robots fresh"]
+    assert {check["check"] for check in answer["checks"]} == {check.value for check in Check}
+    assert answer["violations"][0]["url"] == "http://a.test/"

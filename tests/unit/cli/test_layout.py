@@ -1,0 +1,57 @@
+"""Reports are set so that they can be read at 80 columns, and nothing of a URL is lost."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from crawler.cli.layout import Fact, counted, duration, facts, size
+
+
+def printed(rows: list[Fact], width: int = 80, indent: int = 0) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width).print(facts(rows, indent=indent))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_labels_stand_in_a_column_and_are_not_repeated() -> None:
+    rows: list[Fact] = [("state", "fetched"), ("found by", "http://a.test/"), ("found by", "http://b.test/")]
+    assert printed(rows, indent=2) == [
+        "  state     fetched",
+        "  found by  http://a.test/",
+        "            http://b.test/",
+    ]
+
+
+def test_long_text_is_wrapped_under_its_own_beginning() -> None:
+    lines = printed([("Ended", "one two three four five six"), ("URLs", "3")], width=20)
+    assert lines == ["Ended  one two three", "       four five six", "URLs   3"]
+
+
+def test_a_long_url_is_folded_and_whole() -> None:
+    url = "http://a.test/" + "x" * 300
+    lines = printed([("leads to", url)])
+    assert max(map(len, lines)) <= 80
+    assert "".join(line[10:] for line in lines) == url
+
+
+def test_brackets_in_what_pages_say_are_no_markup() -> None:
+    assert printed([("page", "title: [bold]not[/bold] [/]")]) == ["page  title: [bold]not[/bold] [/]"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"), (0.0853, "85 ms"), (1, "1.0 s"), (7.46, "7.5 s"), (60, "1 min"), (723, "12 min 3 s"),
+        (3600, "1 h"), (12_000, "3 h 20 min"), (86_400, "1 d"), (190_800, "2 d 5 h"),
+    ],
+)  # fmt: skip
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_counts_and_sizes() -> None:
+    assert counted([("robots", 1200), ("type", 2)]) == "1,200 robots, 2 type"
+    assert size(53_200) == "53.2 kB"

@@ -1,0 +1,86 @@
+"""The pages that --max-pages leaves, handed around."""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawler.clock import SystemClock
+from crawler.engine.claim_capacity import ClaimCapacity
+from crawler.engine.page_budget import Budget, budget_for
+from crawler.store.coordination import PageGrant
+
+
+async def test_what_brought_no_page_goes_to_who_waited_longest_and_the_last_page_ends_all_waits() -> None:
+    budget, order = Budget(1), list[str]()
+
+    async def ask(name: str, *, fetched: bool) -> None:
+        if await budget.take():
+            order.append(name)
+            await asyncio.sleep(0)
+            budget.give_back(fetched=fetched)
+        else:
+            order.append(f"{name}: spent")
+
+    async with asyncio.timeout(5):
+        await asyncio.gather(ask("a", fetched=False), ask("b", fetched=True), ask("c", fetched=True))
+    assert order == ["a", "b", "c: spent"]
+    assert budget.is_spent
+
+
+async def test_a_cancelled_wait_hands_its_turn_on() -> None:
+    budget = Budget(1)
+    assert await budget.take()
+    first, second = asyncio.create_task(budget.take()), asyncio.create_task(budget.take())
+    await asyncio.sleep(0)
+    budget.give_back(fetched=False)
+    first.cancel()
+    async with asyncio.timeout(5):
+        assert await second
+    assert not budget.is_free
+
+
+async def test_without_a_limit_nobody_waits() -> None:
+    budget = Budget(float("inf"))
+    assert [await budget.take() for _ in range(100)] == [True] * 100
+    budget.give_back(fetched=True)
+    assert budget.is_free
+    assert not budget.is_spent
+
+
+async def test_of_several_workers_one_keeps_what_its_groups_can_use_and_no_more_than_its_share() -> None:
+    budget = budget_for(100, 2.0, is_shared=True)
+    assert not budget.is_free
+    assert budget.ends_work(), "there is no page for any group"
+    budget.settle(0, PageGrant(10, 25, none_left=False, reached=False))
+    assert await budget.take()
+    assert (budget.keep(3), budget.under_way) == (3, 1), "one for each group, which is asked every two seconds"
+    budget.settle(0, PageGrant(4, 2, none_left=False, reached=False))
+    assert budget.keep(3) == 1, "the share of a worker is two, one of which is under way"
+    budget.give_back(fetched=True)
+    assert budget.keep(0) == 0
+    assert (budget.under_way, budget.is_free) == (1, False), "what has come is not committed yet"
+    budget.settle(1, PageGrant(0, 1, none_left=True, reached=False))
+    assert (budget.under_way, budget.waits_for_others, budget.is_spent) == (0, True, False)
+    assert not await budget.take()
+    budget.settle(0, PageGrant(0, 0, none_left=True, reached=True))
+    assert (budget.waits_for_others, budget.is_spent) == (False, True)
+
+
+def test_who_has_more_groups_than_its_share_lets_go_of_some() -> None:
+    crowd = ClaimCapacity(SystemClock())
+    assert not crowd.has_too_many(1000), "nobody else is there"
+    crowd.share = 2
+    assert [crowd.has_too_many(held) for held in (2, 3)] == [False, True]
+
+
+def test_groups_are_claimed_for_the_pages_wanted_and_a_few_that_bring_none() -> None:
+    assert Budget().more_groups(2000) == 2000
+    budget = budget_for(100, 2.0, is_shared=True)
+    assert budget.more_groups(2000) == 110, "what others take is not known yet"
+    budget.settle(0, PageGrant(10, 25, none_left=False, reached=False))
+    budget.groups = 5
+    assert (budget.more_groups(2000), budget.more_groups(7)) == (30, 7)
+    budget.groups = 50
+    assert budget.more_groups(2000) == 0
+    budget.only_revisits = True
+    assert budget.more_groups(2000) == 2000

@@ -1,0 +1,44 @@
+"""Whether robots.txt lets a server be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.engine.polite_client import Closed, permission
+from crawler.frontier.decide import Fetch
+from crawler.model import Reading, RobotsAction, RobotsCopy
+from crawler.robots.readings import read
+from crawler.robots.text import parse
+
+SITE = "http://a.test"
+
+
+def copy(action: RobotsAction, status: str = "200", note: str = "") -> RobotsCopy:
+    return RobotsCopy(action, status, 0.0, 10.0, note=note)
+
+
+def test_what_robots_txt_allows_is_asked_under_its_line() -> None:
+    file = parse(b"User-agent: *\nAllow: /rup\nDisallow: /\n")
+    rules = read(file, token="PoliteCrawler", reading=Reading.STRICT, site=SITE)
+    allowed = permission(SITE, copy(RobotsAction.PARSE), rules, "/rup?Action=GetIndex")
+    assert isinstance(allowed, Fetch)
+    assert allowed.verdict is not None
+    assert allowed.verdict.line == 2
+    closed = permission(SITE, copy(RobotsAction.PARSE), rules, "/cgi?RegistrationKey=secret")
+    assert closed == Closed(f"{SITE}/robots.txt closes /cgi (line 3, Disallow: /): it is not asked")
+    assert permission(SITE, copy(RobotsAction.FREE), None, "/cgi") == Fetch(None)
+
+
+@pytest.mark.parametrize(
+    ("robots", "why"),
+    [
+        (copy(RobotsAction.RESTRICTED, "401"), "closes the whole site (401)"),
+        (copy(RobotsAction.DEFER, "503"), "cannot be had (503)"),
+        (copy(RobotsAction.GIVEN_UP, "timeout"), "cannot be had (timeout)"),
+        (copy(RobotsAction.UNREACHABLE, "address", "127.0.0.1 is a loopback address"), "is a loopback address"),
+    ],
+)
+def test_where_robots_txt_is_closed_or_not_to_be_had_nothing_is_asked(robots: RobotsCopy, why: str) -> None:
+    closed = permission(SITE, robots, None, "/rup")
+    assert isinstance(closed, Closed)
+    assert why in closed.why

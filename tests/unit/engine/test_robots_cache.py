@@ -1,0 +1,81 @@
+"""The rules that are kept of robots.txt files: how much memory they take, and who reads the large ones."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+from hashlib import sha256
+
+import pytest
+
+from crawler.engine import robots_cache as robots
+from crawler.engine.robots_cache import RobotsKeeper, RobotsNeeds
+from crawler.frontier.politeness import GroupBy
+from crawler.model import RobotsAction, RobotsCopy
+from crawler.robots import RobotsSettings, SiteRules, read
+
+
+def keeper() -> RobotsKeeper:
+    """One that only reads: it has nobody to ask."""
+    needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST, lambda _: False)
+    return RobotsKeeper(needs, None, None, None, None, None, repr)
+
+
+def copy_of(body: bytes) -> RobotsCopy:
+    return RobotsCopy(RobotsAction.PARSE, "200", 0.0, 1.0, body, sha256(body).digest())
+
+
+def file_of(line: str, lines: int) -> bytes:
+    return b"User-agent: *\n" + b"".join((line % n).encode() + b"\n" for n in range(lines))
+
+
+async def memory_held(files: list[bytes]) -> tuple[int, int]:
+    """Bytes that a keeper holds when it has read ``files``, of so many sites, and how many sites it still knows."""
+    keeping = keeper()
+    copies = [copy_of(body) for body in files]
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for n, copy in enumerate(copies):
+        await keeping.rules(f"http://a{n}.test", copy)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return after - before, len(keeping._rules)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["disallow:/%x", "allow:/*%x*a$", "mobile-agent-server:/%x none", "sitemap:/%x", "disallow:/" + 900 * "a" + "%x"],
+)
+async def test_the_memory_of_kept_rules_is_bounded_whatever_they_are(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robots, "_RULES_KEPT_BYTES", 3 << 20)
+    held, known = await memory_held([file_of(line, 60_000 // (len(line) + 3))] * 12)
+    assert held < 1.3 * (3 << 20)
+    assert 1 <= known < 12
+
+
+async def test_many_small_files_are_kept() -> None:
+    held, known = await memory_held([file_of("Disallow: /some/path/%d", 20)] * 500)
+    assert known == 500
+    assert held < robots._RULES_KEPT_BYTES
+
+
+async def test_a_large_file_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[bool] = []
+
+    def noting(*args: object, **asked: object) -> SiteRules:
+        readers.append(threading.current_thread() is threading.main_thread())
+        return read(*args, **asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(robots, "read", noting)
+    keeping = keeper()
+    for body in (file_of("disallow:/%x", 10), file_of("disallow:/%x", 30_000)):
+        for _ in range(2):  # the second time it is known
+            rules = await keeping.rules("http://a.test", copy_of(body))
+            assert rules is not None
+            assert not rules.verdict("/1").allowed
+    assert readers == [True, False]

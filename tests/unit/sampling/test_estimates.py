@@ -1,0 +1,252 @@
+"""Estimates on populations that are known: intervals of 95 % hold the truth at least 93 times of 100."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import networkx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from crawler.frontier.sample_design import Listed, Sampler, draw_stratified
+from crawler.sampling.estimators import Estimate, Sample
+
+RUNS = 1000
+AT_LEAST = 0.93
+
+Floats = NDArray[np.float64]
+
+
+class Web:
+    """Sites of very different size, and what is to be estimated of their pages, which are more alike within one."""
+
+    def __init__(self, pages: int, sites: int) -> None:
+        chance = np.random.default_rng(11)
+        sizes = np.maximum(2, chance.lognormal(np.log(pages / sites), 0.5, sites)).astype(int)
+        self.site = np.repeat(np.arange(sites), sizes)
+        own = chance.normal(0, 0.3, sites)[self.site]
+        self.pages = len(self.site)
+        self.bytes = chance.lognormal(9 + own, 1)
+        self.links = np.floor(chance.lognormal(2.5 + own, 1))
+        self.is_english = (chance.random(self.pages) < 1 / (1 + np.exp(-0.5 - 3 * own))).astype(float)
+        self.is_missing = (chance.random(self.pages) < 0.02).astype(float)
+        self.bytes[self.is_missing == 1] = np.nan  # a page that is missing has no size
+
+    def urls(self) -> list[str]:
+        return [f"http://s{site}.test/{page}" for page, site in enumerate(self.site)]
+
+    def held(self, sample: Sample, drawn: NDArray[np.int64]) -> dict[str, bool]:
+        def holds(estimate: Estimate, truth: float) -> bool:
+            assert estimate.low <= estimate.value <= estimate.high
+            return estimate.low <= truth <= estimate.high
+
+        return {
+            "bytes a page": holds(sample.mean(self.bytes[drawn]), float(np.nanmean(self.bytes))),
+            "bytes in all": holds(sample.total(self.bytes[drawn]), float(np.nansum(self.bytes))),
+            "links a page": holds(sample.mean(self.links[drawn]), self.links.mean()),
+            "in English": holds(sample.share(self.is_english[drawn]), self.is_english.mean()),
+            "missing": holds(sample.share(self.is_missing[drawn]), self.is_missing.mean()),
+        }
+
+
+@pytest.fixture(scope="module")
+def web() -> Web:
+    return Web(1000, 40)
+
+
+def require_coverage(run: Callable[[int], dict[str, bool]]) -> None:
+    held = [run(seed) for seed in range(RUNS)]
+    shares = {what: sum(each[what] for each in held) / RUNS for what in held[0]}
+    assert min(shares.values()) >= AT_LEAST, shares
+
+
+@pytest.mark.parametrize("size", [100, pytest.param(400, marks=pytest.mark.long)])
+def test_a_uniform_sample_of_the_crawl(web: Web, size: int) -> None:
+    urls = web.urls()
+    place = {url: n for n, url in enumerate(urls)}
+
+    def run(seed: int) -> dict[str, bool]:
+        sampler = Sampler(size, seed)
+        for url in urls:
+            sampler.offer(url)
+        drawn = list(sampler.drawn())
+        return web.held(Sample([d.probability for d in drawn]), np.array([place[d.url] for d in drawn]))
+
+    require_coverage(run)
+
+
+@pytest.mark.parametrize("size", [3, pytest.param(10, marks=pytest.mark.long)])
+def test_a_uniform_sample_of_each_site(web: Web, size: int) -> None:
+    urls = web.urls()
+    place = {url: n for n, url in enumerate(urls)}
+
+    def run(seed: int) -> dict[str, bool]:
+        sampler = Sampler(size, seed)
+        for url, site in zip(urls, web.site, strict=True):
+            sampler.offer(url, str(site))
+        drawn = list(sampler.drawn())
+        sample = Sample([d.probability for d in drawn], strata=[d.stratum for d in drawn])
+        return web.held(sample, np.array([place[d.url] for d in drawn]))
+
+    require_coverage(run)
+
+
+@pytest.mark.parametrize("size", [90, pytest.param(300, marks=pytest.mark.long)])
+def test_a_stratified_sample_of_a_list(web: Web, size: int) -> None:
+    """Strata of 50, 200 and the rest, of which as many are drawn: 30 of 50, and 30 of 800."""
+    urls = web.urls()
+    place = {url: n for n, url in enumerate(urls)}
+    rows = [Listed(url, "first" if n < 50 else "next" if n < 250 else "rest") for n, url in enumerate(urls)]
+
+    def run(seed: int) -> dict[str, bool]:
+        drawn = draw_stratified(rows, size, seed)
+        sample = Sample([d.probability for d in drawn], strata=[d.stratum for d in drawn])
+        return web.held(sample, np.array([place[d.url] for d in drawn]))
+
+    require_coverage(run)
+
+
+@pytest.mark.parametrize(
+    "most",
+    [pytest.param(5, id="five pages of a site"), pytest.param(10_000, id="whole sites", marks=pytest.mark.long)],
+)
+def test_sites_drawn_first_and_pages_from_them(most: int) -> None:
+    web, sites = Web(8000, 300), 120
+    of_site = [np.flatnonzero(web.site == site) for site in range(300)]
+
+    def run(seed: int) -> dict[str, bool]:
+        chance = np.random.default_rng(seed)
+        taken = [of_site[n] for n in chance.choice(len(of_site), sites, replace=False)]
+        drawn = [chance.choice(pages, min(most, len(pages)), replace=False) for pages in taken]
+        first = sites / len(of_site)
+        probability = [np.full(len(d), first * len(d) / len(pages)) for d, pages in zip(drawn, taken, strict=True)]
+        rows = np.concatenate(drawn)
+        sample = Sample(np.concatenate(probability), clusters=web.site[rows], cluster_probability=first)
+        return web.held(sample, rows)
+
+    require_coverage(run)
+
+
+def test_walks_over_a_graph_without_directions() -> None:
+    """A walk comes to a page as often as it has links; repeated draws, so the walks are clusters."""
+    graph = networkx.barabasi_albert_graph(400, 3, seed=5)
+    near = [list(graph[n]) for n in range(400)]
+    degree = np.array([len(row) for row in near], float)
+    truth = degree.mean()
+    odd = np.arange(400) % 3 == 0
+
+    def run(seed: int) -> dict[str, bool]:
+        chance = np.random.default_rng(seed)
+        steps = chance.random((30, 40))
+        visits = []
+        for walk in steps:
+            at = int(walk[0] * 400)
+            for step in walk[1:]:
+                at = near[at][int(step * len(near[at]))]
+                visits.append(at)
+        rows = np.array(visits).reshape(30, -1)[:, 19:]  # by then it has forgotten where it began
+        sample = Sample(degree[rows.ravel()] / degree.sum(), clusters=np.repeat(np.arange(30), rows.shape[1]))
+        links, share = sample.mean(degree[rows.ravel()]), sample.share(odd[rows.ravel()])
+        return {"links": links.low <= truth <= links.high, "odd": share.low <= odd.mean() <= share.high}
+
+    require_coverage(run)
+
+
+def test_links_of_a_scale_free_web() -> None:
+    """Mean ± t · s / √n holds 89 times of 100 here."""
+    web = networkx.DiGraph(networkx.scale_free_graph(2000, seed=11))
+    links = np.array([web.out_degree(page) for page in range(2000)])
+
+    def run(seed: int) -> dict[str, bool]:
+        drawn = np.random.default_rng(seed).choice(2000, 300, replace=False)
+        estimate = Sample(np.full(300, 300 / 2000)).mean(links[drawn])
+        return {"links": estimate.low <= links.mean() <= estimate.high}
+
+    require_coverage(run)
+
+
+@pytest.mark.parametrize("size", [60, 150, 1500])
+def test_an_interval_that_may_be_too_narrow_says_so(size: int) -> None:
+    """One page in fifty has 300 links more: 60 pages show none of these in 30 samples of 100, and hold 80 times."""
+    chance = np.random.default_rng(7)
+    links = chance.poisson(20, 3000) + (chance.random(3000) < 0.02) * 300
+    marked = 0
+
+    def run(seed: int) -> dict[str, bool]:
+        nonlocal marked
+        drawn = np.random.default_rng(seed).choice(3000, size, replace=False)
+        estimate = Sample(np.full(size, size / 3000)).mean(links[drawn])
+        marked += estimate.may_be_too_narrow
+        return {"links": estimate.may_be_too_narrow or estimate.low <= links.mean() <= estimate.high}
+
+    require_coverage(run)
+    assert marked == RUNS if size == 60 else marked < RUNS
+
+
+def test_a_plain_mean_of_many_is_not_doubted() -> None:
+    values = np.arange(200.0)
+    assert not Sample(np.full(200, 0.1)).mean(values).may_be_too_narrow
+    assert Sample(np.full(149, 0.1)).mean(values[:149]).may_be_too_narrow
+    assert Sample(np.full(200, 0.1)).mean(1.1**values).may_be_too_narrow
+    assert not Sample(np.ones(9)).mean(values[:9]).may_be_too_narrow, "who has all knows all"
+
+
+@pytest.mark.parametrize("share", [0.004, 0.05, 0.5, 0.98])
+@pytest.mark.parametrize("size", [20, pytest.param(200, marks=pytest.mark.long), 900])
+def test_shares_of_a_small_web(share: float, size: int) -> None:
+    values = np.arange(1000) < share * 1000
+
+    def run(seed: int) -> dict[str, bool]:
+        drawn = np.random.default_rng(seed).choice(1000, size, replace=False)
+        estimate = Sample(np.full(size, size / 1000)).share(values[drawn])
+        return {"share": estimate.low <= share <= estimate.high}
+
+    require_coverage(run)
+
+
+def test_a_strong_correction_for_what_was_drawn_unequally() -> None:
+    """Horvitz and Thompson by hand: 2 / 0.5 + 3 / 0.25; Hájek: that over 1 / 0.5 + 1 / 0.25."""
+    sample = Sample([0.5, 0.25])
+    assert sample.total([2, 3]).value == pytest.approx(16)
+    assert sample.mean([2, 3]).value == pytest.approx(16 / 6)
+    assert sample.share([1, 0]).value == pytest.approx(1 / 3)
+    assert sample.mean([2, np.nan]).value == 2
+    assert sample.mean([2, np.nan]).units == 1
+
+
+def test_who_has_all_knows_all() -> None:
+    values = np.array([1.0, 5, 5, 9])
+    for sample in (
+        Sample(np.ones(4)),
+        Sample(np.ones(4), strata=[1, 1, 2, 3]),
+        Sample(np.ones(4), clusters=[1, 1, 2, 2], cluster_probability=1),
+    ):
+        assert (sample.mean(values).low, sample.mean(values).high) == (5, 5)
+        assert (sample.total(values).low, sample.total(values).high) == (20, 20)
+        share = sample.share(values == 9)
+        assert (share.low, share.value, share.high) == (0.25, 0.25, 0.25)
+        assert Sample(np.ones(4)).share(np.zeros(4)).high == 0
+
+
+@pytest.mark.parametrize("values", [[3.0], [np.nan, np.nan], []])
+def test_who_has_next_to_nothing_knows_nothing(values: list[float]) -> None:
+    sample = Sample(np.full(len(values), 0.1))
+    assert (sample.mean(values).low, sample.mean(values).high) == (-np.inf, np.inf)
+    share = sample.share(np.minimum(values, 1))
+    assert (share.low, share.high) == (0, 1)
+
+
+@pytest.mark.parametrize("probability", [[0.0], [-0.1], [1.1], [np.nan]])
+def test_what_is_no_probability_is_refused(probability: list[float]) -> None:
+    with pytest.raises(ValueError, match="probability"):
+        Sample(probability)
+
+
+def test_the_simplest_interval_is_the_textbooks() -> None:
+    """Symmetric values, so that nothing is skewed: mean ± t · s / √n · √(1 − n / N), with t of 9 degrees of freedom."""
+    values = np.arange(10.0)
+    estimate = Sample(np.full(10, 0.1)).mean(values)
+    error = values.std(ddof=1) / np.sqrt(10) * np.sqrt(0.9)
+    assert estimate.standard_error == pytest.approx(error)
+    assert (estimate.low, estimate.high) == pytest.approx((4.5 - 2.262157 * error, 4.5 + 2.262157 * error), rel=1e-6)

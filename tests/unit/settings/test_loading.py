@@ -1,0 +1,236 @@
+"""Configuration: the shipped files are true, and whatever is wrong is named with its remedy."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.errors import ConfigError
+from crawler.frontier.scope import ScopeMode
+from crawler.settings.loading import KEYS, Settings, apply, read_file, recorded, settings_from
+
+CONFIG = Path(__file__).parents[3] / "config"
+REFERENCE = CONFIG / "crawler.toml"
+
+
+def from_toml(tmp_path: Path, text: str | bytes) -> Settings:
+    path = tmp_path / "c.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return settings_from(read_file(path), source=str(path))
+
+
+def refusal(tmp_path: Path, text: str | bytes) -> str:
+    with pytest.raises(ConfigError) as caught:
+        from_toml(tmp_path, text)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def reference_keys() -> dict[str, list[str]]:
+    """Each key of the reference with the comment lines right above it."""
+    keys: dict[str, list[str]] = {}
+    section, comment = "", list[str]()
+    for line in REFERENCE.read_text().splitlines():
+        if line.startswith("#"):
+            comment.append(line)
+        elif match := re.fullmatch(r"\[(\w+)\]", line):
+            section, comment = match[1], []
+        elif match := re.match(r"(\w+) = ", line):
+            keys[f"{section}.{match[1]}"] = comment
+            comment = []
+        else:
+            comment = []
+    return keys
+
+
+def test_the_reference_names_every_key_with_its_default_and_a_comment() -> None:
+    described = reference_keys()
+    assert list(described) == list(KEYS)
+    assert [key for key, comment in described.items() if len(" ".join(comment)) < 30] == []
+    assert settings_from(read_file(REFERENCE), source="the reference") == Settings()
+
+
+def test_every_key_of_the_reference_is_really_set_by_it() -> None:
+    """A default that merely looks right would hide behind the default of ``Settings``."""
+    values = read_file(REFERENCE)
+    for key, (convert, section, field) in KEYS.items():
+        table: Any = values[key.partition(".")[0]]
+        assert convert(table[key.partition(".")[2]]) == getattr(getattr(Settings(), section), field), key
+
+
+@pytest.mark.parametrize("name", ["research-sample", "search-index"])
+def test_the_profiles_load_and_change_only_what_they_name(name: str) -> None:
+    path = CONFIG / f"{name}.toml"
+    settings = settings_from(read_file(path), source=str(path))
+    tables = tomllib.loads(path.read_text())
+    for section, table in tables.items():
+        for key in table:
+            _, part, field = KEYS[f"{section}.{key}"]
+            if f"{section}.{key}" != "scope.mode":
+                assert getattr(getattr(settings, part), field) != getattr(getattr(Settings(), part), field), key
+    assert settings.scope.mode in (ScopeMode.HOST, ScopeMode.DOMAIN)
+    assert settings.identity.contact == "", "a profile must not crawl in somebody's name"
+
+
+def test_all_wrong_keys_are_named_at_once_with_the_nearest_right_ones(tmp_path: Path) -> None:
+    text = refusal(tmp_path, "[politeness]\ndealy = 3\ndelay = -1\n[limits]\nmax_page = 5\n[fetch]\ndelay = 2\n")
+    assert "unknown key 'politeness.dealy', did you mean 'politeness.delay'?" in text
+    assert "politeness.delay = -1: must be a number of seconds" in text
+    assert "unknown key 'limits.max_page', did you mean 'limits.max_pages'?" in text
+    assert "unknown key 'fetch.delay', did you mean 'politeness.delay'?" in text
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("politeness = 5", "politeness is a section: write [politeness] and below it its keys (delay, "),
+        (
+            "[politeness.delay]\nseconds = 5",
+            "politeness.delay is a key, not a section: write delay = … in [politeness]",
+        ),
+        ("[politenes]\ndelay = 5", "unknown section [politenes], did you mean [politeness]?"),
+        ("[politenes]", "unknown section [politenes], did you mean [politeness]?"),
+        ("[zzz]\nx = 1", "unknown section [zzz], the sections are identity, store, "),
+        ("zzz = 1", "unknown key 'zzz', the sections are identity, store, "),
+        ("delay = 5", "unknown key 'delay', did you mean 'politeness.delay'?"),
+        ("[[politeness]]\ndelay = 5", "politeness is a section"),
+    ],
+)
+def test_a_key_in_the_wrong_place(tmp_path: Path, toml: str, message: str) -> None:
+    assert message in refusal(tmp_path, toml)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("politeness.delay", '"fast"', 'a number of seconds, 0 or more, or a text such as "500 ms"'),
+        ("politeness.delay", '"1.2.3 s"', "a number of seconds"),
+        ("politeness.delay", '"5 ss"', "a number of seconds"),
+        ("politeness.delay", "nan", "a number of seconds"),
+        ("politeness.delay", "inf", "a number of seconds"),
+        ("politeness.delay", "1e300", "a number of seconds"),
+        ("politeness.delay", "9" * 400, "a number of seconds"),
+        ("politeness.delay", "true", "a number of seconds"),
+        ("politeness.delay", "[2]", "a number of seconds"),
+        ("politeness.delay", "2026-11-21", "a number of seconds"),
+        ("politeness.slow_factor", '"5 days"', "a number from 0 to 1000"),
+        ("politeness.group", '"address"', "must be one of host, domain"),
+        ("limits.max_pages", "-1", "a whole number, 0 or more"),
+        ("limits.max_pages", "2.5", "a whole number, 0 or more"),
+        ("limits.max_pages", "9" * 30, "a whole number, 0 or more"),
+        ("limits.max_pages", "false", "a whole number, 0 or more"),
+        ("limits.max_depth", "-2", "a whole number, 0 or more"),
+        ("limits.concurrency", "0", "a whole number, 1 or more"),
+        ("fetch.total_timeout", "0", "more than 0 seconds"),
+        ("robots.retry_first", "0", "more than 0 seconds"),
+        ("fetch.types", '"text/html"', "a list of content types"),
+        ("fetch.types", "[]", "a list of content types"),
+        ("fetch.types", '["html"]', "a list of content types"),
+        ("fetch.types", '["text/html\\nX: y"]', "a list of content types"),
+        ("fetch.resolve", '["a.test"]', "'a.test': write PATTERN=ADDRESS"),
+        ("fetch.resolve", '["a.test=b.test"]', "'b.test' is not an IP address"),
+        ("fetch.allow_private", "1", "must be true or false"),
+        ("scope.include", '"/a"', "must be a list of texts"),
+        ("scope.include", '["("]', "'(' is no regular expression"),
+        ("scope.mode", '"site"', "must be one of host, domain, prefix, any"),
+        ("identity.agent", '"My Bot/1"', "a product token: letters"),
+        ("identity.contact", '"me"', "an http(s) URL or an e-mail address"),
+        ("identity.contact", '"https://x.example/\\u0000"', "a text on one line"),
+        ("store.db", '""', "must not be empty"),
+        ("store.db", '"a\\u0000b"', "a text on one line"),
+        ("store.db", "5", "a text on one line, in quotes"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_remedy(tmp_path: Path, key: str, value: str, message: str) -> None:
+    section, _, name = key.partition(".")
+    text = refusal(tmp_path, f"[{section}]\n{name} = {value}\n")
+    assert key in text
+    assert message in text
+    assert len(text) < 400
+
+
+def test_each_duration_form(tmp_path: Path) -> None:
+    forms = {
+        '"90 s"': 90,
+        '"2 hours"': 7200,
+        '"1.5 minutes"': 90,
+        '"7days"': 604800,
+        "3": 3,
+        "0.5": 0.5,
+        '"1 week"': 604800,
+    }
+    for form, seconds in forms.items():
+        assert from_toml(tmp_path, f"[politeness]\ndelay = {form}").politeness.delay_s == seconds
+
+
+def test_no_limit_is_0_and_for_the_depth_minus_1(tmp_path: Path) -> None:
+    settings = from_toml(tmp_path, "[limits]\nmax_pages = 0\nmax_depth = -1\nmax_time = 0\nmax_pages_per_site = 0")
+    assert settings == Settings()
+    assert from_toml(tmp_path, "[limits]\nmax_depth = 0").scope.max_depth == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[politeness\n", "not TOML"),
+        (b"[a]\nx = 1\nx = 2\n", "not TOML"),
+        ("[politeness]\ndelay = 5\n".encode("utf-16"), "save it as UTF-8"),
+        (b"x = " + b"[" * 100_000, "not TOML"),
+    ],
+)
+def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes, message: str) -> None:
+    text = refusal(tmp_path, content)
+    assert message in text
+    assert "c.toml" in text
+
+
+def test_a_byte_order_mark_and_crlf_are_no_mistake(tmp_path: Path) -> None:
+    assert from_toml(tmp_path, b"\xef\xbb\xbf[politeness]\r\ndelay = 5\r\n").politeness.delay_s == 5
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml: No such file"):
+        read_file(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="Is a directory"):
+        read_file(tmp_path)
+
+
+def test_later_values_win_and_the_rest_stays() -> None:
+    file = settings_from({"politeness.delay": 5, "limits.max_pages": 7}, source="file")
+    both = apply(file, {"politeness.delay": 1}, source="command line")
+    assert (both.politeness.delay_s, both.crawl.max_pages) == (1, 7)
+
+
+def test_dotted_keys_and_tables_say_the_same() -> None:
+    dotted = settings_from({"politeness.delay": 5, "scope.mode": "host"}, source="config")
+    assert dotted == settings_from({"politeness": {"delay": 5}, "scope": {"mode": "host"}}, source="config")
+
+
+def test_a_message_uses_the_name_that_the_user_gave() -> None:
+    with pytest.raises(ConfigError) as caught:
+        apply(Settings(), {"politeness.delay": -1.0}, source="command line", names={"politeness.delay": "--delay"})
+    assert str(caught.value) == (
+        "command line: --delay -1.0: must be a number of seconds, 0 or more, "
+        'or a text such as "500 ms", "2 minutes", "30 days"'
+    )
+
+
+def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:
+    values = {
+        "identity.contact": "me@example.org",
+        "scope.mode": "any",
+        "scope.include": ["a", "b"],
+        "robots.reading": "rfc9309",
+        "fetch.resolve": ["*.test=127.0.0.1"],
+        "limits.max_depth": 3,
+        "updates.rup": True,
+    }
+    settings = settings_from(values, source="here")
+    assert recorded(json.loads(json.dumps(asdict(settings)))) == settings
+    assert recorded({}) == Settings()

@@ -1,0 +1,144 @@
+"""Seed lists as people and programs write them: what is good is taken, what is bad is named with its line."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import SeedError
+from crawler.settings.seeds import _LINE_BYTES, BadSeed, read_seeds, require_good, seed_lines
+from crawler.url import canonicalise
+
+
+def read(content: bytes | str) -> tuple[list[str], list[BadSeed]]:
+    return read_seeds(seed_lines(io.BytesIO(content.encode() if isinstance(content, str) else content)))
+
+
+def reason_for(line: bytes | str) -> str:
+    """The reason why a line between two good ones is refused."""
+    content = line.encode() if isinstance(line, str) else line
+    seeds, bad = read(b"http://first.test/\n" + content + b"\nhttp://last.test/\n")
+    assert seeds == ["http://first.test/", "http://last.test/"]
+    assert [seed.line for seed in bad] == [2]
+    return bad[0].reason
+
+
+def test_comments_blank_lines_and_duplicates() -> None:
+    content = (
+        "# towns\n\nhttp://a.test/\n  http://b.test/x  # the second\nHTTP://A.test:80/#top\n\t#http://c.test/\n   \n"
+    )
+    assert read(content) == (["http://a.test/", "http://b.test/x"], [])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_a_byte_order_mark_and_no_end_of_the_last_line(end: str) -> None:
+    content = b"\xef\xbb\xbf" + f"http://a.test/{end}http://b.test/".encode()
+    assert read(content) == (["http://a.test/", "http://b.test/"], [])
+
+
+def test_names_in_other_scripts_and_a_fragment() -> None:
+    assert read("http://bücher.example/straße#oben\n") == (["http://xn--bcher-kva.example/stra%C3%9Fe"], [])
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
+def test_an_empty_list(text: str) -> None:
+    assert read(text) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("mailto:clerk@a.test", "not an http or https URL"),
+        ("ftp://a.test/", "not an http or https URL"),
+        ("javascript:alert(1)", "not an http or https URL"),
+        ("a.test", "did you mean https://a.test ?"),
+        ("a.test/x?y=z", "did you mean https://a.test/x?y=z ?"),
+        ("a.test:8080/x", "did you mean https://a.test:8080/x ?"),
+        ("localhost:8080", "did you mean https://localhost:8080 ?"),
+        ("clerk@a.test", "not a URL"),
+        ("/path/only.html", "not a URL"),
+        ("hello world", "not a URL"),
+        ("http://", "not a URL"),
+        ("http://a b.test/", "not a URL"),
+        ("http://a.test:99999/", "not a URL"),
+        ("http://me:secret@a.test/", "user name or password"),
+        ("http://a.test/x http://b.test/", "one URL a line"),
+        ("http://a.test/x\thttp://b.test/", "one URL a line"),
+        ("http://a.test/\u200bx", "white space within"),
+        ("http://a.test/" + "x" * 9000, "longer than 8000"),
+        ("http://a.test/\x00", "NUL"),
+        (b"http://a.test/\xff", "not text in UTF-8"),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "NUL"),
+        (b"\x89PNG\r\x1a", "not text in UTF-8"),
+    ],
+)
+def test_a_bad_line_is_named_and_does_not_spoil_the_others(line: bytes | str, reason: str) -> None:
+    told = reason_for(line)
+    assert reason in told
+    assert len(told) < 500
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_another_encoding_is_told_how_to_be_mended(encoding: str) -> None:
+    seeds, bad = read("http://a.test/\nhttp://b.test/\n".encode(encoding))
+    assert seeds == []
+    assert all("save the list as UTF-8" in seed.reason for seed in bad)
+    assert bad[0].line == 1
+
+
+def test_a_line_of_many_megabytes_is_one_line_and_costs_no_memory() -> None:
+    class Endless(io.RawIOBase):
+        """100 MB without a line end, then a good line; notes the largest piece asked for."""
+
+        left, largest = 100_000_000, 0
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            assert size is not None
+            assert size > 0, "an unbounded read"
+            self.largest = max(self.largest, size)
+            self.left -= size
+            if self.left > 0:
+                return b"x" * size
+            return b"x\n" if self.left > -size else b"http://a.test/\n" if self.left > -2 * size else b""
+
+    file = Endless()
+    seeds, bad = read_seeds(seed_lines(file))
+    assert seeds == ["http://a.test/"]
+    assert [seed.line for seed in bad] == [1]
+    assert file.largest < 1_000_000
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_lines_around_the_bound_are_counted_right(extra: int) -> None:
+    content = b"x" * (_LINE_BYTES + extra) + b"\nhttp://a.test/\nbad\n"
+    seeds, bad = read(content)
+    assert seeds == ["http://a.test/"]
+    assert [seed.line for seed in bad] == [1, 3]
+
+
+def test_many_bad_lines_are_counted_and_the_first_are_shown() -> None:
+    _, bad = read("bad\n" * 1500)
+    with pytest.raises(SeedError) as caught:
+        require_good(bad, "seeds.txt")
+    text = str(caught.value)
+    assert text.startswith("seeds.txt: 1,500 bad lines, nothing was fetched;")
+    assert "--skip-bad-seeds" in text
+    assert "  line 20: " in text
+    assert "line 21" not in text
+    assert text.endswith("… and 1,480 more")
+
+
+def test_good_lines_need_nothing() -> None:
+    require_good([], "seeds.txt")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_canonical_seeds_or_named_lines(content: bytes) -> None:
+    seeds, bad = read(content)
+    assert [canonicalise(seed) for seed in seeds] == seeds
+    assert len(set(seeds)) == len(seeds)
+    assert all(1 <= seed.line <= content.count(b"\n") + 1 for seed in bad)
