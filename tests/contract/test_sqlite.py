@@ -17,7 +17,8 @@ from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store.protocols import Beat, Limits, Turn
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql import store as sqlite
-from crawler.store.sql.store import SqliteStore, connection
+from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite import connection
 from tests.contract.visits import Harness, fetched, queued_urls
 
 A = "http://a.test/"

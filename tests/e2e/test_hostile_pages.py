@@ -126,7 +126,7 @@ def test_a_bug_of_ours_that_a_body_brings_to_light_fails_its_url_alone(tmp_path:
         failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
         titles = store.execute("SELECT title FROM pages WHERE title NOTNULL").fetchall()
         logged = store.execute("SELECT error FROM requests WHERE error NOTNULL").fetchall()
-    place = r"a fault of the crawler: AttributeError: .* \(fetch/http\.py, line \d+\); please report it"
+    place = r"a fault of the crawler: AttributeError: .* \(fetch/client\.py, line \d+\); please report it"
     assert failed.keys() == {"/coded"}
     assert re.fullmatch(place, failed["/coded"])
     assert titles == [("Other",)]

@@ -63,7 +63,7 @@ def test_a_bug_while_a_page_is_asked_for_fails_that_page(db_path: Path) -> None:
         "http://a.test/1": "failed",
         "http://a.test/2": "fetched",
     }
-    reason = rf"{FAULT}: ZeroDivisionError: a bug \(loops/gate.py, line \d+\); please report it"
+    reason = rf"{FAULT}: ZeroDivisionError: a bug \(engine/gate.py, line \d+\); please report it"
     assert re.fullmatch(reason, ended["http://a.test/1"][1])
     logged = run_virtual(lambda clock: rows(db_path, "SELECT url, error FROM requests WHERE error NOTNULL"))
     assert logged == [("http://a.test/1", "broken off by a fault of the crawler: ZeroDivisionError")]

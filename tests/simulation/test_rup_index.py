@@ -12,8 +12,8 @@ import pytest
 from crawler.rup.protocol.forms import GetIndex
 from crawler.rup.protocol.report import Change, Kind
 from crawler.rup.protocol.server import Answer, Client, Offer, answer_index
-from crawler.rup.protocol.server import index as rup_index
 from crawler.rup.protocol.units import Span
+from crawler.rup.server import index as rup_index
 from crawler.rup.server.index import Indexes
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.rate_limit import Buckets
