@@ -140,7 +140,7 @@ class Terms:
     backoff_max_s: float
     robots: RobotsSettings
     resolve: tuple[tuple[str, str], ...]
-    is_errand: bool = False  # not a crawl, but a single thing that the operator asked for
+    is_auxiliary: bool = False  # not a crawl, but a single thing that the operator asked for
 
     @classmethod
     def read(cls, run: Mapping[str, Any]) -> Self:
@@ -174,7 +174,7 @@ class Terms:
                     retry_max_s=robots["retry_max_s"],
                 ),
                 resolve=tuple((pattern, address) for pattern, address in settings["fetch"]["resolve"]),
-                is_errand="errand" in settings,
+                is_auxiliary="auxiliary_run" in settings,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(

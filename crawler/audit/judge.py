@@ -230,8 +230,8 @@ class Judge:
             yield self._violation(Check.IDENTITY, sent, required, f"the User-Agent was {terms.user_agent}")
 
     def _held_back(self, case: _Case) -> Iterator[Violation]:
-        """What the operator had asked of crawls; an errand is asked for by the operator as well."""
-        if not self.restraints.any or case.terms.is_errand:
+        """What the operator had asked of crawls; the operator asked for an auxiliary run as well."""
+        if not self.restraints.any or case.terms.is_auxiliary:
             return
         self.tally[Check.OPERATOR].judged += 1
         if breach := self.restraints.broken_by(case.sent):

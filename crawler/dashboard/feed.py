@@ -11,7 +11,7 @@ from typing import Any
 
 from crawler.clock import Clock
 from crawler.dashboard.look import Looker
-from crawler.engine.tasks import needed
+from crawler.engine.tasks import required_task
 from crawler.errors import CrawlerError
 
 MOST_VIEWERS = 100
@@ -47,7 +47,7 @@ class Feed:
         An error that is none to tell the viewers, a bug, cancels what is done inside, and is raised: a dashboard that
         shows nothing new and does not say so would be worse.
         """
-        async with needed(self._run()):
+        async with required_task(self._run()):
             yield
 
     async def close(self) -> None:

@@ -34,26 +34,26 @@ class Answers:
 
     def __init__(
         self,
-        manners: CrawlPolicy,
+        policy: CrawlPolicy,
         scope: Scope,
         robots: RobotsKeeper,
         store: Store,
         record: Callable[[Queued, Fetched, PageFacts], None],
     ) -> None:
-        self._manners = manners
+        self._policy = policy
         self._scope = scope
         self._robots = robots
         self._store = store
         self._record = record
-        token, reading = manners.robots.token, manners.robots.settings.reading
-        self._reader = PageReader(token, reading, hash_text=manners.revisit.enabled)
+        token, reading = policy.robots.token, policy.robots.settings.reading
+        self._reader = PageReader(token, reading, hash_text=policy.revisit.enabled)
 
     def close(self) -> None:
         self._reader.close()
 
     def request(self, queued: Queued) -> Request:
         """How to ask for a URL; one that was seen before, only for what is new."""
-        request = Request(queued.url, Purpose.PAGE, max_bytes=self._manners.crawl.max_body_bytes)
+        request = Request(queued.url, Purpose.PAGE, max_bytes=self._policy.crawl.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
         elif queued.kind is Kind.RUP:
@@ -69,7 +69,7 @@ class Answers:
         if isinstance(result, Failed) and result.kind is FailureKind.FAULT:
             raise Fault(result.detail)
         if queued.kind is Kind.RUP:
-            return after_rupinfo(queued, result, self._scope, self._manners.retry)
+            return after_rupinfo(queued, result, self._scope, self._policy.retry)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
             outcome = await self._sitemap(queued, result)
         else:
@@ -78,19 +78,19 @@ class Answers:
                 self._record(queued, result, facts)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = self._reader.header_facts(result)
-            outcome = after_fetch(queued, result, facts, self._scope, self._manners.retry)
+            outcome = after_fetch(queued, result, facts, self._scope, self._policy.retry)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
-        return after_revisit(outcome, result, facts, self._manners.revisit)
+        return after_revisit(outcome, result, facts, self._policy.revisit)
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
         self._record(queued, result, self._reader.header_facts(result))
         if same_sitemap(queued.seen, result):
             return Outcome(queued, State.FETCHED, "")
-        hinting = self._manners.revisit.enabled
+        hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
 
     def _takes_feeds(self) -> bool:
         """A feed tells of changes: without revisits, links do as well."""
-        return self._manners.revisit.enabled and self._manners.crawl.sitemaps
+        return self._policy.revisit.enabled and self._policy.crawl.sitemaps

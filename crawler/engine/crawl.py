@@ -15,16 +15,16 @@ from crawler.clock import Clock, boot_s
 from crawler.engine import sitemaps
 from crawler.engine.answers import Answers
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
-from crawler.engine.commit_batch import Load, Pending, Waiters
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Blocked, Fetcher, Gate
 from crawler.engine.lease import Lease
+from crawler.engine.outbox import Load, Outbox, Waiters
 from crawler.engine.page_budget import budget_for, is_for_pages
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Listening, Recorder, of_document, record_all
 from crawler.engine.robots_cache import RobotsKeeper
-from crawler.engine.sampling_frame import Frame
-from crawler.engine.tasks import beside
+from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.tasks import background_task
 from crawler.engine.termination import Ending
 from crawler.engine.visits import Visits
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
@@ -33,7 +33,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, PageFacts, RobotsAction
-from crawler.store.protocols import Claim, Limits, RequestRow, RobotsNews, Store
+from crawler.store.protocols import Claim, ClaimLimits, RequestRow, RobotsNews, Store
 
 _BATCH = Load(100, 1_000, 16 << 20)  # in one transaction, when outcomes come fast
 _CROWD = Load(250, 2_000, 64 << 20)  # when the workers wait for the store, or for whoever takes the pages
@@ -54,31 +54,31 @@ class Crawl:
         store: Store,
         fetcher: Fetcher,
         clock: Clock,
-        manners: CrawlPolicy,
+        policy: CrawlPolicy,
         scope: Scope,
         on_pages: OnPages | None = None,
-        frame: Frame | None = None,
+        frame: SamplingFrame | None = None,
         recorder: Recorder | None = None,
     ) -> None:
         self.progress = Progress(clock.now())
         self._store = store
         self._clock = clock
-        self._manners = manners
+        self._policy = policy
         self._scope = scope
         self._on_pages = on_pages
         self.frame = frame
         self._recorder = recorder
         if recorder is not None:
             fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
-        crawl = manners.crawl
-        self.lease = Lease(store, clock, manners.longest_request_s)
-        self.gate = Gate(fetcher, clock, manners.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
+        crawl = policy.crawl
+        self.lease = Lease(store, clock, policy.longest_request_s)
+        self.gate = Gate(fetcher, clock, policy.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
         self.slowest = self.gate.slowest
         met = self.progress.met
-        self._robots = RobotsKeeper(manners.robots, self.gate, store, clock, self._commit_robots, self._visited, met)
-        self._answers = Answers(manners, scope, self._robots, store, self._record)
-        self.budget = budget_for(crawl.max_pages, manners.politeness.delay_s, is_shared=store.lease_s is not None)
-        self._pending = Pending()
+        self._robots = RobotsKeeper(policy.robots, self.gate, store, clock, self._commit_robots, self._visited, met)
+        self._answers = Answers(policy, scope, self._robots, store, self._record)
+        self.budget = budget_for(crawl.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None)
+        self._pending = Outbox()
         self._wake = asyncio.Event()
         self._uncrowded = asyncio.Event()
         self._uncrowded.set()
@@ -89,8 +89,8 @@ class Crawl:
         self._hurried = False
         self._crowd = ClaimCapacity(clock)
         self._failure: BaseException | None = None
-        self._ending = Ending(store, manners, clock, self.progress, self.budget, self._crowd)
-        self._visits = Visits(manners, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
+        self._ending = Ending(store, policy, clock, self.progress, self.budget, self._crowd)
+        self._visits = Visits(policy, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
 
     async def run(self) -> str:
         """Crawl until nothing is left or a limit is reached; returns why it ended. Raises :class:`StoreError` where the
@@ -116,7 +116,7 @@ class Crawl:
             self._answers.close()
 
     async def _lasting_as_the_lease(self) -> str:
-        async with beside(self.lease.keep(self._wake.set, self.fail)):
+        async with background_task(self.lease.keep(self._wake.set, self.fail)):
             ended_by = await self._turns()
             await self._drain()
             if self._failure is not None:
@@ -126,11 +126,11 @@ class Crawl:
     async def _hand_in_late(self) -> None:
         """What was sent is logged, and pauses are kept; the rest is queued, and may be another worker's by now."""
         await self._cancel_workers()
-        pending, self._pending = self._pending, Pending()
+        pending, self._pending = self._pending, Outbox()
         try:
             await record_all(self._recorder, pending.recorded)
         finally:  # an archive whose disk is full is no reason to forget what the store has room for
-            await self._store.hand_in_late(pending.late(self._clock.now()))
+            await self._store.commit_late(pending.late(self._clock.now()))
             self.progress.committed(pending.requests, [])
 
     async def _begin_anew(self) -> str | None:
@@ -210,7 +210,7 @@ class Crawl:
 
     async def _woken(self, seconds: float | None) -> bool:
         """Wait to be woken, ``seconds`` and --max-time at most; False where time ran out."""
-        limit_s = self._manners.crawl.max_time_s
+        limit_s = self._policy.crawl.max_time_s
         if limit_s is not None:
             left_s = max(0.0, self.progress.started_at + limit_s - self._clock.now())
             seconds = left_s if seconds is None else min(seconds, left_s)
@@ -222,14 +222,14 @@ class Crawl:
         return True
 
     async def _turn(self) -> None:
-        pending, self._pending = self._pending, Pending()
+        pending, self._pending = self._pending, Outbox()
         turned, self._turned = self._turned, asyncio.Event()
         pages = [outcome for outcome in pending.outcomes if outcome.page is not None]
         committed = sum(outcome.queued.seen is None for outcome in pages)
         now = self._clock.now()
-        limits = Limits(
+        limits = ClaimLimits(
             groups=min(self._room(), _CLAIMED_AT_ONCE),
-            urls_per_group=self._crowd.urls_per_group(self._manners.politeness.delay_s),
+            urls_per_group=self._crowd.urls_per_group(self._policy.politeness.delay_s),
             horizon_s=self._crowd.horizon_s(),
             pages_per_site=self._ending.pages_per_site(),
             max_depth=self._scope.settings.max_depth,
@@ -244,7 +244,7 @@ class Crawl:
         asked_at = boot_s()
         try:
             await record_all(self._recorder, pending.recorded)
-            result = await self._store.turn(pending.turn(now, limits, self.progress.worst_lag_s))
+            result = await self._store.commit(pending.turn(now, limits, self.progress.worst_lag_s))
         except (StoreError, asyncio.CancelledError) as error:
             if isinstance(error, LeaseLost) and error.committed:
                 self.progress.committed(pending.requests, pending.outcomes)
@@ -264,7 +264,7 @@ class Crawl:
             self._start(claim)
         if len(result.claims) == limits.groups > 0:
             self._hurry()  # for the others
-            if len(self._workers) >= self._manners.crawl.claimed_groups:
+            if len(self._workers) >= self._policy.crawl.claimed_groups:
                 self._crowd.seen(now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
@@ -274,10 +274,10 @@ class Crawl:
     def _room(self) -> int:
         if self._stopping is not None or not (self.budget.is_free or self.budget.hopes or self.budget.only_revisits):
             return 0
-        return self.budget.more_groups(max(0, self._manners.crawl.claimed_groups - len(self._workers)))
+        return self.budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._workers)))
 
     def _out_of_time(self) -> bool:
-        limit_s = self._manners.crawl.max_time_s
+        limit_s = self._policy.crawl.max_time_s
         return limit_s is not None and self._clock.now() >= self.progress.started_at + limit_s
 
     async def _drain(self) -> None:
@@ -292,7 +292,7 @@ class Crawl:
             task.cancel()
         await asyncio.gather(*(task for _, task in self._workers.values()), return_exceptions=True)
 
-    def _news(self, *, hurry: bool = False) -> Pending:
+    def _news(self, *, hurry: bool = False) -> Outbox:
         """The pending turn, to be added to; wakes the heartbeat where that is due."""
         pending = self._pending
         if pending.since is None:
@@ -331,9 +331,9 @@ class Crawl:
     async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
         """Hand in a robots copy and wait until it is committed; nobody waits once the crawl is stopping."""
         adopt_mains(self._scope, [(news.site, news.main_site)])
-        if self._manners.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
+        if self._policy.crawl.sitemaps and not (self.frame is not None and self.frame.is_closed):
             news = replace(news, sitemaps=await sitemaps.to_ask_for(news, self._robots, self._scope))
-        if self._manners.updates.rup:
+        if self._policy.updates.rup:
             news = replace(news, sitemaps=(*news.sitemaps, *sitemaps.rupinfo_to_ask_for(news, self._scope)))
         pending = self._news(hurry=True)
         pending.robots.append(news)
@@ -384,7 +384,7 @@ class Crawl:
         site = claim.sites[queued.site_id]
         known = site.copy
         if (ended := before_robots(queued, self._scope)) is not None:
-            self.book(after_refusal(ended, self._manners.revisit, self._clock.now()))
+            self.book(after_refusal(ended, self._policy.revisit, self._clock.now()))
         else:
             copy = await self._robots.in_force(site, claim.group)
             # What was just asked for is waited with: at this group's next turn it might have run out again.

@@ -171,33 +171,33 @@ class Gate:
         live.pace = with_crawl_delay(live.pace, answer.finished_at, crawl_delay_s, self._settings)
         live.unsaved = True
 
-    async def send(self, request: Request, warrant: FetchPermit) -> FetchResult | None:
+    async def send(self, request: Request, permit: FetchPermit) -> FetchResult | None:
         """Wait for the group's turn, send, and set when its next turn is. Logs every request sent.
 
         ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
         Raises :class:`Blocked` where the operator has blocked its site by now.
         """
-        live = self._groups[warrant.group]
+        live = self._groups[permit.group]
         await self._acquire(live.turn)
         try:
-            await self._slot(warrant.group)
+            await self._slot(permit.group)
             try:
                 if self.blocks.covers(request.url):
                     raise Blocked
                 started_at = self._clock.now()
-                if started_at >= warrant.valid_until:
+                if started_at >= permit.valid_until:
                     return None
                 live.in_flight = True
                 try:
                     answer = await self._fetcher.fetch(request)
                 except BaseException as error:  # it may have been sent: that counts as sent
-                    self._settle(live, request, warrant, _no_answer(request, started_at, self._clock.now(), error))
+                    self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
                     raise
                 finally:
                     live.in_flight = False
             finally:
                 self._slots.release()
-            self._settle(live, request, warrant, answer)
+            self._settle(live, request, permit, answer)
             return answer
         finally:
             live.turn.release()
@@ -221,14 +221,14 @@ class Gate:
         """Groups that nobody here works on any more, and that others may be working on: the store knows their paces."""
         self._groups.clear()
 
-    def _settle(self, live: _Group, request: Request, warrant: FetchPermit, answer: FetchResult) -> None:
-        crawl_delay_s = live.crawl_delays.get(warrant.site_id, warrant.crawl_delay_s)
+    def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
+        crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         live.pace = after_answer(live.pace, answer, crawl_delay_s, self._settings)
         live.unsaved = True
         over_at = answer.finished_at
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
-        self._log(_row(request, warrant, answer, over_at), warrant.group, live.pace)
+        self._log(_row(request, permit, answer, over_at), permit.group, live.pace)
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
@@ -243,9 +243,9 @@ def shown_location(request: Request, answer: Redirected) -> str:
     return answer.location if request.shown_url is None else "-"
 
 
-def _row(request: Request, warrant: FetchPermit, answer: FetchResult, over_at: float) -> RequestRow:
+def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float) -> RequestRow:
     return RequestRow(
-        site_id=warrant.site_id,
+        site_id=permit.site_id,
         path=split(request.shown_url or request.url).path,
         purpose=request.purpose,
         started_at=answer.started_at,
@@ -256,8 +256,8 @@ def _row(request: Request, warrant: FetchPermit, answer: FetchResult, over_at: f
         retry_after_s=retry_after_s(answer.headers, answer.finished_at)
         if isinstance(answer, Failed | Redirected)
         else None,
-        robots_id=warrant.robots_id,
-        verdict_line=warrant.verdict_line,
-        for_site_id=warrant.for_site_id,
+        robots_id=permit.robots_id,
+        verdict_line=permit.verdict_line,
+        for_site_id=permit.for_site_id,
         location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
     )

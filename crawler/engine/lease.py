@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from crawler.clock import Clock, boot_s
-from crawler.engine.tasks import needed
+from crawler.engine.tasks import required_task
 from crawler.errors import LeaseLost, StoreError
 from crawler.store.protocols import Store
 
@@ -81,7 +81,7 @@ async def kept(lease: Lease) -> AsyncIterator[None]:
 
     Raises :class:`LeaseLost` where it was taken away, and what else the store raises.
     """
-    async with needed(_keep_or_raise(lease)):
+    async with required_task(_keep_or_raise(lease)):
         yield
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from crawler.engine.progress import Progress
-from crawler.engine.tasks import beside
+from crawler.engine.tasks import background_task
 
 _EVERY_S = 0.05
 
@@ -18,7 +18,7 @@ async def measured(progress: Progress) -> AsyncIterator[None]:
 
     What is seen is the loop's own work and whatever else the machine has to do.
     """
-    async with beside(_measure(progress)):
+    async with background_task(_measure(progress)):
         yield
 
 

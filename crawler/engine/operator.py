@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.engine.crawl import Crawl
-from crawler.engine.tasks import beside
+from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.frontier.sample_design import Method
@@ -55,12 +55,12 @@ async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None
     ear = _Ear(crawl, store, clock)
     await ear.listen()
     async with (
-        beside(ear.keep_listening(), crawl.fail),  # one that cannot hear its operator any more must not go on
-        beside(ear.keep_noting(), crawl.fail),
-        beside(ear.keep_beating(), crawl.fail),
+        background_task(ear.keep_listening(), crawl.fail),  # one that cannot hear its operator any more must not go on
+        background_task(ear.keep_noting(), crawl.fail),
+        background_task(ear.keep_beating(), crawl.fail),
     ):
         await ear.catch_up()
-        async with beside(ear.keep_working(), crawl.fail):
+        async with background_task(ear.keep_working(), crawl.fail):
             yield
 
 

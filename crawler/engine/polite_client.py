@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crawler.clock import Clock
-from crawler.engine.commit_batch import Pending
 from crawler.engine.gate import Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
+from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsKeeper, RobotsNeeds
 from crawler.errors import LeaseLost
@@ -20,10 +20,10 @@ from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, Limits, RequestRow, RobotsNews, Store
+from crawler.store.protocols import ClaimedSite, ClaimLimits, RequestRow, RobotsNews, Store
 from crawler.url import split
 
-_NOTHING_TO_CLAIM = Limits(groups=0)
+_NOTHING_TO_CLAIM = ClaimLimits(groups=0)
 _ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = ?"
 
 
@@ -52,7 +52,7 @@ class PoliteClient:
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
-        self._pending = Pending()
+        self._pending = Outbox()
         self._visited: set[str] = set()  # groups to give back
         self._gate = Gate(fetcher, clock, politeness, 1, self._log, lease=lease)
         visited = self._visited.add
@@ -79,8 +79,8 @@ class PoliteClient:
                 await self._visit(place.site)
                 delay_s = None if rules is None else rules.crawl_delay_s
                 line = None if allowed.verdict is None else allowed.verdict.line
-                warrant = FetchPermit(site.id, group, copy.expires_at, site.robots_id, line, delay_s)
-                result = await self._gate.send(request, warrant)
+                permit = FetchPermit(site.id, group, copy.expires_at, site.robots_id, line, delay_s)
+                result = await self._gate.send(request, permit)
                 if result is not None:  # else robots.txt ran out while it waited
                     return result
         finally:
@@ -110,15 +110,15 @@ class PoliteClient:
         return robots_ids[news.site_id]
 
     async def _commit(self, paces: dict[str, Pace]) -> dict[int, int]:
-        pending, self._pending = self._pending, Pending()
+        pending, self._pending = self._pending, Outbox()
         pending.paces |= paces
         pending.visited, self._visited = self._visited, set()
         now = self._clock.now()
         try:
-            result = await self._store.turn(pending.turn(now, _NOTHING_TO_CLAIM, 0.0))
+            result = await self._store.commit(pending.turn(now, _NOTHING_TO_CLAIM, 0.0))
         except LeaseLost as lost:
             if not lost.committed:
-                await self._store.hand_in_late(pending.late(now))
+                await self._store.commit_late(pending.late(now))
             raise
         self._gate.stored(pending.paces)
         return result.robots_ids

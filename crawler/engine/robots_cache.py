@@ -234,7 +234,7 @@ class RobotsKeeper:
                 return f"{host_site} is {BLOCKED}"
             except _Busy:
                 return f"{host_site} is being asked by another worker"
-        assert answer is not None, "a warrant for robots.txt does not run out"
+        assert answer is not None, "a permit for robots.txt does not run out"
         return answer
 
     async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:

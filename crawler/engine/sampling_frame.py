@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Frame:
+class SamplingFrame:
     """Open until everything nearer to the seeds than ``depth`` has been visited (``None``: everything).
 
     Pages as deep as that lead to nothing that belongs to the frame: they are held back until ``draw`` has said which of

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 @asynccontextmanager
-async def beside(
+async def background_task(
     work: Coroutine[None, None, None], failed: Callable[[BaseException], None] | None = None
 ) -> AsyncIterator[None]:
     """Do ``work`` while inside, and have it over and done with behind. Where it fails, ``failed`` is told at once."""
@@ -27,7 +27,7 @@ async def beside(
 
 
 @asynccontextmanager
-async def needed(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+async def required_task(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Do ``work`` while inside. Where it fails, what is done inside is cancelled, and the failure raised."""
     inside, failures = asyncio.current_task(), list[BaseException]()
     assert inside is not None
@@ -37,7 +37,7 @@ async def needed(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         inside.cancel()
 
     try:
-        async with beside(work, cut_off):
+        async with background_task(work, cut_off):
             yield
     except asyncio.CancelledError:
         if not failures:

@@ -7,7 +7,7 @@ from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
-from crawler.engine.sampling_frame import Frame
+from crawler.engine.sampling_frame import SamplingFrame
 from crawler.model import State
 from crawler.store.protocols import Store
 
@@ -22,24 +22,24 @@ class Ending:
     def __init__(
         self,
         store: Store,
-        manners: CrawlPolicy,
+        policy: CrawlPolicy,
         clock: Clock,
         progress: Progress,
         budget: Budget,
         crowd: ClaimCapacity,
     ) -> None:
         self._store = store
-        self._manners = manners
+        self._policy = policy
         self._clock = clock
         self._progress = progress
         self._budget = budget
         self._crowd = crowd
 
-    async def look(self, frame: Frame | None) -> str | float:
+    async def look(self, frame: SamplingFrame | None) -> str | float:
         """Why the crawl is over; or after how many seconds there may be something to do."""
         if self._budget.is_spent and not self._budget.only_revisits:
-            if not self._manners.revisit.enabled:
-                return f"--max-pages reached ({self._manners.crawl.max_pages})"
+            if not self._policy.revisit.enabled:
+                return f"--max-pages reached ({self._policy.crawl.max_pages})"
             self._budget.only_revisits = True
             await self._store.prepare(0)
         is_idle = self._budget.waits_for_others
@@ -54,25 +54,25 @@ class Ending:
 
     async def queue_due(self) -> bool:
         """With --revisit: queue what is due and this run has not visited, so that it ends; whether there was any."""
-        revisit, now, since = self._manners.revisit, self._clock.now(), self._progress.started_at
+        revisit, now, since = self._policy.revisit, self._clock.now(), self._progress.started_at
         return revisit.enabled and await self._store.queue_due(revisit, now, since, self.pages_per_site()) > 0
 
     def pages_per_site(self) -> int | None:
-        return 0 if self._budget.only_revisits else self._manners.crawl.max_pages_per_site
+        return 0 if self._budget.only_revisits else self._policy.crawl.max_pages_per_site
 
-    async def _nothing_left(self, frame: Frame | None) -> str | float:
+    async def _nothing_left(self, frame: SamplingFrame | None) -> str | float:
         if frame is not None and not frame.is_closed:
             await frame.close()
             return 0.0
-        no_revisit = ", and no revisit is due" if self._manners.revisit.enabled else ""
+        no_revisit = ", and no revisit is due" if self._policy.revisit.enabled else ""
         if self._budget.only_revisits:
-            return f"--max-pages reached ({self._manners.crawl.max_pages}){no_revisit}"
+            return f"--max-pages reached ({self._policy.crawl.max_pages}){no_revisit}"
         queued = await self._store.queued_count()
         if queued == 0:
             return await nothing_left(self._store, self._progress, no_revisit)
         if await self._store.next_ready() is not None:
             return 0.0  # a block was lifted meanwhile
-        return at_their_limit(self._manners.crawl.max_pages_per_site, queued)
+        return at_their_limit(self._policy.crawl.max_pages_per_site, queued)
 
 
 async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str:

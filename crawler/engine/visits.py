@@ -33,7 +33,7 @@ class Visits:
 
     def __init__(
         self,
-        manners: CrawlPolicy,
+        policy: CrawlPolicy,
         scope: Scope,
         clock: Clock,
         gate: Gate,
@@ -42,7 +42,7 @@ class Visits:
         budget: Budget,
         books: _Books,
     ) -> None:
-        self._manners = manners
+        self._policy = policy
         self._scope = scope
         self._clock = clock
         self._gate = gate
@@ -62,7 +62,7 @@ class Visits:
             raise
         except Exception as error:
             failed = after_fault(queued, self._books.progress.met(error))
-            self._books.book(after_refusal(failed, self._manners.revisit, self._clock.now()))
+            self._books.book(after_refusal(failed, self._policy.revisit, self._clock.now()))
 
     async def _visit(self, queued: Queued, site: ClaimedSite, group: str) -> None:
         assert site.copy is not None
@@ -71,7 +71,7 @@ class Visits:
         decision = before_fetch(queued, site.copy, rules, split(queued.url).path, self._scope, main)
         match decision:
             case Outcome():
-                self._books.book(after_refusal(decision, self._manners.revisit, self._clock.now()))
+                self._books.book(after_refusal(decision, self._policy.revisit, self._clock.now()))
             case Fetch(verdict):
                 line = None if verdict is None else verdict.line
                 delay_s = None if rules is None else rules.crawl_delay_s
@@ -80,14 +80,14 @@ class Visits:
             case _:
                 assert_never(decision)
 
-    async def _fetch(self, queued: Queued, warrant: FetchPermit) -> None:
+    async def _fetch(self, queued: Queued, permit: FetchPermit) -> None:
         if counted := queued.seen is None and self._budget.is_limited:
-            await self._gate.pause(warrant.group)  # first: meanwhile another group may have this page
+            await self._gate.pause(permit.group)  # first: meanwhile another group may have this page
             if not await self._gate.idle(self._budget.take()):
                 return
         fetched = False
         try:
-            result = await self._gate.send(self._answers.request(queued), warrant)
+            result = await self._gate.send(self._answers.request(queued), permit)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
             if counted:

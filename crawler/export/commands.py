@@ -15,7 +15,7 @@ from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, run_async, store_at, tell
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
-from crawler.engine.tasks import beside
+from crawler.engine.tasks import background_task
 from crawler.export import FORMATS, VIEWS, Tally
 from crawler.export import export as export_to
 from crawler.settings.stores import existing_store
@@ -84,5 +84,5 @@ async def _progress(tally: Tally, unit: str) -> AsyncIterator[None]:
                 say(f"{tally.written:,} {unit}")
                 await asyncio.sleep(_REFRESH_S)
 
-        async with beside(follow()):
+        async with background_task(follow()):
             yield

@@ -16,7 +16,7 @@ from crawler.cli.layout import Fact, duration, facts, many, size
 from crawler.clock import Clock, brief_time
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
-from crawler.engine.tasks import beside
+from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.politeness import Pace
 from crawler.inspect.status import GO_ON
@@ -87,7 +87,7 @@ class Watch:
         self._live.stop()
 
     async def _draw(self) -> None:
-        async with beside(self._keep_looking()):
+        async with background_task(self._keep_looking()):
             await self._looked.wait()
             while True:
                 self._live.update(self._panel(), refresh=True)

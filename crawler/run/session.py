@@ -17,7 +17,7 @@ from crawler.engine.loop_lag import measured
 from crawler.engine.operator import heeded
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
-from crawler.engine.sampling_frame import Frame
+from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
@@ -140,12 +140,12 @@ async def _fetching(
     scope: Scope,
     clock: Clock,
     on_pages: OnPages | None = None,
-    frame: Frame | None = None,
+    frame: SamplingFrame | None = None,
     recorder: WarcFolder | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl with connections of its own, which send nothing once its lease is over."""
     async with HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher:
-        crawl = Crawl(store, fetcher, clock, manners(settings), scope, on_pages, frame, recorder)
+        crawl = Crawl(store, fetcher, clock, crawl_policy(settings), scope, on_pages, frame, recorder)
         fetcher.may_send = lambda: not crawl.lease.is_over()
         yield crawl
 
@@ -223,19 +223,19 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
 
 
-async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> Frame | None:
+async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
     """What the sample of a crawl is drawn of; closed where it has been drawn, for good if of a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
         return None
     if is_drawn:
-        return Frame(depth, None, is_closed=True)
+        return SamplingFrame(depth, None, is_closed=True)
 
     async def draw() -> None:
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
     last = await store.sample_draw()
-    return Frame(depth, draw, last is not None and last.stands)
+    return SamplingFrame(depth, draw, last is not None and last.stands)
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
@@ -303,7 +303,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     )
 
 
-def manners(settings: Settings) -> CrawlPolicy:
+def crawl_policy(settings: Settings) -> CrawlPolicy:
     """How to behave."""
     return CrawlPolicy(
         crawl=settings.crawl,

@@ -20,7 +20,7 @@ from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
 from crawler.engine.messages import receive, send
-from crawler.engine.tasks import beside
+from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
 from crawler.run.session import run_to_end, worker_session
 from crawler.settings.loading import Settings
@@ -65,12 +65,12 @@ async def _work(part: Part) -> int:
     raise_file_limit()
     signals = Signals()
     async with (
-        beside(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
+        background_task(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
         worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl)
         collect_garbage_seldom()
-        async with beside(_report(crawl, store)):
+        async with background_task(_report(crawl, store)):
             ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
         _tell_progress(crawl, store, ended_by)
     return STOPPED if crawl.stopped else 0

@@ -46,7 +46,7 @@ WHERE state = 'excluded' AND reason = ? AND kind = 'page' AND id NOT IN (SELECT 
 
 _BUDGET = """
 SELECT json_extract(settings, '$.crawl.max_pages_per_site') AS pages FROM run
-WHERE json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1"""
+WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1"""
 
 
 class Unit(StrEnum):

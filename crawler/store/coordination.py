@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from crawler.store.protocols import Turn
+    from crawler.store.protocols import CommitBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class Shared(Awaited, Protocol):
         ...
 
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
-        """Number and settings of the run that others are at work on; errands are none."""
+        """Number and settings of the run that others are at work on; auxiliary runs are passed over."""
         ...
 
     async def last_run(self) -> dict[str, Any] | None:
-        """The row of ``run`` of the last crawl; errands are passed over."""
+        """The row of ``run`` of the last crawl; auxiliary runs are passed over."""
         ...
 
     async def renew(self, now: float) -> None:
@@ -84,7 +84,7 @@ class Shared(Awaited, Protocol):
         """
         ...
 
-    async def hand_in_late(self, late: Turn) -> None:
+    async def commit_late(self, late: CommitBatch) -> None:
         """Log the requests of a worker that has lost its lease, and keep the paces that it knows: of those of a group
         that another worker has asked since, the longer one. Nothing else is taken in."""
         ...

@@ -72,7 +72,7 @@ HORIZON_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClaimLimits:
     """Bounds on what a turn claims."""
 
     groups: int
@@ -89,11 +89,11 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Turn:
+class CommitBatch:
     """What one turn takes in."""
 
     now: float
-    limits: Limits
+    limits: ClaimLimits
     outcomes: list[Outcome] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
     robots: list[RobotsNews] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnResult:
+class CommitResult:
     """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in; ``mirrors`` are
     (mirror, main site) that other workers have learnt of since the last turn."""
 
@@ -236,8 +236,8 @@ class Store(Shared, Protocol):
     async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on.
 
-        Who is ``at_work`` joins it as a worker; else others will. One whose settings name an ``errand`` is no crawl:
-        :meth:`last_settings` passes it over.
+        Who is ``at_work`` joins it as a worker; else others will. A run whose settings name an ``auxiliary_run`` is
+        not a crawl: :meth:`last_settings` passes it over.
         """
         ...
 
@@ -299,7 +299,7 @@ class Store(Shared, Protocol):
         """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         ...
 
-    async def turn(self, turn: Turn) -> TurnResult: ...
+    async def commit(self, batch: CommitBatch) -> CommitResult: ...
 
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False

@@ -25,7 +25,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import State
-from crawler.store.protocols import Claim, Limits, Turn
+from crawler.store.protocols import Claim, ClaimLimits, CommitBatch
 from crawler.store.sql.store import SqliteStore
 from tests.bench import stores
 from tests.bench.table import Row
@@ -157,27 +157,27 @@ class _Load:
         offered = claimed = 0
         offering_s = claiming_s = 0.0
         for _ in range(turns):
-            claims, took_s = await self._turn(Turn(self._now, Limits(GROUPS_PER_TURN, URLS_PER_GROUP)))
+            claims, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(GROUPS_PER_TURN, URLS_PER_GROUP)))
             claiming_s += took_s
             urls = [queued for claim in claims for queued in claim.urls]
             self._chance.shuffle(urls)
             pages = [self._page(queued) for queued in urls[:PAGES_PER_TURN]]
-            _, took_s = await self._turn(Turn(self._now, Limits(0), pages))
+            _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), pages))
             offering_s += took_s
             ended = [Outcome(queued, State.FETCHED, "200") for queued in urls[PAGES_PER_TURN:]]
             pace = Pace(self._now + DELAY_S, DELAY_S, 0.0, "delay")
             paces, released = {claim.group: pace for claim in claims}, [claim.group_id for claim in claims]
-            _, took_s = await self._turn(Turn(self._now, Limits(0), ended, paces=paces, released=released))
+            _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), ended, paces=paces, released=released))
             claiming_s += took_s
             offered += sum(len(page.offers) for page in pages)
             claimed += len(urls)
             self._now += TURN_S
         return Window(offering_s / offered * 1e6, claiming_s / claimed * 1e6, stores.peak_mb(os.getpid()))
 
-    async def _turn(self, turn: Turn) -> tuple[list[Claim], float]:
+    async def _turn(self, turn: CommitBatch) -> tuple[list[Claim], float]:
         """Its claims, and the CPU time it took: of all threads, for SQLite has one of its own."""
         before_s = time.process_time()
-        result = await self._store.turn(turn)
+        result = await self._store.commit(turn)
         return result.claims, time.process_time() - before_s
 
     def _page(self, queued: Queued) -> Outcome:

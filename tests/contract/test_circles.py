@@ -20,7 +20,7 @@ async def visit_all(harness: Harness) -> None:
                     outcomes.append(redirected(queued, leads[queued.url]))
                 else:
                     outcomes.append(failed(queued) if queued.url.endswith("gone") else fetched(queued))
-            await harness.commit(claim, *outcomes)
+            await harness.finish(claim, *outcomes)
 
 
 async def ends(store: Store) -> dict[str, tuple[str, str]]:
@@ -46,6 +46,6 @@ async def test_what_goes_round_fails_and_nothing_else(harness: Harness) -> None:
 async def test_what_is_still_queued_may_end_well(harness: Harness) -> None:
     await harness.seed(f"{A}/1")
     (claim,) = await harness.claim()
-    await harness.commit(claim, redirected(claim.urls[0], f"{B}/2"))
+    await harness.finish(claim, redirected(claim.urls[0], f"{B}/2"))
     await harness.store.fail_circles()
     assert (await ends(harness.store))[f"{A}/1"] == ("redirected", f"302 to {B}/2")

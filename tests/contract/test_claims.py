@@ -25,7 +25,7 @@ async def test_seeds_are_queued_at_depth_0_and_remembered(harness: Harness) -> N
 async def test_a_seed_named_again_changes_nothing(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0]))
+    await harness.finish(claim, fetched(claim.urls[0]))
     await harness.seed(A)
     assert await harness.urls() == {A: "fetched"}
     assert await harness.claim() == []
@@ -34,9 +34,9 @@ async def test_a_seed_named_again_changes_nothing(harness: Harness) -> None:
 async def test_a_found_url_named_as_a_seed_comes_to_depth_0_with_what_follows_from_it(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}x"]))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}x"]))
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}y"]))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}y"]))
     await harness.seed(f"{A}x")
     assert await harness.urls("depth") == {A: 0, f"{A}x": 0, f"{A}y": 1}
 
@@ -48,7 +48,7 @@ async def test_a_claimed_group_is_not_claimed_again_until_it_is_released(harness
     assert {first.group, second.group} == {"a.test", "b.test"}
     assert await harness.claim() == []
     assert await harness.store.next_ready() is None
-    await harness.turn(released=[first.group_id])
+    await harness.commit(released=[first.group_id])
     (again,) = await harness.claim()
     assert queued_urls([again]) == queued_urls([first])
 
@@ -57,7 +57,7 @@ async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness
     await harness.seed(A)
     (claim,) = await harness.claim()
     pace = Pace(NOW + 60, 60.0, 5.0, "Crawl-delay")
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}x"]), pace=pace)
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}x"]), pace=pace)
     assert await harness.claim() == []
     ready = await harness.store.next_ready()
     assert ready is not None
@@ -70,7 +70,7 @@ async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness
 
 
 async def test_the_pace_of_a_group_that_nobody_has_claimed_is_kept_too(harness: Harness) -> None:
-    await harness.turn(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, "delay")})
+    await harness.commit(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, "delay")})
     assert (await harness.store.group_pace("hop.test")).next_at == NOW + 9
     assert await harness.store.group_pace("never.test") == Pace()
 
@@ -78,19 +78,19 @@ async def test_the_pace_of_a_group_that_nobody_has_claimed_is_kept_too(harness: 
 async def test_a_group_released_and_ready_is_claimed_in_the_same_turn(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    result = await harness.turn(fetched(claim.urls[0], [f"{A}x"]), released=[claim.group_id], groups=1)
+    result = await harness.commit(fetched(claim.urls[0], [f"{A}x"]), released=[claim.group_id], groups=1)
     assert queued_urls(result.claims) == [f"{A}x"]
 
 
 async def test_a_batch_brings_the_nearest_urls_first_and_no_more_than_asked(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}{n}" for n in range(5)]))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}{n}" for n in range(5)]))
     (claim,) = await harness.claim(per_group=1)
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}deep"]))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}deep"]))
     (claim,) = await harness.claim(per_group=4)
     assert [queued.depth for queued in claim.urls] == [1] * 4
-    await harness.turn(released=[claim.group_id])
+    await harness.commit(released=[claim.group_id])
     (claim,) = await harness.claim()
     assert [queued.depth for queued in claim.urls] == [1, 1, 1, 1, 2]
 
@@ -99,7 +99,7 @@ async def test_groups_that_have_waited_longest_come_first(harness: Harness) -> N
     await harness.seed(A, B, "http://c.test/")
     claims = {claim.group: claim for claim in await harness.claim()}
     paces = {"a.test": Pace(NOW - 1), "b.test": Pace(NOW - 3), "c.test": Pace(NOW - 2)}
-    await harness.turn(released=[claim.group_id for claim in claims.values()], paces=paces)
+    await harness.commit(released=[claim.group_id for claim in claims.values()], paces=paces)
     assert [claim.group for claim in await harness.claim(groups=2)] == ["b.test", "c.test"]
 
 
@@ -114,7 +114,7 @@ async def test_of_a_group_with_many_sites_only_the_next_in_turn_are_read(harness
     sites = [f"http://a.test:{8000 + n}" for n in range(20)]
     await harness.seed(*(f"{site}/{n}" for site in sites for n in range(3)))
     (claim,) = await harness.claim(per_group=1)
-    await harness.turn(released=[claim.group_id], paces={claim.group: Pace(harness.now, 2.0)})
+    await harness.commit(released=[claim.group_id], paces={claim.group: Pace(harness.now, 2.0)})
     begun_with, claimed = set(), set()
     for _ in sites:  # as under a long pause: a claim is good for one request
         (claim,) = await harness.claim(per_group=4)
@@ -123,7 +123,7 @@ async def test_of_a_group_with_many_sites_only_the_next_in_turn_are_read(harness
         begun_with.add(claim.urls[0].url.rpartition("/")[0])
         claimed |= {site.name for site in claim.sites.values()}
         harness.now += 2.0
-        await harness.turn(released=[claim.group_id], paces={claim.group: Pace(harness.now, 2.0)})
+        await harness.commit(released=[claim.group_id], paces={claim.group: Pace(harness.now, 2.0)})
     assert begun_with == claimed == set(sites)
 
 
@@ -131,26 +131,26 @@ async def test_a_site_with_nothing_to_ask_gives_its_turn_to_none_of_its_group_al
     await harness.seed(*(f"http://a.test:{8000 + n}/" for n in range(20)))
     (claim,) = await harness.claim()
     left = {"http://a.test:8004/", "http://a.test:8005/"}
-    await harness.commit(claim, *(fetched(queued) for queued in claim.urls if queued.url not in left))
+    await harness.finish(claim, *(fetched(queued) for queued in claim.urls if queued.url not in left))
     begun_with = []
     for _ in range(4):
         harness.now += 1.0
         (claim,) = await harness.claim(per_group=1)
         begun_with += [queued.url for queued in claim.urls]
-        await harness.turn(released=[claim.group_id])
+        await harness.commit(released=[claim.group_id])
     assert sorted(begun_with) == sorted([*left, *left])
 
 
 async def test_a_retry_waits_for_its_time(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, retried(claim.urls[0], NOW + 30))
+    await harness.finish(claim, retried(claim.urls[0], NOW + 30))
     assert await harness.urls("state, attempts, next_at") == {A: ("queued", 1, NOW + 30)}
     assert await harness.claim() == []
     harness.now = NOW + 30
     (claim,) = await harness.claim()
     assert (claim.urls[0].attempts, claim.urls[0].due_at) == (1, NOW + 30)
-    await harness.commit(claim, fetched(claim.urls[0]))
+    await harness.finish(claim, fetched(claim.urls[0]))
     assert await harness.urls() == {A: "fetched"}
     assert await harness.store.queued_count() == 0
 
@@ -160,10 +160,10 @@ async def test_a_deferred_site_waits_while_others_of_its_group_go_on(harness: Ha
     (claim,) = await harness.claim()
     site = next(site for site in claim.sites.values() if site.name == "http://a.test")
     await harness.news(site.id, site.name, deferred(NOW, NOW + 60))
-    await harness.turn(released=[claim.group_id])
+    await harness.commit(released=[claim.group_id])
     (claim,) = await harness.claim()
     assert queued_urls([claim]) == ["https://a.test/"]
-    await harness.commit(claim, fetched(claim.urls[0]))
+    await harness.finish(claim, fetched(claim.urls[0]))
     assert await harness.claim() == []
     assert [(wait.until, wait.reason) for wait in await harness.store.waiting(NOW, 9)] == [
         (NOW + 60, "robots.txt: 503")
@@ -178,8 +178,8 @@ async def test_a_deferred_site_waits_while_others_of_its_group_go_on(harness: Ha
 async def test_what_was_in_flight_at_a_crash_is_still_queued_and_its_pause_kept(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
-    await harness.turn(paces={"a.test": Pace(NOW + 1, 25.0, 0.0, "Crawl-delay")})
-    await harness.commit(claims["b.test"], failed(claims["b.test"].urls[0]))
+    await harness.commit(paces={"a.test": Pace(NOW + 1, 25.0, 0.0, "Crawl-delay")})
+    await harness.finish(claims["b.test"], failed(claims["b.test"].urls[0]))
     harness.now = NOW + 5
     await harness.reopen()
     assert await harness.urls() == {A: "queued", B: "failed"}
@@ -193,7 +193,7 @@ async def test_what_was_in_flight_at_a_crash_is_still_queued_and_its_pause_kept(
 async def test_a_group_that_was_released_before_the_crash_need_not_wait(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}x"]))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}x"]))
     await harness.reopen()
     assert queued_urls(await harness.claim()) == [f"{A}x"]
 
@@ -202,10 +202,10 @@ async def test_pages_per_site_are_counted_over_all_runs(harness: Harness) -> Non
     harness.pages_per_site = 2
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}{n}" for n in range(5)]))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}{n}" for n in range(5)]))
     (claim,) = await harness.claim()
     assert len(claim.urls) == 1
-    await harness.commit(claim, fetched(claim.urls[0]))
+    await harness.finish(claim, fetched(claim.urls[0]))
     assert await harness.claim() == []
     assert await harness.store.next_ready() is None
     await harness.reopen()
@@ -224,7 +224,7 @@ async def test_the_robots_copy_in_force_comes_with_the_claim(harness: Harness) -
     assert (site.copy, site.robots_id) == (None, None)
     copy = robots(etag='"1"', last_modified="then", note="a note")
     number = await harness.news(site.id, site.name, copy, crawl_delay_s=7.0)
-    await harness.turn(released=[claim.group_id])
+    await harness.commit(released=[claim.group_id])
     (claim,) = await harness.claim()
     (site,) = claim.sites.values()
     assert (site.copy, site.robots_id, site.crawl_delay_s) == (copy, number, 7.0)
@@ -260,7 +260,7 @@ async def test_what_is_asked_for_by_itself_is_told_of_all_that_options_may_bring
     await harness.store.prepare(None)
     (claim,) = await harness.claim()
     offers = (Offer(f"{A}s", 1, "scope: narrow", kind=Kind.SITEMAP), Offer(f"{A}p", 1, "scope: narrow"))
-    await harness.commit(claim, replace(fetched(claim.urls[0]), offers=offers))
+    await harness.finish(claim, replace(fetched(claim.urls[0]), offers=offers))
     rows = await harness.store.excluded(-1, 9)
     assert sorted((url, itself) for _, url, _, _, itself in rows) == [(f"{A}p", False), (f"{A}s", True)]
 
@@ -270,7 +270,7 @@ async def test_what_was_visited_since_it_was_looked_up_is_not_left_out_nor_put_b
     await harness.store.prepare(None)
     numbers = [row[0] for row in await harness.store.queued(-1, 9)]
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0]), redirected(claim.urls[1], f"{A}1"))
+    await harness.finish(claim, fetched(claim.urls[0]), redirected(claim.urls[1], f"{A}1"))
     await harness.store.exclude([(number, "blocked by the operator") for number in numbers])
     ((left_out, *_),) = await harness.store.excluded(-1, 9)
     for _ in range(2):

@@ -31,7 +31,7 @@ async def crawled(db_path: Path) -> Path:
         (site,) = claim.sites.values()
         await harness.news(site.id, site.name, robots())
         links = [f"{claim.urls[0].url}{n}" for n in range(30)]
-        await harness.commit(claim, fetched(claim.urls[0], links, title="a b", body=claim.group.encode()))
+        await harness.finish(claim, fetched(claim.urls[0], links, title="a b", body=claim.group.encode()))
     await harness.close()
     return db_path
 
@@ -74,7 +74,7 @@ async def test_the_copy_can_be_crawled_on(crawled: Path, postgres: Cluster, stac
     await harness.reopen()
     await harness.seed("http://c.test/")  # a new site, which gets a number of its own
     for claim in await harness.claim():
-        await harness.commit(claim, fetched(claim.urls[0], body=claim.urls[0].url.encode()))
+        await harness.finish(claim, fetched(claim.urls[0], body=claim.urls[0].url.encode()))
     assert await harness.store.fetched_count() == 5
     await harness.close()
 

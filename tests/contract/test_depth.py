@@ -22,7 +22,7 @@ async def visit(harness: Harness, name: str, *links: str | Link) -> None:
     claims = await harness.claim()
     queued = {queued.url: queued for claim in claims for queued in claim.urls}
     outcome = fetched(queued[url(name)], links, max_depth=harness.max_depth)
-    await harness.turn(outcome, released=[claim.group_id for claim in claims])
+    await harness.commit(outcome, released=[claim.group_id for claim in claims])
 
 
 async def test_a_shorter_way_to_a_fetched_page_brings_nearer_all_that_follows(harness: Harness) -> None:
@@ -49,7 +49,7 @@ async def test_a_shorter_way_reaches_through_redirects(harness: Harness) -> None
     await visit(harness, "1", url("moved"))
     (claim,) = await harness.claim()
     moved = next(queued for queued in claim.urls if queued.url == url("moved"))
-    await harness.commit(claim, redirected(moved, url("there")))
+    await harness.finish(claim, redirected(moved, url("there")))
     assert await harness.urls("state, depth, target") | {} == {
         url("s"): ("fetched", 0, None),
         url("1"): ("fetched", 1, None),
@@ -70,8 +70,8 @@ async def test_a_page_found_to_be_nearer_while_it_was_being_fetched(harness: Har
     (claim,) = await harness.claim()
     claimed = {queued.url: queued for queued in claim.urls}
     assert claimed[url("deep")].depth == 3
-    await harness.turn(fetched(claimed[url("x")], [url("deep")]))
-    await harness.commit(claim, fetched(claimed[url("deep")], [url("leaf")]))
+    await harness.commit(fetched(claimed[url("x")], [url("deep")]))
+    await harness.finish(claim, fetched(claimed[url("deep")], [url("leaf")]))
     assert (await harness.urls("depth"))[url("leaf")] == 3
 
 
@@ -96,7 +96,7 @@ async def test_a_url_too_deep_when_it_was_claimed_is_not_lost_where_it_is_nearer
     (claim,) = await harness.claim()
     claimed = {queued.url: queued for queued in claim.urls}
     near = fetched(claimed[url("x")], [url("3")])
-    await harness.commit(claim, near, excluded(claimed[url("3")], "depth: 3 links from a seed, --max-depth is 2"))
+    await harness.finish(claim, near, excluded(claimed[url("3")], "depth: 3 links from a seed, --max-depth is 2"))
     assert (await harness.urls("state, depth"))[url("3")] == ("queued", 2)
     assert queued_urls(await harness.claim()) == [url("3")]
 
@@ -132,7 +132,7 @@ async def test_what_robots_txt_excludes_comes_nearer_with_the_page_that_links_to
     await visit(harness, "2", url("closed"))
     (claim,) = await harness.claim()
     closed = next(queued for queued in claim.urls if queued.url == url("closed"))
-    await harness.commit(claim, excluded(closed, "robots: line 2"))
+    await harness.finish(claim, excluded(closed, "robots: line 2"))
     assert (await harness.urls("state, depth"))[url("closed")] == ("excluded", 3)
     await harness.seed(url("2"))
     assert (await harness.urls("state, depth"))[url("closed")] == ("excluded", 1)
@@ -142,7 +142,7 @@ async def test_robots_exclusions_are_not_lifted_by_links(harness: Harness) -> No
     await harness.seed(url("s"), url("x"))
     (claim,) = await harness.claim()
     claimed = {queued.url: queued for queued in claim.urls}
-    await harness.commit(claim, excluded(claimed[url("x")], "robots: line 2"), fetched(claimed[url("s")], [url("x")]))
+    await harness.finish(claim, excluded(claimed[url("x")], "robots: line 2"), fetched(claimed[url("s")], [url("x")]))
     assert await harness.urls() == {url("s"): "fetched", url("x"): "excluded"}
     assert await harness.claim() == []
 
@@ -151,7 +151,7 @@ async def test_links_into_a_scope_that_has_widened_lift_what_it_refused(harness:
     await harness.seed(url("s"))
     (claim,) = await harness.claim()
     refused = {url("x"): "scope: not yet"}
-    await harness.commit(claim, fetched(claim.urls[0], [url("x"), url("1")], refusals=refused))
+    await harness.finish(claim, fetched(claim.urls[0], [url("x"), url("1")], refusals=refused))
     assert (await harness.urls())[url("x")] == "excluded"
     await visit(harness, "1", url("x"))
     assert (await harness.urls("state, depth"))[url("x")] == ("queued", 1)

@@ -39,8 +39,8 @@ async def visit(
                 outcome = fetched(queued, links.get(queued.url, []), canonical_url=target)
                 if target is not None:
                     outcome = replace(outcome, target=target, offers=(*outcome.offers, Offer(target, queued.depth)))
-            await harness.turn(outcome)
-        await harness.turn(released=[claim.group_id for claim in found])
+            await harness.commit(outcome)
+        await harness.commit(released=[claim.group_id for claim in found])
 
 
 async def edges(harness: Harness, view: str = "links_glued") -> set[tuple[str, str]]:
@@ -99,7 +99,7 @@ async def test_a_mirrors_url_that_was_never_asked_for_is_its_main_hosts_too(harn
     await harness.seed("http://hub.test/")
     (claim,) = await harness.claim()
     too_deep = {f"{A}/deep": "depth: 1 links from a seed, --max-depth is 0"}
-    await harness.commit(claim, fetched(claim.urls[0], [f"{A}/deep", f"{A}/x"], refusals=too_deep))
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}/deep", f"{A}/x"], refusals=too_deep))
     assert await edges(harness) == {("http://hub.test/", f"{A}/deep"), ("http://hub.test/", f"{A}/x")}
     await visit(harness, {}, {}, {A: C})
     assert await edges(harness) == {("http://hub.test/", f"{C}/deep"), ("http://hub.test/", f"{C}/x")}
@@ -113,7 +113,7 @@ async def store_sites(harness: Harness, sites: dict[str, dict[str, bytes | None]
             for queued in claim.urls:
                 site = queued.url[: queued.url.index("/", 8)]
                 outcomes.append(fetched(queued, body=sites[site][queued.url.removeprefix(site)]))
-            await harness.commit(claim, *outcomes)
+            await harness.finish(claim, *outcomes)
     count = await harness.store.find_content_mirrors(NOW)
     rows = await harness.store.query("SELECT site, main_site, evidence, sample, confidence FROM mirrors ORDER BY site")
     assert count == len(rows)
@@ -167,7 +167,7 @@ async def test_agent_servers_are_those_of_the_robots_txt_in_force(harness: Harne
     lines = (AgentLine(2, "/", "atp://fict.org:831"), AgentLine(3, "/home/", None))
 
     async def take(news: RobotsNews) -> list[tuple[object, ...]]:
-        await harness.turn(robots=[news])
+        await harness.commit(robots=[news])
         rows = await harness.store.query("SELECT site, path, agent_server, line FROM agent_servers ORDER BY line")
         return [tuple(row.values()) for row in rows]
 

@@ -20,7 +20,7 @@ from crawler.store.postgres.connection import Postgres
 from crawler.store.postgres.groups import GROUPED, _marks
 from crawler.store.postgres.offers import Carrier
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import Limits, Turn
+from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.store import SqliteStore
 from tests.contract.test_revisits import changed, queue
@@ -129,7 +129,7 @@ async def test_every_statement_of_a_turn_names_the_group(harness: Harness, monke
             site = next(iter(claim.sites.values()))
             await harness.news(site.id, site.name, robots())
             asked = request(site.id, "/")
-            await harness.turn(
+            await harness.commit(
                 *(fetched(q, [*web.get(q.url, [C]), f"{A}{len(said)}"]) for q in claim.urls),
                 requests=[asked], released=[claim.group_id], paces={claim.group: claim.pace},
             )  # fmt: skip
@@ -178,7 +178,7 @@ async def test_each_transaction_is_of_one_group_where_each_group_is_a_node(
             visits = [chance.choice(claim.urls) for claim in claims]
             asked = [request(queued.site_id, "/", requests) for requests, queued in enumerate(visits)]
             outcomes = [fetched(queued, web.get(queued.url, []), max_depth=4) for queued in visits]
-            await each.turn(*outcomes, requests=asked, released=[claim.group_id for claim in claims])
+            await each.commit(*outcomes, requests=asked, released=[claim.group_id for claim in claims])
     assert await look(harness) == await look(one)
     await one.close()
     rows = " UNION ALL ".join(
@@ -220,7 +220,7 @@ async def test_what_was_left_when_a_worker_was_killed_is_carried_over_by_the_nex
     claims = {claim.group: claim for claim in await harness.claim()}
     stop(step)
     with pytest.raises(StoreError, match="killed"):
-        await harness.turn(
+        await harness.commit(
             fetched(claims["a.test"].urls[0], [C, A + "1", link(B + "1", follow=False)]),
             redirected(claims["b.test"].urls[0], C + "2"),
             released=[claim.group_id for claim in claims.values()],
@@ -249,18 +249,18 @@ async def test_a_page_that_comes_nearer_meanwhile_brings_what_it_left_nearer(har
     claims = {claim.group: claim for claim in await harness.claim()}
     claim, other = claims["a.test"], claims["b.test"]
     for n in range(1, 4):  # a way of three links on one site
-        await harness.commit(claim, fetched(claim.urls[0], [f"{A}{n}"], max_depth=3))
+        await harness.finish(claim, fetched(claim.urls[0], [f"{A}{n}"], max_depth=3))
         (claim,) = await harness.claim()
     stop("_take_in")
     with pytest.raises(StoreError):
-        await harness.commit(claim, fetched(claim.urls[0], [C], max_depth=3))
+        await harness.finish(claim, fetched(claim.urls[0], [C], max_depth=3))
     stop("_settle")  # C was taken in, too deep, when the page that leads there is found to be near
     with pytest.raises(StoreError):
-        await harness.commit(other, fetched(other.urls[0], [f"{A}3"], max_depth=3))
+        await harness.finish(other, fetched(other.urls[0], [f"{A}3"], max_depth=3))
     found = await harness.urls("state, depth")
     assert (found[A + "3"], found[C]) == (("fetched", 1), ("excluded", 4))
     stop("")
-    await harness.turn()
+    await harness.commit()
     found = await harness.urls("state, depth")
     assert (found[A + "3"], found[C]) == (("fetched", 1), ("queued", 2))
     assert len(await harness.store.query("SELECT * FROM links")) == 5
@@ -273,7 +273,7 @@ async def test_a_copy_has_what_was_still_to_be_carried_over(
     (claim,) = await harness.claim()
     stop("_settle")
     with pytest.raises(StoreError):
-        await harness.commit(claim, fetched(claim.urls[0], [B, C]))
+        await harness.finish(claim, fetched(claim.urls[0], [B, C]))
     stop("")
     source, target = await PostgresStore.open(url, read_only=True), await SqliteStore.open(tmp_path / "copy.db")
     await copy_store(source, target, NOW)
@@ -289,7 +289,7 @@ async def test_rows_go_with_their_site_into_another_group(url: str, harness: Har
         (site,) = claim.sites.values()
         await harness.news(site.id, site.name, robots())
         asked = [request(site.id, "/")]
-        await harness.turn(fetched(claim.urls[0], [second + "x"]), requests=asked, released=[claim.group_id])
+        await harness.commit(fetched(claim.urls[0], [second + "x"]), requests=asked, released=[claim.group_id])
     await harness.close()
     store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
     await store.regroup()
@@ -311,7 +311,7 @@ async def test_a_changed_page_keeps_the_links_that_it_has_now(harness: Harness) 
         target=C,
         offers=(Offer(C, 1), Offer(A + "own", 1)),
     )
-    await harness.commit(claim, outcome)
+    await harness.finish(claim, outcome)
     assert {row["target"] for row in await harness.store.query("SELECT target FROM links")} == {C, A + "own"}
     assert (await harness.urls("target"))[A] == C
 
@@ -319,7 +319,7 @@ async def test_a_changed_page_keeps_the_links_that_it_has_now(harness: Harness) 
 async def test_where_a_seed_is_redirected_to_is_a_seed(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, redirected(claim.urls[0], B))
+    await harness.finish(claim, redirected(claim.urls[0], B))
     assert set(await harness.store.seeds()) == {A, B}
 
 
@@ -330,11 +330,11 @@ async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
     store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
     await store.start_run({"politeness": {"group": GroupBy.DOMAIN}}, NOW)
     await store.add_seeds([("http://a.site.example/", None), (A, None)])
-    claims = (await store.turn(Turn(NOW, Limits(9)))).claims
+    claims = (await store.commit(CommitBatch(NOW, ClaimLimits(9)))).claims
     claim = next(claim for claim in claims if claim.group == "a.test")
     stop("_take_in")
     with pytest.raises(StoreError):
-        await store.turn(Turn(NOW, Limits(0), [fetched(claim.urls[0], ["http://b.site.example/"])]))
+        await store.commit(CommitBatch(NOW, ClaimLimits(0), [fetched(claim.urls[0], ["http://b.site.example/"])]))
     stop("")
     other = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.HOST), read_only=how == "copied")
     if how == "joined":
@@ -354,7 +354,7 @@ async def test_a_copy_does_not_wait_for_ever(url: str, tmp_path: Path, stop: Sto
     (claim,) = await harness.claim()
     stop("_take_in")
     with pytest.raises(StoreError):
-        await harness.commit(claim, fetched(claim.urls[0], [B]))
+        await harness.finish(claim, fetched(claim.urls[0], [B]))
     source, target = await PostgresStore.open(url, read_only=True), await SqliteStore.open(tmp_path / "copy.db")
     source._carry = nothing  # type: ignore[method-assign]
     with pytest.raises(UsageError, match="pause it with"):
@@ -381,20 +381,22 @@ async def test_a_lease_lost_between_the_parts_of_a_turn_drops_no_request_and_no_
     workers = store._workers  # type: ignore[attr-defined]
     renew = workers.renew
 
-    async def lost_at_the_second(turn: Turn | None, now: float) -> None:
+    async def lost_at_the_second(turn: CommitBatch | None, now: float) -> None:
         if next(turns) == 1:
             postgres.psql("UPDATE worker SET ended_at = 1, ended_by = 'lease ran out'", postgres.name_in(url))
         await renew(turn, now)
 
     monkeypatch.setattr(workers, "renew", lost_at_the_second)
     with pytest.raises(LeaseLost) as lost:
-        await harness.turn(
+        await harness.commit(
             *(fetched(claim.urls[0]) for claim in claims),
             requests=[request(claim.urls[0].site_id, f"/{n}") for n, claim in enumerate(claims)],
             paces={claim.group: Pace(NOW + 100, 100.0, 0.0, "delay") for claim in claims},
         )
     assert lost.value.committed
-    await store.hand_in_late(Turn(NOW, Limits(0), requests=[request(claims[0].urls[0].site_id, "/meanwhile")]))
+    await store.commit_late(
+        CommitBatch(NOW, ClaimLimits(0), requests=[request(claims[0].urls[0].site_id, "/meanwhile")])
+    )
     rows = await store.query("SELECT url FROM requests")
     assert sorted(row["url"].rpartition("/")[2] for row in rows) == ["0", "1", "2", "meanwhile"]
     assert await store.query("SELECT sum(requests) AS counted FROM worker") == [{"counted": 4}]

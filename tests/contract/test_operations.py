@@ -11,7 +11,7 @@ import pytest
 
 from crawler.frontier import offers
 from crawler.model import Link
-from crawler.store.protocols import Limits, Turn
+from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql.store import SqliteStore
 from tests.contract.conftest import sqlite
@@ -44,7 +44,7 @@ async def _calls_of_a_turn(folder: Path, pages: int, links: int, calls: Counter[
         found: list[Link | str] = [f"{A}link/{n}" for n in range(links)]
         outcomes = [fetched(queued, found, body=b"%d" % queued.id) for queued in claim.urls]
         calls.clear()
-        await harness.turn(*outcomes)
+        await harness.commit(*outcomes)
         return calls["calls"]
     finally:
         await harness.close()
@@ -61,13 +61,13 @@ async def _steps_beside(folder: Path, held_back: int) -> int:
     folder.mkdir()
     harness = Harness(sqlite(folder))
     await harness.reopen()
-    held = Limits(10, below_depth=1)
+    held = ClaimLimits(10, below_depth=1)
     try:
         await harness.seed(A)
         (claim,) = await harness.claim()
         found: list[Link | str] = [f"{A}{n}" for n in range(held_back)]
         again = [fetched(claim.urls[0], found), retried(claim.urls[0], NOW + 50)]
-        await harness.store.turn(Turn(NOW, Limits(0), again, released=[claim.group_id]))
+        await harness.store.commit(CommitBatch(NOW, ClaimLimits(0), again, released=[claim.group_id]))
         assert isinstance(harness.store, SqliteStore)
         steps = 0
 
@@ -77,9 +77,9 @@ async def _steps_beside(folder: Path, held_back: int) -> int:
             return 0
 
         await harness.store._db.set_progress_handler(count, 1)
-        (claim,) = (await harness.store.turn(Turn(NOW + 60, held))).claims
+        (claim,) = (await harness.store.commit(CommitBatch(NOW + 60, held))).claims
         assert [queued.url for queued in claim.urls] == [A]
-        await harness.store.turn(Turn(NOW + 60, held, released=[claim.group_id]))
+        await harness.store.commit(CommitBatch(NOW + 60, held, released=[claim.group_id]))
         await harness.store._db.set_progress_handler(count, 0)
         return steps
     finally:
@@ -111,7 +111,7 @@ async def test_a_link_seen_lately_is_weighed_without_asking_the_database(
         (claim,) = await harness.claim()
         numbered.clear()
         for queued in claim.urls:
-            await harness.turn(fetched(queued, [f"{A}link/{n}" for n in range(30)], body=b"%d" % queued.id))
+            await harness.commit(fetched(queued, [f"{A}link/{n}" for n in range(30)], body=b"%d" % queued.id))
         assert sorted(numbered) == sorted(f"/link/{n}" for n in range(30))  # hashed once, not once for each page
     finally:
         await harness.close()

@@ -18,7 +18,7 @@ from crawler.store.coordination import PageGrant
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import Limits, Turn
+from crawler.store.protocols import ClaimLimits, CommitBatch
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster
 from tests.proxy import Proxy
@@ -115,7 +115,7 @@ async def two_workers(url: str, lease_s: float = 60.0) -> tuple[PostgresStore, P
 async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
-        turns = [store.turn(Turn(now, Limits(groups=1))) for store in (first, second) for _ in range(3)]
+        turns = [store.commit(CommitBatch(now, ClaimLimits(groups=1))) for store in (first, second) for _ in range(3)]
         claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
         assert sorted(claims) == ["a.test", "b.test"]
         assert True in (await first.others_at_work(), await second.others_at_work())
@@ -128,7 +128,7 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
     url = postgres.make_database()
     first, second, now = await two_workers(url, lease_s=0.3)
     try:
-        claims = (await first.turn(Turn(now, Limits(groups=10)))).claims
+        claims = (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
         ends_at = (await first.query("SELECT lease_until FROM workers WHERE worker = ?", (first.worker_id,)))[0]
         await asyncio.sleep(0.5)
         await second.renew(now + 10)
@@ -138,10 +138,10 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
         assert row["claimed_by"] is None
         assert row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0, abs=0.001)
         with pytest.raises(LeaseLost):
-            await first.turn(Turn(now, Limits(0), [fetched(claims[0].urls[0])]))
+            await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claims[0].urls[0])]))
         assert await second.fetched_count() == 0
         await first.join_run(first.run_id, now)
-        assert (await first.turn(Turn(NOW * 2, Limits(groups=10)))).claims, "it is a worker again"
+        assert (await first.commit(CommitBatch(NOW * 2, ClaimLimits(groups=10)))).claims, "it is a worker again"
     finally:
         await first.close()
         await second.close()
@@ -150,15 +150,15 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
 async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
-        claims = [(await store.turn(Turn(now, Limits(groups=1)))).claims[0] for store in (first, second)]
+        claims = [(await store.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0] for store in (first, second)]
         for number in range(20):
             links = [f"http://c.test/{number}/{n}" for n in range(30)]
             deep = fetched(claims[0].urls[0], links)
             near = fetched(claims[1].urls[0], reversed(links))
             object.__setattr__(deep, "offers", tuple(offer._replace(depth=7) for offer in deep.offers))
             await asyncio.gather(
-                first.turn(Turn(now, Limits(0), [deep])),
-                second.turn(Turn(now, Limits(0), [near])),
+                first.commit(CommitBatch(now, ClaimLimits(0), [deep])),
+                second.commit(CommitBatch(now, ClaimLimits(0), [near])),
             )
         rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
         assert rows == [{"depth": 1, "n": 600}]
@@ -173,7 +173,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     store = await PostgresStore.open(url)
     await store.start_run({}, NOW)
     await store.add_seeds([(A, None)])
-    (claim,) = (await store.turn(Turn(NOW, Limits(1)))).claims
+    (claim,) = (await store.commit(CommitBatch(NOW, ClaimLimits(1)))).claims
     other = await asyncpg.connect(url)
     begun = other.transaction()
     await begun.start()
@@ -184,7 +184,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
         " SELECT group_id, id >> 39, due_at, depth, id FROM url"
     )
     turn = asyncio.create_task(
-        store.turn(Turn(NOW, Limits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))
+        store.commit(CommitBatch(NOW, ClaimLimits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))
     )
     await asyncio.sleep(0.3)
     await begun.commit()
@@ -199,16 +199,16 @@ async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> 
     first, second, now = await two_workers(postgres.make_database())
     try:
         # Half of the ten pages is a fair share, and no more than the groups held can use is set aside.
-        limits = Limits(0, max_pages=10, held=1, pages_per_group=8)
-        ours, theirs = [(await store.turn(Turn(now, limits))).grant for store in (first, second)]
+        limits = ClaimLimits(0, max_pages=10, held=1, pages_per_group=8)
+        ours, theirs = [(await store.commit(CommitBatch(now, limits))).grant for store in (first, second)]
         assert ours == theirs == PageGrant(5, 5, none_left=False, reached=False)
-        kept = Limits(0, max_pages=10, held=1, pages_kept=5, pages_per_group=8)
-        assert (await first.turn(Turn(now, kept))).grant == ours
+        kept = ClaimLimits(0, max_pages=10, held=1, pages_kept=5, pages_per_group=8)
+        assert (await first.commit(CommitBatch(now, kept))).grant == ours
         # Who has no group has no pages either, and who can have no page gets no group.
-        await first.turn(Turn(now, Limits(0, max_pages=5, pages_per_group=8)))
-        result = await first.turn(Turn(now, Limits(1, max_pages=5, pages_per_group=8)))
+        await first.commit(CommitBatch(now, ClaimLimits(0, max_pages=5, pages_per_group=8)))
+        result = await first.commit(CommitBatch(now, ClaimLimits(1, max_pages=5, pages_per_group=8)))
         assert (result.grant, result.claims) == (PageGrant(0, 3, none_left=True, reached=False), [])
-        result = await first.turn(Turn(now, Limits(1, max_pages=6, pages_per_group=8)))
+        result = await first.commit(CommitBatch(now, ClaimLimits(1, max_pages=6, pages_per_group=8)))
         assert (result.grant, len(result.claims)) == (PageGrant(1, 3, none_left=False, reached=False), 1)
     finally:
         await first.close()
@@ -219,7 +219,7 @@ async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -
     first, second, now = await two_workers(postgres.make_database())
     try:
         (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
-        assert (await first.turn(Turn(now, Limits(100)))).share == -(-there["n"] // 2)
+        assert (await first.commit(CommitBatch(now, ClaimLimits(100)))).share == -(-there["n"] // 2)
     finally:
         await first.close()
         await second.close()
@@ -228,8 +228,8 @@ async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -
 async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
-        claim = (await first.turn(Turn(now, Limits(groups=1)))).claims[0]
-        await first.turn(Turn(now, Limits(0), [fetched(claim.urls[0], title="a\0b")]))
+        claim = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0]
+        await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0], title="a\0b")]))
         assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
     finally:
         await first.close()
@@ -242,8 +242,8 @@ async def test_a_content_that_no_turn_came_to_name_is_swept(postgres: Cluster) -
         await first._put([(b"1" * 32, b"of a worker that was killed")])
         await second.bury(first.worker_id, "was killed by SIGKILL", now)
         for body in (b"one", b"two"):
-            (claim,) = (await second.turn(Turn(now, Limits(groups=1)))).claims
-            await second.turn(Turn(now, Limits(0), outcomes=[fetched(claim.urls[0], body=body)]))
+            (claim,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
+            await second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
         assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
         await second.end_run("done", now)
         assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
@@ -257,17 +257,17 @@ async def test_a_content_that_no_turn_came_to_name_is_swept(postgres: Cluster) -
 async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
-        claims = (await first.turn(Turn(now, Limits(groups=10)))).claims
-        claims += (await first.turn(Turn(now, Limits(groups=10)))).claims
+        claims = (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+        claims += (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
         assert await second.others_at_work()
-        await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
+        await first.commit(CommitBatch(now, ClaimLimits(0), released=[claim.group_id for claim in claims]))
         assert await second.others_at_work()
         visits = [fetched(queued) for claim in claims for queued in claim.urls]
-        await first.turn(Turn(now, Limits(0), visits))
+        await first.commit(CommitBatch(now, ClaimLimits(0), visits))
         if len(claims) < 2:
-            (other,) = (await second.turn(Turn(now, Limits(groups=10)))).claims
-            await second.turn(Turn(now, Limits(0), [fetched(other.urls[0])], released=[other.group_id]))
-        await first.turn(Turn(now, Limits(0), released=[claim.group_id for claim in claims]))
+            (other,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+            await second.commit(CommitBatch(now, ClaimLimits(0), [fetched(other.urls[0])], released=[other.group_id]))
+        await first.commit(CommitBatch(now, ClaimLimits(0), released=[claim.group_id for claim in claims]))
         assert not await second.others_at_work()
         assert not await first.others_at_work()
     finally:
@@ -332,23 +332,25 @@ async def test_what_a_worker_that_lost_its_lease_hands_in_is_taken_once_and_the_
 ) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
-        claims = {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
-        claims |= {claim.group: claim for claim in (await first.turn(Turn(now, Limits(groups=10)))).claims}
+        claims = {claim.group: claim for claim in (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims}
+        claims |= {
+            claim.group: claim for claim in (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+        }
         (site_id,) = claims["a.test"].sites
         await second.bury(first.worker_id, "lease ran out", now)
         theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
-        await second.turn(Turn(now, Limits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
+        await second.commit(CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
         ours = {"a.test": Pace(now + 60, 60.0, 0.0, "Retry-After of a 429"), "b.test": Pace(now + 3, 3.0)}
-        late = Turn(now, Limits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+        late = CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
         with pytest.raises(LeaseLost) as lost:
-            await first.turn(late)
+            await first.commit(late)
         assert not lost.value.committed
-        await first.hand_in_late(late)
+        await first.commit_late(late)
         first._workers.turns -= 1  # as where it was committed and the answer lost
-        await first.hand_in_late(late)
+        await first.commit_late(late)
         rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
         assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
-        await second.turn(Turn(now, Limits(0), paces=theirs))
+        await second.commit(CommitBatch(now, ClaimLimits(0), paces=theirs))
         rows = await second.query("SELECT name, pause_s, waits_for FROM politeness_group ORDER BY name")
         assert [tuple(row.values()) for row in rows] == [
             ("a.test", 60.0, "Retry-After of a 429"),
@@ -363,12 +365,12 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_turn_was_comm
     first, second, now = await two_workers(postgres.make_database())
     try:
         for by_lease in (False, True):
-            await first.turn(Turn(now, Limits(0)))
+            await first.commit(CommitBatch(now, ClaimLimits(0)))
             first._workers.turns -= 1  # its answer was lost
             if by_lease:
                 await second.bury(first.worker_id, "lease ran out", now)
             with pytest.raises(LeaseLost) as lost:
-                await first.turn(Turn(now, Limits(0)))
+                await first.commit(CommitBatch(now, ClaimLimits(0)))
             assert lost.value.committed
     finally:
         await first.close()
@@ -389,7 +391,7 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
             connection.drop()
             monkeypatch.setattr(connection, "_made", refused)
         with pytest.raises(ConnectionLost):
-            await first.turn(Turn(now, Limits(0)))
+            await first.commit(CommitBatch(now, ClaimLimits(0)))
         assert len(tried) > 1
         for _ in range(2):
             tried.clear()

@@ -62,11 +62,11 @@ async def test_an_unchanged_page_goes_back_with_all_that_it_leads_to(harness: Ha
     await harness.seed(A)
     claim = await only_claim(harness)
     outcome = replace(fetched(claim.urls[0], [f"{A}x"]), target=f"{A}x")
-    await harness.commit(claim, outcome)
+    await harness.finish(claim, outcome)
     await harness.crawl({}, lambda queued: queued[0])
     await queue(harness)
     claim = await only_claim(harness)
-    await harness.commit(claim, *[unchanged(queued, harness.now) for queued in claim.urls])
+    await harness.finish(claim, *[unchanged(queued, harness.now) for queued in claim.urls])
     assert (await harness.urls("state, reason, target"))[A] == ("fetched", "200, unchanged (304)", f"{A}x")
     rows = await harness.store.query("SELECT DISTINCT version, last_seen_at FROM pages")
     assert rows == [{"version": 1, "last_seen_at": harness.now}]
@@ -80,7 +80,7 @@ async def test_a_changed_page_leaves_its_old_version_and_body(harness: Harness) 
     await crawled(harness)
     await queue(harness)
     claim = await only_claim(harness)
-    await harness.commit(claim, changed(claim.urls[0], harness.now, b"<p>new", title="New"))
+    await harness.finish(claim, changed(claim.urls[0], harness.now, b"<p>new", title="New"))
     versions = await harness.store.query("SELECT version, title FROM page_versions ORDER BY version")
     assert versions == [{"version": 1, "title": None}, {"version": 2, "title": "New"}]
     assert [await harness.store.body(A, version) for version in (None, 1, 2, 3)] == [
@@ -97,7 +97,7 @@ async def test_of_a_page_that_turns_noindex_no_body_stays(harness: Harness) -> N
     for facts in ({"title": "Two"}, {"index": False}):
         await queue(harness, days=40)
         claim = await only_claim(harness)
-        await harness.commit(claim, changed(claim.urls[0], harness.now, str(facts).encode(), **facts))
+        await harness.finish(claim, changed(claim.urls[0], harness.now, str(facts).encode(), **facts))
     rows = await harness.store.query("SELECT version, title, body_sha256, noindex FROM page_versions ORDER BY version")
     assert [tuple(row.values()) for row in rows] == [(n, None, None, 1) for n in (1, 2, 3)]
     await harness.store.end_run("done", harness.now)
@@ -110,7 +110,7 @@ async def test_a_body_that_another_page_has_too_stays(harness: Harness) -> None:
     claim = await only_claim(harness)
     outcomes = {queued.url: unchanged(queued, harness.now) for queued in claim.urls}
     outcomes[A] = changed(next(q for q in claim.urls if q.url == A), harness.now, b"closed", index=False)
-    await harness.commit(claim, *outcomes.values())
+    await harness.finish(claim, *outcomes.values())
     await harness.store.end_run("done", harness.now)
     assert await harness.store.body(f"{A}twin") == b"<p>body"
 
@@ -136,7 +136,7 @@ async def test_limits_on_pages_hold_back_what_is_new_alone(harness: Harness) -> 
 async def test_redirects_are_visited_again_seldom(harness: Harness) -> None:
     await harness.seed(A)
     claim = await only_claim(harness)
-    await harness.commit(claim, redirected(claim.urls[0], f"{A}to"))
+    await harness.finish(claim, redirected(claim.urls[0], f"{A}to"))
     await queue(harness, days=0)
     assert [await queue(harness, days=days) for days in (3, 2)] == [0, 1]
 

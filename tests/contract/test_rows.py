@@ -24,7 +24,7 @@ async def test_a_page_is_kept_with_its_body_links_and_texts(harness: Harness) ->
         "canonical_url": B,
     }
     links: list[Link | str] = [f"{A}x", link(f"{B}y?q=1", follow=False)]
-    await harness.commit(claim, fetched(claim.urls[0], links, body=b"<p>hello", **said))
+    await harness.finish(claim, fetched(claim.urls[0], links, body=b"<p>hello", **said))
     (row,) = await harness.store.query("SELECT * FROM pages")
     assert {name: row[name] for name in said} == said
     assert row["url"] == A
@@ -41,7 +41,7 @@ async def test_a_page_is_kept_with_its_body_links_and_texts(harness: Harness) ->
 async def test_a_page_without_index_has_no_body(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.commit(claim, fetched(claim.urls[0], body=None, index=False, follow=False))
+    await harness.finish(claim, fetched(claim.urls[0], body=None, index=False, follow=False))
     assert await harness.store.query("SELECT noindex, nofollow, body_sha256 FROM pages") == [
         {"noindex": 1, "nofollow": 1, "body_sha256": None}
     ]
@@ -54,8 +54,8 @@ async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) 
     await harness.seed(*(f"{A}{n}" for n in range(4)))
     (claim,) = await harness.claim()
     outcomes = [fetched(queued, body=b"same" if n < 3 else b"other") for n, queued in enumerate(claim.urls)]
-    await harness.turn(*outcomes[:2])
-    await harness.turn(*outcomes[2:])
+    await harness.commit(*outcomes[:2])
+    await harness.commit(*outcomes[2:])
     assert await harness.store.query("SELECT count(DISTINCT body_sha256) AS n, count(*) AS m FROM pages") == [
         {"n": 2, "m": 4}
     ]
@@ -99,7 +99,7 @@ async def test_answers_without_a_file_are_versions_too(harness: Harness, action:
     (claim,) = await harness.claim()
     copy = RobotsCopy(action, "404", NOW, NOW + 10, note="said so")
     await harness.news(claim.urls[0].site_id, "http://a.test", copy)
-    await harness.turn(released=[claim.group_id])
+    await harness.commit(released=[claim.group_id])
     (claim,) = await harness.claim()
     assert next(iter(claim.sites.values())).copy == copy
 
@@ -126,7 +126,7 @@ async def test_every_request_is_a_row(harness: Harness) -> None:
         request(site, "/", NOW + 2, robots_id=number, verdict_line=3),
         request(site, "/", NOW + 9, status=None, error="timeout", robots_id=number, retry_after_s=5.0),
     ]
-    await harness.turn(requests=rows)
+    await harness.commit(requests=rows)
     stored = await harness.store.query("SELECT * FROM requests ORDER BY started_at")
     version = hashlib.sha256(b"User-agent: *\n").hexdigest()
     assert [(r["url"], r["site"], r["purpose"], r["robots_version"], r["verdict_line"]) for r in stored] == [
@@ -145,7 +145,7 @@ async def test_counts_agree_with_the_views(harness: Harness) -> None:
     await harness.seed(A, B, "http://c.test/")
     claims = {claim.group: claim for claim in await harness.claim()}
     first, second, third = (claims[name].urls[0] for name in ("a.test", "b.test", "c.test"))
-    await harness.turn(
+    await harness.commit(
         fetched(first, [f"{A}x", f"{A}y"]), redirected(second, f"{B}there"), retried(third, NOW + 5),
         requests=[request(first.site_id, "/")], released=[claim.group_id for claim in claims.values()],
     )  # fmt: skip

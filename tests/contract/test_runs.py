@@ -15,7 +15,7 @@ from crawler.engine.polite_client import PoliteClient
 from crawler.errors import LeaseLost, StoreError
 from crawler.frontier.operator import Command
 from crawler.model import Failed, FetchResult, Purpose, Request
-from crawler.run.session import begun, crawl_session, manners, worker_session
+from crawler.run.session import begun, crawl_policy, crawl_session, worker_session
 from crawler.settings.loading import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
@@ -86,20 +86,20 @@ async def test_a_worker_waits_for_a_database_that_is_away_before_it_has_joined(p
                 assert [row["id"] for row in await above.query("SELECT id FROM worker")] == [store.worker_id]
 
 
-async def test_an_errand_is_no_run_that_others_could_join(postgres: Cluster) -> None:
+async def test_an_auxiliary_run_is_no_run_that_others_could_join(postgres: Cluster) -> None:
     clock, url = SystemClock(), postgres.make_database()
-    errand, crawl = await PostgresStore.open(url, clock=clock), await PostgresStore.open(url)
+    auxiliary, crawl = await PostgresStore.open(url, clock=clock), await PostgresStore.open(url)
     try:
-        await errand.start_run({"errand": "rup"}, clock.now())
+        await auxiliary.start_run({"auxiliary_run": "rup"}, clock.now())
         assert await crawl.run_under_way(clock.now()) is None
         assert await crawl.last_run() is None
         run_id = await crawl.start_run({}, clock.now())
-        await errand.start_run({"errand": "rup"}, clock.now())
+        await auxiliary.start_run({"auxiliary_run": "rup"}, clock.now())
         assert (await crawl.run_under_way(clock.now()) or (0,))[0] == run_id
         assert (await crawl.last_run() or {})["id"] == run_id
         assert (await crawl.control.give(Command.STOP, "", clock)).run_id == run_id
     finally:
-        await errand.close()
+        await auxiliary.close()
         await crawl.close()
 
 
@@ -159,7 +159,7 @@ async def test_signs_of_life_of_processes_with_the_same_number_are_told_apart(po
         await second.close()
 
 
-async def test_an_errand_that_loses_its_lease_is_cut_off_and_what_it_sent_is_logged(postgres: Cluster) -> None:
+async def test_an_auxiliary_run_that_loses_its_lease_is_cut_off_and_what_it_sent_is_logged(postgres: Cluster) -> None:
     clock = SystemClock()
     store = await PostgresStore.open(postgres.make_database(), clock=clock)
 
@@ -171,13 +171,13 @@ async def test_an_errand_that_loses_its_lease_is_cut_off_and_what_it_sent_is_log
             return Failed(request.url, clock.now(), clock.now(), detail="no answer")
 
     try:
-        await store.start_run({"errand": "rup"}, clock.now())
-        manner = manners(Settings())
-        lease = Lease(store, clock, manner.longest_request_s)
-        envoy = PoliteClient(store, Lost(), clock, manner.politeness, manner.robots, lease)
+        await store.start_run({"auxiliary_run": "rup"}, clock.now())
+        policy = crawl_policy(Settings())
+        lease = Lease(store, clock, policy.longest_request_s)
+        client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease)
         with pytest.raises(LeaseLost):
             async with kept(lease):
-                await envoy.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
+                await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         assert [row["url"] for row in await store.query("SELECT url FROM requests")] == ["http://a.test/robots.txt"]
         with pytest.raises(LeaseLost):
             async with kept(lease):

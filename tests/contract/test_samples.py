@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.store.protocols import Limits, SampleDraw, Turn
+from crawler.store.protocols import ClaimLimits, CommitBatch, SampleDraw
 from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, robots
 
 A = "http://a.test/"
@@ -14,9 +14,9 @@ async def with_leaves(harness: Harness) -> list[str]:
     await harness.seed(A)
     (claim,) = await harness.claim()
     links = [f"{A}x", f"{A}y", f"{A}z"]
-    held = Limits(10, below_depth=1)
+    held = ClaimLimits(10, below_depth=1)
     outcome = fetched(claim.urls[0], links)
-    turned = await harness.store.turn(Turn(NOW, held, [outcome], released=[claim.group_id]))
+    turned = await harness.store.commit(CommitBatch(NOW, held, [outcome], released=[claim.group_id]))
     return queued_urls(turned.claims)
 
 
@@ -25,7 +25,7 @@ async def test_what_is_held_back_is_queued_and_claimed_by_nobody(harness: Harnes
     assert await harness.store.next_ready() is None
     assert await harness.store.queued_count() == 3
     await harness.store.prepare(None)
-    assert (await harness.store.turn(Turn(NOW, Limits(10, below_depth=1)))).claims[0].urls == []
+    assert (await harness.store.commit(CommitBatch(NOW, ClaimLimits(10, below_depth=1)))).claims[0].urls == []
 
 
 async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harness) -> None:
@@ -63,7 +63,7 @@ async def test_a_mirror_that_changes_its_mind_after_the_draw_brings_only_what_wa
     (claim,) = await harness.claim()
     site, copy = next(iter(claim.sites)), robots()
     await harness.news(site, A[:-1], copy, main_site="http://main.test")
-    await harness.commit(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
+    await harness.finish(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
     number = await harness.store.find(f"{A}2")
     assert number is not None
     await harness.store.replace_sample(DRAW, [(number, "", None, 0.5)], 1, None)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
-from crawler.store.protocols import Beat, Limits, Turn
+from crawler.store.protocols import Beat, ClaimLimits, CommitBatch
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql import store as sqlite
 from crawler.store.sql.store import SqliteStore
@@ -103,8 +103,8 @@ async def test_a_store_of_version_1_keeps_its_rows_in_every_later_version(db_pat
         assert await store.query("SELECT url, state, kind FROM urls") == [{"url": A, "state": "queued", "kind": "page"}]
         await store.start_run({}, 10.0)
         await store.prepare(None)
-        turn = Turn(10.0, Limits(groups=5))
-        assert queued_urls((await store.turn(turn)).claims) == [A]
+        batch = CommitBatch(10.0, ClaimLimits(groups=5))
+        assert queued_urls((await store.commit(batch)).claims) == [A]
     finally:
         await store.close()
 
@@ -174,14 +174,14 @@ async def test_a_full_disk_is_a_store_error_and_what_was_committed_is_kept(db_pa
     await harness.reopen()
     await harness.seed(A)
     (claim,) = await harness.claim()
-    await harness.turn(fetched(claim.urls[0], [f"{A}kept"]))
+    await harness.commit(fetched(claim.urls[0], [f"{A}kept"]))
     (pages,) = (await harness.store.query("PRAGMA page_count"))[0].values()
     await harness.store.query(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(StoreError, match=r"disk is full; what was committed is kept"):
-        await harness.turn(fetched(claim.urls[0], [f"{A}lost{n:0200}" for n in range(500)]))
+        await harness.commit(fetched(claim.urls[0], [f"{A}lost{n:0200}" for n in range(500)]))
     assert await harness.urls() == {A: "fetched", f"{A}kept": "queued"}
     await harness.store.query("PRAGMA max_page_count = 1000000")
-    await harness.turn(fetched(claim.urls[0], [f"{A}found{n}" for n in range(500)]), released=[claim.group_id])
+    await harness.commit(fetched(claim.urls[0], [f"{A}found{n}" for n in range(500)]), released=[claim.group_id])
     assert len(await harness.urls()) == 502
     await harness.reopen()
     assert len(queued_urls(await harness.claim(per_group=1000))) == 501
@@ -203,7 +203,7 @@ async def test_urls_whose_hashes_collide_are_told_apart(db_path: Path, monkeypat
     assert sorted(queued_urls(claims)) == sorted(urls)
     for claim in claims:
         visits = [fetched(queued, [f"{queued.url}/x"], body=queued.url.encode()) for queued in claim.urls]
-        await harness.commit(claim, *visits)
+        await harness.finish(claim, *visits)
     numbers = {url: await harness.store.find(url) for url in urls}
     assert None not in numbers.values()
     assert len(set(numbers.values())) == 40

@@ -16,7 +16,7 @@ A = "http://a.test/"
 async def test_it_reads_no_more_links_than_it_shows(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     await harness.seed(*(f"{A}{n}" for n in range(30)))
     (claim,) = await harness.claim()
-    await harness.commit(claim, *(fetched(queued, [A] if queued.depth == 0 else []) for queued in claim.urls))
+    await harness.finish(claim, *(fetched(queued, [A] if queued.depth == 0 else []) for queued in claim.urls))
     query, read = harness.store.query, []
 
     async def noting(sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from crawler.frontier.decide import Outcome, Page, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
-from crawler.store.protocols import Claim, Limits, RequestRow, RobotsNews, Store, Turn, TurnResult
+from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, RequestRow, RobotsNews, Store
 
 NOW = 1_800_000_000.0
 
@@ -115,24 +115,24 @@ class Harness:
         await self.store.add_seeds([(url, None) for url in urls])
         await self.store.prepare(self.pages_per_site)
 
-    async def turn(self, *outcomes: Outcome, groups: int = 0, per_group: int = 50, **more: Any) -> TurnResult:
-        limits = Limits(groups, per_group, self.pages_per_site, self.max_depth)
-        return await self.store.turn(Turn(self.now, limits, list(outcomes), **more))
+    async def commit(self, *outcomes: Outcome, groups: int = 0, per_group: int = 50, **more: Any) -> CommitResult:
+        limits = ClaimLimits(groups, per_group, self.pages_per_site, self.max_depth)
+        return await self.store.commit(CommitBatch(self.now, limits, list(outcomes), **more))
 
     async def claim(self, groups: int = 100, per_group: int = 50) -> list[Claim]:
-        return (await self.turn(groups=groups, per_group=per_group)).claims
+        return (await self.commit(groups=groups, per_group=per_group)).claims
 
-    async def commit(self, claim: Claim, *outcomes: Outcome, pace: Pace | None = None) -> None:
+    async def finish(self, claim: Claim, *outcomes: Outcome, pace: Pace | None = None) -> None:
         """Hand in outcomes and give the group back."""
         paces = {} if pace is None else {claim.group: pace}
-        await self.turn(*outcomes, released=[claim.group_id], paces=paces)
+        await self.commit(*outcomes, released=[claim.group_id], paces=paces)
 
     async def crawl(self, pages: dict[str, list[str | Link]], choose: Callable[[list[Queued]], Queued]) -> None:
         """Visit all that is queued, one URL a turn, in the order that ``choose`` likes; unknown pages have no links."""
         while claims := await self.claim():
             queued = choose([queued for claim in claims for queued in claim.urls])
             outcome = fetched(queued, pages.get(queued.url, []), max_depth=self.max_depth)
-            await self.turn(outcome, released=[claim.group_id for claim in claims])
+            await self.commit(outcome, released=[claim.group_id for claim in claims])
 
     async def urls(self, columns: str = "state") -> dict[str, Any]:
         rows = await self.store.query(f"SELECT url, {columns} FROM urls")
@@ -140,7 +140,7 @@ class Harness:
 
     async def news(self, site_id: int, site: str, copy: RobotsCopy, **more: Any) -> int:
         news = RobotsNews(site_id, site, copy, more.get("crawl_delay_s"), more.get("main_site"))
-        return (await self.turn(robots=[news])).robots_ids[site_id]
+        return (await self.commit(robots=[news])).robots_ids[site_id]
 
 
 def queued_urls(claims: Iterable[Claim]) -> list[str]:

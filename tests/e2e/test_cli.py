@@ -289,7 +289,7 @@ def test_why_a_run_failed_is_kept_where_the_store_still_takes_it(
     async def fails(*_: object) -> None:
         raise StoreError("the file cannot be written for once")
 
-    monkeypatch.setattr(SqliteStore, "turn", fails)
+    monkeypatch.setattr(SqliteStore, "commit", fails)
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path).code == 4
     assert "the store failed: the file cannot be written for once" in here("status", "--db", db_path).out
 

@@ -250,7 +250,7 @@ def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
     assert rude(loopback) == []
 
 
-def test_an_errand_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_the_crawl(
+def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_the_crawl(
     postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=200)
@@ -260,11 +260,11 @@ def test_an_errand_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_the_crawl
     db, site = postgres.make_database(), loopback.url("rup.web.test")
     crawl = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
-    errand = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
-    until(lambda: len(loopback.hits("rup.web.test")) == 1, "the errand's first request")
+    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    until(lambda: len(loopback.hits("rup.web.test")) == 1, "the auxiliary run's first request")
     status = json.loads(here("status", "--db", db, "--json").out)
     assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
-    ended = finish(errand)
+    ended = finish(auxiliary)
     assert (ended.code, ended.err) == (0, "")
     assert "RUP-CGI" in ended.out
     assert len(loopback.hits("rup.web.test")) == len(look(db, "SELECT url FROM requests WHERE run_id = 2")) == 2

@@ -74,8 +74,8 @@ async def crawl(
             batch = batch[: chance.randint(1, len(batch))]
             outcomes = [_visit(queued, links, targets, max_depth) for queued in batch]
             split = chance.randint(0, len(outcomes))
-            await harness.turn(*outcomes[:split])
-            await harness.turn(*outcomes[split:], released=[claim.group_id for claim in claims])
+            await harness.commit(*outcomes[:split])
+            await harness.commit(*outcomes[split:], released=[claim.group_id for claim in claims])
         rows = await harness.urls("state, depth")
         await harness.close()
         return {url: depth for url, (state, depth) in rows.items() if state in (State.FETCHED, State.REDIRECTED)}

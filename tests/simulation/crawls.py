@@ -58,8 +58,8 @@ async def session(
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
-        manners = CrawlPolicy(options.crawl, options.politeness, options.retry, needs, options.revisit)
-        yield Crawl(store, fetcher, clock, manners, scope, on_pages, recorder=recorder), store
+        policy = CrawlPolicy(options.crawl, options.politeness, options.retry, needs, options.revisit)
+        yield Crawl(store, fetcher, clock, policy, scope, on_pages, recorder=recorder), store
     finally:
         await store.close()
 

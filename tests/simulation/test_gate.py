@@ -12,7 +12,7 @@ from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
-from crawler.store.protocols import Limits, RequestRow, Turn
+from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow
 from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
@@ -133,7 +133,7 @@ def test_a_hop_to_another_host_keeps_the_pace_that_the_store_has_of_it(db_path: 
         web = SimulatedWeb(clock, sites)
         async with session(clock, db_path, web, ["http://a.test/"], Options()) as (run, store):
             asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, "Retry-After of a 503")}
-            await store.turn(Turn(clock.now(), Limits(0), paces=asked_lately))
+            await store.commit(CommitBatch(clock.now(), ClaimLimits(0), paces=asked_lately))
             await run.run()
         (hop,) = web.web.hits("rules.test")
         assert hop.started_at >= 500

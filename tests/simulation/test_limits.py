@@ -1,4 +1,4 @@
-"""Limits that a user sets, and going on with changed ones."""
+"""ClaimLimits that a user sets, and going on with changed ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import crawl as loop
-from crawler.engine.commit_batch import Load
 from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.outbox import Load
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import State
-from crawler.store.protocols import Turn, TurnResult
+from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sql.store import SqliteStore
 from tests.judge import CrawlPolicy, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, look, rows, session, states
@@ -210,16 +210,16 @@ def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = 0
-    whole = SqliteStore.turn
+    whole = SqliteStore.commit
 
-    async def failing(self: SqliteStore, turn: Turn) -> TurnResult:
+    async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
         nonlocal turns
         turns += 1
         if turns == 12:
             raise StoreError("database or disk is full")
-        return await whole(self, turn)
+        return await whole(self, batch)
 
-    monkeypatch.setattr(SqliteStore, "turn", failing)
+    monkeypatch.setattr(SqliteStore, "commit", failing)
     with pytest.raises(StoreError, match="full"):
         crawls(db_path, WEB, Options())
     kept = run_virtual(lambda clock: look(db_path))
@@ -231,12 +231,12 @@ def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
 def test_a_full_disk_loses_no_request_and_no_pause_for_which_there_is_room(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = SqliteStore.turn
+    whole = SqliteStore.commit
 
-    async def failing(self: SqliteStore, turn: Turn) -> TurnResult:
-        if await self.fetched_count() > 5 and any(outcome.page is not None for outcome in turn.outcomes):
+    async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
+        if await self.fetched_count() > 5 and any(outcome.page is not None for outcome in batch.outcomes):
             raise StoreError("database or disk is full")
-        return await whole(self, turn)
+        return await whole(self, batch)
 
     async def main(clock: VirtualClock) -> tuple[list[Hit], list[tuple[Any, ...]], float]:
         web = SimulatedWeb(clock, WEB.sites)
@@ -245,7 +245,7 @@ def test_a_full_disk_loses_no_request_and_no_pause_for_which_there_is_room(
         ((next_at,),) = await rows(db_path, "SELECT max(next_at) FROM politeness_group")
         return web.log, await rows(db_path, "SELECT url, finished_at FROM requests"), next_at
 
-    monkeypatch.setattr(SqliteStore, "turn", failing)
+    monkeypatch.setattr(SqliteStore, "commit", failing)
     seen, logged, next_at = run_virtual(main)
     assert sorted(url for url, _ in logged) == sorted(f"http://{hit.host}{hit.path}" for hit in seen)
     assert next_at >= max(finished_at for _, finished_at in logged) + 1
@@ -254,14 +254,14 @@ def test_a_full_disk_loses_no_request_and_no_pause_for_which_there_is_room(
 def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = SqliteStore.turn
+    whole = SqliteStore.commit
 
-    async def failing(self: SqliteStore, turn: Turn) -> TurnResult:
-        if len(turn.requests) > 1 and await self.fetched_count() > 5:
+    async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
+        if len(batch.requests) > 1 and await self.fetched_count() > 5:
             raise StoreError("the database is gone")
-        return await whole(self, turn)
+        return await whole(self, batch)
 
-    monkeypatch.setattr(SqliteStore, "turn", failing)
+    monkeypatch.setattr(SqliteStore, "commit", failing)
 
     async def main(clock: VirtualClock) -> None:
         async with session(clock, db_path, SimulatedWeb(clock, WEB.sites), WEB.seeds, Options()) as (run, store):

@@ -14,7 +14,7 @@ import pytest
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.crawl import Crawl
 from crawler.engine.operator import heeded
-from crawler.engine.sampling_frame import Frame
+from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.sample_design import Per, SampleSettings
@@ -422,7 +422,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
                 await survey_draw.draw(store, settings, 1, None, clock.now())
                 drawn.append({row["url"] for row in await store.query("SELECT url FROM samples")})
 
-            run.frame = Frame(1, draw)
+            run.frame = SamplingFrame(1, draw)
             while not drawn:
                 await clock.sleep(0.5)
             for command, name in [

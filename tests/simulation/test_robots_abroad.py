@@ -116,17 +116,19 @@ async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
         await store.close()
 
 
-def test_an_errand_beside_it_says_that_nothing_can_be_asked_now(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_auxiliary_run_beside_it_says_that_nothing_can_be_asked_now(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main(clock: VirtualClock) -> None:
         options = Options()
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
         store = await SqliteStore.open(db_path)
         try:
-            await store.start_run({"errand": "rup"}, clock.now())
+            await store.start_run({"auxiliary_run": "rup"}, clock.now())
             at_work(store, "http://www.test", monkeypatch)
             lease = Lease(store, clock, 60.0)
-            envoy = PoliteClient(store, SimulatedWeb(clock, SITES), clock, options.politeness, needs, lease)
-            said = await envoy.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
+            client = PoliteClient(store, SimulatedWeb(clock, SITES), clock, options.politeness, needs, lease)
+            said = await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         finally:
             await store.close()
         assert isinstance(said, Closed)

@@ -44,7 +44,7 @@ class Means:
     ``keep`` stores a registration; ``heed`` takes an index of what changed since then as hints; ``reindex`` has a whole
     site looked at again."""
 
-    envoy: PoliteClient
+    client: PoliteClient
     clock: Clock
     tell: Callable[[str], None]
     register: Callable[[Subscription], Awaitable[Subscription]]
@@ -104,7 +104,7 @@ class Inquiry:
         server = self._server
         self._asked_at = self._means.clock.now()
         try:
-            answer = await ask(self._means.envoy, server.cgi, GetSequenceNumber(server.key, server.email))
+            answer = await ask(self._means.client, server.cgi, GetSequenceNumber(server.key, server.email))
         except NoAnswer as failure:
             if failure.status == 400:
                 return self._follow(*on_refused(server, now=self._asked_at))
@@ -133,7 +133,7 @@ class Inquiry:
     async def _ask_index(self, following: AskIndex, why: str) -> Next:
         server = self._server
         try:
-            answer = await ask(self._means.envoy, server.cgi, GetIndex(following.span))
+            answer = await ask(self._means.client, server.cgi, GetIndex(following.span))
         except NoAnswer as failure:
             if failure.status is None or failure.unclear:
                 return self._unreached(failure)

@@ -32,11 +32,11 @@ class NoAnswer(CrawlerError):
         self.unclear = unclear
 
 
-async def find_offer(envoy: PoliteClient, site: str, clock: Clock) -> Offered:
+async def find_offer(client: PoliteClient, site: str, clock: Clock) -> Offered:
     """Ask a site for its ``/rupinfo.txt``, and for ``/rupinfo.tex`` where there is none. Raises :class:`NotOffered`."""
     for path in PATHS:
         url = f"{site}{path}"
-        result = await envoy.send(Request(url, Purpose.RUP, max_bytes=MAX_BYTES, truncate=True, any_type=True))
+        result = await client.send(Request(url, Purpose.RUP, max_bytes=MAX_BYTES, truncate=True, any_type=True))
         match result:
             case Fetched():
                 info = read_info(result.body, url)
@@ -50,7 +50,7 @@ async def find_offer(envoy: PoliteClient, site: str, clock: Clock) -> Offered:
     raise NotOffered(f"{site} offers no updates: it has neither {' nor '.join(PATHS)}")
 
 
-async def ask(envoy: PoliteClient, cgi: str, asked: Asked) -> bytes:
+async def ask(client: PoliteClient, cgi: str, asked: Asked) -> bytes:
     """The body of the server's answer. A POST; a GET where the server says that it takes no POST.
 
     Nothing is sent again for want of an answer: a second Register could make a second registration.
@@ -59,13 +59,13 @@ async def ask(envoy: PoliteClient, cgi: str, asked: Asked) -> bytes:
     most = report.MAX_BYTES if isinstance(asked, GetIndex) else _ANSWER_BYTES
     form = write_form(asked)
     request = Request(cgi, Purpose.RUP, max_bytes=most, any_type=True, form=form)
-    result = await envoy.send(request)
+    result = await client.send(request)
     if isinstance(result, Failed) and result.status in _NO_POST:
         hidden = tuple((name, "-" if name == "RegistrationKey" else value) for name, value in form)
         request = Request(
             _with_query(cgi, form), Purpose.RUP, max_bytes=most, any_type=True, shown_url=_with_query(cgi, hidden)
         )
-        result = await envoy.send(request)
+        result = await client.send(request)
     if isinstance(result, Fetched):
         return result.body
     if isinstance(result, Closed):

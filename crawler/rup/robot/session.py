@@ -15,7 +15,7 @@ from crawler.errors import NoStore, UsageError
 from crawler.fetch.client import HttpFetcher
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
-from crawler.run.session import fetch_settings, manners, may_contact, require_contact
+from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
 from crawler.settings.loading import Settings, recorded
@@ -59,18 +59,18 @@ async def robot(
     _require_same(await settings_of_crawl(settings.output.db), settings)
     clock = SystemClock()
     async with _store(settings, make) as store:
-        manner = manners(settings)
+        policy = crawl_policy(settings)
         scope = await _scope(store, settings, clock.now())
-        await store.start_run({**asdict(settings), "errand": "rup"}, clock.now())
+        await store.start_run({**asdict(settings), "auxiliary_run": "rup"}, clock.now())
         try:
-            lease = Lease(store, clock, manner.longest_request_s)
+            lease = Lease(store, clock, policy.longest_request_s)
             is_shared = store.lease_s is not None
             async with HttpFetcher(fetch_settings(settings), clock, is_shared=is_shared) as fetcher, kept(lease):
                 fetcher.may_send = lambda: not lease.is_over()
-                envoy = PoliteClient(store, fetcher, clock, manner.politeness, manner.robots, lease)
+                client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease)
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
-                yield Subscriber(store.rup, hints, envoy, clock, tell, cgi_elsewhere=elsewhere)
+                yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere)
         finally:
             await store.end_run("crawler rup", clock.now())
 

@@ -87,7 +87,7 @@ class Subscriber:
         self,
         store: SubscriptionStore,
         hints: Hints,
-        envoy: PoliteClient,
+        client: PoliteClient,
         clock: Clock,
         tell: Callable[[str], None],
         *,
@@ -95,7 +95,7 @@ class Subscriber:
     ) -> None:
         self._store = store
         self._hints = hints
-        self._envoy = envoy
+        self._client = client
         self._clock = clock
         self._tell = tell
         self._cgi_elsewhere = cgi_elsewhere
@@ -107,7 +107,7 @@ class Subscriber:
 
     async def info(self, site: str) -> Offered:
         """What a site offers, asked anew and kept. Raises :class:`NotOffered`."""
-        offered = await find_offer(self._envoy, site, self._clock)
+        offered = await find_offer(self._client, site, self._clock)
         await self._store.put_offered(offered)
         return offered
 
@@ -158,7 +158,7 @@ class Subscriber:
         await self._keep(wanted)
         server, asked_at = wanted.server, self._clock.now()
         try:
-            key = answers.read_key(await ask(self._envoy, server.cgi, Register(server.email, wanted.wishes)))
+            key = answers.read_key(await ask(self._client, server.cgi, Register(server.email, wanted.wishes)))
             if key is None:
                 raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
@@ -189,7 +189,7 @@ class Subscriber:
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
         asked = ModifyPreferences(server.key, server.email, email, wishes)
-        await ask(self._envoy, server.cgi, asked)
+        await ask(self._client, server.cgi, asked)
         changed = modified(before, asked)
         await self._keep(changed)
         return changed
@@ -211,7 +211,7 @@ class Subscriber:
             said = f"forgot the registration with {site} that was never answered"
         else:
             try:
-                await ask(self._envoy, before.server.cgi, Unregister(before.server.key, before.server.email))
+                await ask(self._client, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
                 if failure.status not in (400, 404, 410):
                     raise NoAnswer(
@@ -234,7 +234,7 @@ class Subscriber:
         )
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
-        report = index_of(read_report(await ask(self._envoy, offered.info.cgi, asked), base=f"{site}/"), site)
+        report = index_of(read_report(await ask(self._client, offered.info.cgi, asked), base=f"{site}/"), site)
         if isinstance(report, str):
             raise NoAnswer(f"{offered.info.cgi}: {report}")
         return await self._heed(report, self._clock.now() - span.seconds)
@@ -289,7 +289,7 @@ class Subscriber:
         """Ask the servers that have to be asked, of one site or all: for a gap, for silence, for what was lost. Returns
         how many there were."""
         asked = 0
-        means = Means(self._envoy, self._clock, self._tell, self._register, self._keep, self._heed, self._whole_site)
+        means = Means(self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._whole_site)
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
                 asked += await Inquiry(subscription, means, self._heard.get(subscription.server.site, {})).run()

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from crawler.clock import Clock, SystemClock
-from crawler.engine.tasks import beside
+from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.http_listener import listening
@@ -111,7 +111,7 @@ def mount(app: web.Application, server: RupServer, note: Callable[[str], None] =
     async def run(_: web.Application) -> AsyncIterator[None]:
         async with _service(server, SystemClock(), note) as service:
             running.append(service)
-            async with beside(service.publisher.run(), lambda error: _tell_end(error, note)):
+            async with background_task(service.publisher.run(), lambda error: _tell_end(error, note)):
                 yield
             running.clear()
 

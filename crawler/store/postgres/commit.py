@@ -11,7 +11,7 @@ from typing import Any
 from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.postgres.offers import PostgresOffers
-from crawler.store.protocols import Turn, TurnResult
+from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sql.commit import LinkRow, TurnTaker, allowed
 from crawler.store.sqlite.connection import every
 
@@ -22,11 +22,11 @@ class PostgresTurns(TurnTaker):
     _offers: PostgresOffers
     _bodies: Mapping[bytes, int] = MappingProxyType({})  # by content, of the pages that the next turn brings
 
-    async def take(self, turn: Turn) -> TurnResult:
+    async def take(self, batch: CommitBatch) -> CommitResult:
         self._offers.worker = self._workers.id
-        max_depth = turn.limits.max_depth
-        robots = [await self._offers.leave_sitemaps(news, max_depth) for news in turn.robots]
-        return await super().take(replace(turn, robots=robots))
+        max_depth = batch.limits.max_depth
+        robots = [await self._offers.leave_sitemaps(news, max_depth) for news in batch.robots]
+        return await super().take(replace(batch, robots=robots))
 
     async def put_bodies(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
         """Contents are of no group: they are there before a turn names them, in a transaction of their own.

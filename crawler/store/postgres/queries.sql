@@ -402,11 +402,11 @@ FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = $1;
 -- name: run_under_way
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
 WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock())
-  AND r.settings::json ->> 'errand' IS NULL ORDER BY r.id DESC LIMIT 1;
+  AND r.settings::json ->> 'auxiliary_run' IS NULL ORDER BY r.id DESC LIMIT 1;
 
 -- name: last_run
 SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
-WHERE settings::json ->> 'errand' IS NULL ORDER BY id DESC LIMIT 1;
+WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: reopen_run
 UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = $1 AND finished_at IS NOT NULL;
@@ -512,7 +512,7 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
 
 -- name: last_settings
 SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run
-WHERE id <> $1 AND settings::json ->> 'errand' IS NULL ORDER BY id DESC LIMIT 1;
+WHERE id <> $1 AND settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability)

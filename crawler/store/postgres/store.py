@@ -27,7 +27,7 @@ from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.parts import parts_of
 from crawler.store.postgres.reconnect_policy import Patience
-from crawler.store.protocols import Beat, Limits, Turn, TurnResult
+from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.retrying import lasting
 from crawler.store.sql.control import SqliteControl
 from crawler.store.sql.revisits import Revisits
@@ -108,7 +108,7 @@ class PostgresStore(SqlStore):
         self._turns = self._turn_taker()
         self._carrier = Carrier(self._db, self._sql, self._offers, self._every, self._writing, self._again)
         self._told_at = self._carried_at = 0.0
-        self._late: list[Turn] = []
+        self._late: list[CommitBatch] = []
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
@@ -161,15 +161,15 @@ class PostgresStore(SqlStore):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def turn(self, turn: Turn) -> TurnResult:
-        bodies = {o.page.body.sha256: o.page.body for o in turn.outcomes if o.page and o.page.body}
+    async def commit(self, batch: CommitBatch) -> CommitResult:
+        bodies = {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page and o.page.body}
         if bodies:
             stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
             await self._put(stored)
-        parts, results = await self._parts(turn), []
+        parts, results = await self._parts(batch), []
         for number, part in enumerate(parts):
             try:
-                results.append(await super().turn(part))
+                results.append(await super().commit(part))
             except LeaseLost as lost:
                 if number:  # then the rest of it is to be handed in
                     self._late = parts[number + lost.committed :]
@@ -178,8 +178,8 @@ class PostgresStore(SqlStore):
         now = monotonic_s()
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = now
-            await self._carry(self._workers.id, turn.limits)
-        if (turn.outcomes or turn.released) and now - self._told_at > _TELL_EVERY_S:
+            await self._carry(self._workers.id, batch.limits)
+        if (batch.outcomes or batch.released) and now - self._told_at > _TELL_EVERY_S:
             self._told_at = now
             await self._tell()
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
@@ -187,16 +187,16 @@ class PostgresStore(SqlStore):
         return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
 
     @lasting
-    async def _parts(self, turn: Turn) -> list[Turn]:
+    async def _parts(self, batch: CommitBatch) -> list[CommitBatch]:
         async with self._mutex:
-            return await parts_of(turn, self._db)
+            return await parts_of(batch, self._db)
 
-    async def hand_in_late(self, late: Turn) -> None:
+    async def commit_late(self, late: CommitBatch) -> None:
         """Besides, of the last turn, the parts that were not committed."""
-        turns, self._late = [*self._late, late], []
-        requests = [row for turn in turns for row in turn.requests]
-        paces = {name: pace for turn in turns for name, pace in turn.paces.items()}
-        await super().hand_in_late(replace(late, requests=requests, paces=paces))
+        batches, self._late = [*self._late, late], []
+        requests = [row for batch in batches for row in batch.requests]
+        paces = {name: pace for batch in batches for name, pace in batch.paces.items()}
+        await super().commit_late(replace(late, requests=requests, paces=paces))
 
     async def recover(self, now: float) -> None:
         await super().recover(now)
@@ -224,9 +224,9 @@ class PostgresStore(SqlStore):
         settings = {} if last is None else json.loads(last["settings"])
         group_by = settings.get("politeness", {}).get("group", self._politeness.group)
         with self._offers.grouped(GroupBy(group_by)):
-            await self._carry(None, Limits(0))
+            await self._carry(None, ClaimLimits(0))
 
-    async def _carry(self, worker: int | None, limits: Limits) -> None:
+    async def _carry(self, worker: int | None, limits: ClaimLimits) -> None:
         await self._carrier.carry(
             worker, lambda groups: self._turns.refresh(groups, limits.pages_per_site, limits.below_depth)
         )

@@ -16,7 +16,7 @@ from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.reasons import DEPTH, TYPE
 from crawler.store.coordination import PageGrant
-from crawler.store.protocols import Claim, ClaimedSite, Limits, RobotsNews, Turn, TurnResult
+from crawler.store.protocols import Claim, ClaimedSite, ClaimLimits, CommitBatch, CommitResult, RobotsNews
 from crawler.store.sql.offers import Offers, heed_sitemap, is_better
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import write_offer
@@ -44,45 +44,45 @@ class TurnTaker:
         self._worst_lag_s = 0.0
         self._looked_at = 0.0
 
-    async def take(self, turn: Turn) -> TurnResult:
-        touched = set(turn.released)
-        moved = [news.site for news in turn.robots if await self._has_moved(news)]
-        robots_ids = {news.site_id: await self._take_robots(news, turn.now) for news in turn.robots}
+    async def take(self, batch: CommitBatch) -> CommitResult:
+        touched = set(batch.released)
+        moved = [news.site for news in batch.robots if await self._has_moved(news)]
+        robots_ids = {news.site_id: await self._take_robots(news, batch.now) for news in batch.robots}
         sitemaps: dict[str, tuple[Offer, int | None]] = {
-            offer.url: (offer, None) for news in turn.robots for offer in news.sitemaps
+            offer.url: (offer, None) for news in batch.robots for offer in news.sitemaps
         }
-        touched |= (await self._offers.take(sitemaps, turn.limits.max_depth))[1]
-        if turn.outcomes:
-            touched |= await self._take_outcomes(turn.outcomes, turn.limits.max_depth)
-            hints = [hint for outcome in turn.outcomes for hint in outcome.hints]
+        touched |= (await self._offers.take(sitemaps, batch.limits.max_depth))[1]
+        if batch.outcomes:
+            touched |= await self._take_outcomes(batch.outcomes, batch.limits.max_depth)
+            hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
-                await self._revisits.take_hints(hints, turn.now)
+                await self._revisits.take_hints(hints, batch.now)
         if moved:  # after the outcomes, which were decided on before
-            touched |= await self._ask_mirrors_again(moved, turn.limits.max_depth)
-        await self._lock_groups(touched, {*turn.paces, *turn.visited})
-        await self._keep_paces(turn.paces)
-        if turn.released:
-            await self._db.execute(self._sql["release_groups"], (json.dumps(turn.released),))
-        if turn.visited:
-            await self._db.executemany(self._sql["end_visit"], [(name,) for name in turn.visited])
-        if turn.worst_lag_s > self._worst_lag_s:
-            self._worst_lag_s = turn.worst_lag_s
-            await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (turn.worst_lag_s, self._run_id))
-        await self.refresh(touched, turn.limits.pages_per_site, turn.limits.below_depth)
+            touched |= await self._ask_mirrors_again(moved, batch.limits.max_depth)
+        await self._lock_groups(touched, {*batch.paces, *batch.visited})
+        await self._keep_paces(batch.paces)
+        if batch.released:
+            await self._db.execute(self._sql["release_groups"], (json.dumps(batch.released),))
+        if batch.visited:
+            await self._db.executemany(self._sql["end_visit"], [(name,) for name in batch.visited])
+        if batch.worst_lag_s > self._worst_lag_s:
+            self._worst_lag_s = batch.worst_lag_s
+            await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (batch.worst_lag_s, self._run_id))
+        await self.refresh(touched, batch.limits.pages_per_site, batch.limits.below_depth)
         if self._workers.lease_s is None:
-            claims, grant, share = await self._claim(turn.now, turn.limits), None, None
+            claims, grant, share = await self._claim(batch.now, batch.limits), None, None
         else:
-            claims, grant, share = await self._claim_fairly(turn.now, turn.limits)
-        if turn.requests:
-            await self._log(turn)
-        return TurnResult(claims, robots_ids, grant, await self._news_of_mirrors(turn.now), share)
+            claims, grant, share = await self._claim_fairly(batch.now, batch.limits)
+        if batch.requests:
+            await self._log(batch)
+        return CommitResult(claims, robots_ids, grant, await self._news_of_mirrors(batch.now), share)
 
-    async def take_late(self, turn: Turn) -> None:
+    async def take_late(self, batch: CommitBatch) -> None:
         """Of a worker that has lost its lease: what it sent, and how long sites are to be left alone."""
-        await self._lock_groups((), turn.paces)
-        await self._keep_paces(turn.paces)
-        if turn.requests:
-            await self._log(turn)
+        await self._lock_groups((), batch.paces)
+        await self._keep_paces(batch.paces)
+        if batch.requests:
+            await self._log(batch)
 
     async def _keep_paces(self, paces: Mapping[str, Pace]) -> None:
         if paces:
@@ -97,7 +97,7 @@ class TurnTaker:
         since, self._looked_at = self._looked_at - _LONGEST_TURN_S, now
         return [tuple(row) for row in await every(self._db, self._sql["mirrors_since"], (since,))]
 
-    async def _claim_fairly(self, now: float, limits: Limits) -> tuple[list[Claim], PageGrant | None, int]:
+    async def _claim_fairly(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int]:
         """Claims that leave every worker its share of the groups, and under a limit on pages no more groups than this
         worker may have pages for; then the pages that the groups it has now may use."""
         there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
@@ -234,7 +234,7 @@ class TurnTaker:
             self._sql["insert_body"], [(body.sha256, body.gzipped, body.plain) for body in bodies]
         )
 
-    async def _log(self, turn: Turn) -> None:
+    async def _log(self, batch: CommitBatch) -> None:
         await self._db.executemany(
             self._sql["insert_request"],
             [
@@ -242,7 +242,7 @@ class TurnTaker:
                     self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status, r.error, r.bytes,
                     r.retry_after_s, r.robots_id, r.verdict_line, r.for_site_id, r.location,
                 )
-                for r in turn.requests
+                for r in batch.requests
             ],
         )  # fmt: skip
 
@@ -296,7 +296,7 @@ class TurnTaker:
         await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
         return await self._offers.groups(numbers)
 
-    async def _claim(self, now: float, limits: Limits) -> list[Claim]:
+    async def _claim(self, now: float, limits: ClaimLimits) -> list[Claim]:
         if limits.groups <= 0:
             return []
         me, horizon = self._workers.id, now + limits.horizon_s

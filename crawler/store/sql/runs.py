@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.protocols import Turn
+from crawler.store.protocols import CommitBatch
 from crawler.store.retrying import lasting
 from crawler.store.sql.commit import TurnTaker
 from crawler.store.sql.control import SqliteControl
@@ -140,7 +140,7 @@ class SqlRuns(ABC):
     async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
         await self.recover(now)
         async with self._writing():
-            if "errand" not in settings:
+            if "auxiliary_run" not in settings:
                 await self._db.execute("DELETE FROM unsettled")
             await self._revisits.sweep()
             (run_id,) = await one(self._db, self._sql["insert_run"], (now, VERSION, json.dumps(settings)))
@@ -190,7 +190,7 @@ class SqlRuns(ABC):
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
     @lasting
-    async def hand_in_late(self, late: Turn) -> None:
+    async def commit_late(self, late: CommitBatch) -> None:
         async with self._writing():
             if await self._workers.count_late(len(late.requests)):
                 await self._turns.take_late(late)

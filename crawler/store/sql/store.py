@@ -21,7 +21,16 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
-from crawler.store.protocols import Counts, PageRank, SampleDraw, SampleRow, SiteRank, Turn, TurnResult, Waiting
+from crawler.store.protocols import (
+    CommitBatch,
+    CommitResult,
+    Counts,
+    PageRank,
+    SampleDraw,
+    SampleRow,
+    SiteRank,
+    Waiting,
+)
 from crawler.store.retrying import lasting
 from crawler.store.sql.commit import TurnTaker, robots_copy
 from crawler.store.sql.control import SqliteControl
@@ -172,10 +181,10 @@ class SqlStore(SqlRuns):
     # --- the crawl ----------------------------------------------------------------------------
 
     @lasting
-    async def turn(self, turn: Turn) -> TurnResult:
+    async def commit(self, batch: CommitBatch) -> CommitResult:
         async with self._writing():
-            await self._workers.renew(turn, turn.now)
-            result = await self._turns.take(turn)
+            await self._workers.renew(batch, batch.now)
+            result = await self._turns.take(batch)
         self._workers.turns += 1
         return result
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.store.protocols import Turn
+from crawler.store.protocols import CommitBatch
 from crawler.store.sqlite.connection import Database, every, one
 
 _FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
@@ -48,17 +48,17 @@ class Workers:
         (self.id,) = await one(self._db, self._sql["join"], row)
         self.turns = 0
 
-    async def renew(self, turn: Turn | None, now: float) -> None:
-        """Begin the lease anew, and count what a turn brings. Raises :class:`LeaseLost` where it was taken away."""
-        pages = 0 if turn is None else sum(o.page is not None and o.queued.seen is None for o in turn.outcomes)
-        requests = 0 if turn is None else len(turn.requests)
+    async def renew(self, batch: CommitBatch | None, now: float) -> None:
+        """Begin the lease anew, and count what a batch brings. Raises :class:`LeaseLost` where it was taken away."""
+        pages = 0 if batch is None else sum(o.page is not None and o.queued.seen is None for o in batch.outcomes)
+        requests = 0 if batch is None else len(batch.requests)
         row = await one(
-            self._db, self._sql["renew"], (now, self.lease_s, int(turn is not None), pages, requests, self.id)
+            self._db, self._sql["renew"], (now, self.lease_s, int(batch is not None), pages, requests, self.id)
         )
         if row is None:
             message = "the lease of this worker ran out, and its sites have passed to others"
-            raise LeaseLost(message, committed=turn is not None and await self._was_committed())
-        if turn is not None and row[0] != self.turns + 1:
+            raise LeaseLost(message, committed=batch is not None and await self._was_committed())
+        if batch is not None and row[0] != self.turns + 1:
             self.turns += 1
             message = "a turn was committed and its answer lost on the way: what it claimed is not known"
             raise LeaseLost(message, committed=True)

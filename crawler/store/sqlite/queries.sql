@@ -293,11 +293,11 @@ FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = ?;
 -- (now)
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
 WHERE w.ended_at IS NULL AND w.lease_until > ?
-  AND json_extract(r.settings, '$.errand') IS NULL ORDER BY r.id DESC LIMIT 1;
+  AND json_extract(r.settings, '$.auxiliary_run') IS NULL ORDER BY r.id DESC LIMIT 1;
 
 -- name: last_run
 SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
-WHERE json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
+WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: reopen_run
 -- Who comes back goes on with what the others thought was over: (run)
@@ -416,7 +416,7 @@ SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM frontier),
 
 -- name: last_settings
 SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END FROM run
-WHERE id <> ? AND json_extract(settings, '$.errand') IS NULL ORDER BY id DESC LIMIT 1;
+WHERE id <> ? AND json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: take_up_pages
 -- Pages that are not up for revisits yet: (revisit.first, T of a page that is due after it, tempo of STATIC, tempo of

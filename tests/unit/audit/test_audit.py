@@ -120,7 +120,7 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
 async def test_the_operators_orders_are_held_against_the_log(doctored: Doctored) -> None:
     doctored.run(settings())
     doctored.run(settings())
-    doctored.db.execute("UPDATE run SET settings = json_set(settings, '$.errand', 'rup') WHERE id = 2")
+    doctored.db.execute("UPDATE run SET settings = json_set(settings, '$.auxiliary_run', 'rup') WHERE id = 2")
     for host in "ab":
         site = doctored.site(f"http://{host}.test:81")
         doctored.robots(site, 1)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from crawler.engine.tasks import beside, needed
+from crawler.engine.tasks import background_task, required_task
 
 
 async def test_it_goes_on_while_inside_and_is_over_behind() -> None:
@@ -18,7 +18,7 @@ async def test_it_goes_on_while_inside_and_is_over_behind() -> None:
             await asyncio.sleep(0)  # its end takes a while, and is waited for
             said.append("over")
 
-    async with beside(work(), said.append):
+    async with background_task(work(), said.append):
         await begun.wait()
         assert not said
     assert said == ["over"], "its end was no failure"
@@ -31,7 +31,7 @@ async def test_a_failure_is_told_at_once() -> None:
     async def work() -> None:
         raise error
 
-    async with beside(work(), told.put_nowait):
+    async with background_task(work(), told.put_nowait):
         assert await told.get() is error
 
 
@@ -43,7 +43,7 @@ async def test_who_needs_what_fails_is_cut_off() -> None:
         raise ValueError("the lease is lost")
 
     async def user() -> None:
-        async with needed(work()):
+        async with required_task(work()):
             inside.set()
             await asyncio.Event().wait()
 
@@ -56,7 +56,7 @@ async def test_who_needs_what_fails_is_cut_off() -> None:
 
 async def test_a_cancelled_one_stays_cancelled() -> None:
     async def user() -> None:
-        async with needed(asyncio.sleep(60)):
+        async with required_task(asyncio.sleep(60)):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(user())

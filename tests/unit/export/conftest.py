@@ -67,7 +67,7 @@ async def filled(db_path: Path) -> Path:
         copy = await harness.news(site, "http://a.test", robots(b"User-agent: *\nDisallow: /\xff\n"))
         paths = [queued.url.removeprefix(A[:-1]) for queued in claim.urls if queued.url != f"{A}broken"]
         asked = [request(site, path, NOW - 0.5, robots_id=copy, verdict_line=1) for path in paths]
-        await harness.turn(*map(visit, claim.urls), requests=asked, released=[claim.group_id])
+        await harness.commit(*map(visit, claim.urls), requests=asked, released=[claim.group_id])
     await harness.close()
     return db_path
 

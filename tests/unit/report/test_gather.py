@@ -49,10 +49,10 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
     refusals = {f"{A}p1": "scope: matches --exclude", f"{A}p2": "scope: not below a seed", f"{A}p3": "depth: 9 links"}
-    await harness.commit(claims["a.test"], fetched(claims["a.test"].urls[0], [*refusals, f"{A}q"], refusals=refusals))
-    await harness.commit(claims["b.test"], failed(claims["b.test"].urls[0], "500 Internal Server Error (2 attempts)"))
+    await harness.finish(claims["a.test"], fetched(claims["a.test"].urls[0], [*refusals, f"{A}q"], refusals=refusals))
+    await harness.finish(claims["b.test"], failed(claims["b.test"].urls[0], "500 Internal Server Error (2 attempts)"))
     (claim,) = await harness.claim()
-    await harness.commit(claim, excluded(claim.urls[0], "mirror of http://c.test (Host, line 3)"))
+    await harness.finish(claim, excluded(claim.urls[0], "mirror of http://c.test (Host, line 3)"))
     facts = await told(harness)
     assert (facts.seeds, facts.first_seeds) == (2, [A, B])
     assert facts.depths == {0: {State.FETCHED: 1, State.FAILED: 1}, 1: {State.EXCLUDED: 4}}
@@ -78,7 +78,7 @@ async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monke
     mended, clean = (claims[f"{name}/"].urls[0].site_id for name in names[1:3])
     await harness.news(mended, names[1], robots(b"User-agent: *\nDisallow: /x\n"))
     await harness.news(clean, names[2], deferred(NOW, NOW + 60))
-    await harness.commit(claims[f"{names[-1]}/"], fetched(claims[f"{names[-1]}/"].urls[0]))
+    await harness.finish(claims[f"{names[-1]}/"], fetched(claims[f"{names[-1]}/"].urls[0]))
     facts = await told(harness)
     assert facts.all_doubtful == len(names) - 3
     assert sorted(judged) == [b"Disallow: /x\n", b"User-agent: *\nDisallow: /x\n"]
@@ -93,7 +93,7 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
     claims = {claim.group: claim for claim in await harness.claim()}
     site = claims["a.test"].urls[0].site_id
     await harness.news(site, "http://a.test", robots(), crawl_delay_s=7.0)
-    await harness.turn(
+    await harness.commit(
         fetched(claims["a.test"].urls[0], [f"{A}x", B, C, f"{C}c", link(f"{C}d", follow=False)], title="The first"),
         fetched(claims["b.test"].urls[0], [A, f"{B}y"]),
         requests=[request(site, "/", bytes=300), request(site, "/x", NOW + 5, status=None, error="timeout", bytes=0)],
@@ -123,14 +123,14 @@ async def test_links_to_what_failed_straight_or_by_redirects(harness: Harness) -
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
     gone, old, older, fine = (f"{A}{name}" for name in ("gone", "old", "older", "fine"))
-    await harness.turn(
+    await harness.commit(
         fetched(claims["a.test"].urls[0], [gone, older, fine]),
         fetched(claims["b.test"].urls[0], [link(gone, follow=False), old, A]),
         released=[claim.group_id for claim in claims.values()],
     )
     (claim,) = await harness.claim()
     by_url = {queued.url: queued for queued in claim.urls}
-    await harness.commit(
+    await harness.finish(
         claim,
         failed(by_url[gone], "404 Not Found"),
         redirected(by_url[old], gone),
@@ -154,13 +154,13 @@ async def test_no_more_broken_links_are_shown_than_a_page_bears(harness: Harness
     await harness.seed(A)
     (claim,) = await harness.claim()
     pages = [f"{A}p{n}" for n in range(5)]
-    await harness.commit(claim, fetched(claim.urls[0], pages))
+    await harness.finish(claim, fetched(claim.urls[0], pages))
     (claim,) = await harness.claim()
     gone = [f"{A}gone{n}" for n in range(BROKEN_SHOWN + 5)]
-    await harness.commit(claim, *(fetched(queued, gone) for queued in claim.urls))
+    await harness.finish(claim, *(fetched(queued, gone) for queued in claim.urls))
     while claims := await harness.claim():
         for claim in claims:
-            await harness.commit(claim, *(failed(queued) for queued in claim.urls))
+            await harness.finish(claim, *(failed(queued) for queued in claim.urls))
     facts = await told(harness)
     assert (facts.broken.links, facts.broken.targets) == (5 * len(gone), len(gone))
     assert len(facts.broken.first) == BROKEN_SHOWN
@@ -171,7 +171,7 @@ async def test_no_more_broken_links_are_shown_than_a_page_bears(harness: Harness
 async def test_closed_urls_are_counted_by_their_site(harness: Harness) -> None:
     await harness.seed(A, f"{A}b")
     (claim,) = await harness.claim()
-    await harness.commit(claim, *(excluded(queued, "robots: line 2, Disallow: /") for queued in claim.urls))
+    await harness.finish(claim, *(excluded(queued, "robots: line 2, Disallow: /") for queued in claim.urls))
     facts = await told(harness)
     assert [(site.site, site.disallowed) for site in facts.sites] == [("http://a.test", 2)]
     assert b"URLs closed by robots.txt" in document(facts)
@@ -194,7 +194,7 @@ async def test_classes_and_quantiles_are_exact(harness: Harness) -> None:
     rows = [request(site, f"/{n}", NOW, finished_at=NOW + span) for n, span in enumerate(took)]
     rows += [request(site, "/robots.txt", NOW, purpose=Purpose.ROBOTS, finished_at=NOW + 900)]
     rows += [request(site, "/none", NOW, status=None, error="timeout", finished_at=NOW + 900)]
-    await harness.turn(requests=rows)
+    await harness.commit(requests=rows)
     spread = (await told(harness)).answer_times
     by_rank = sorted(took)
     assert spread.quantiles == [pytest.approx(by_rank[rank - 1], abs=1e-6) for rank in (500, 900, 990)]
@@ -213,7 +213,7 @@ async def test_time_is_divided_into_few_slots_and_gaps_cost_none(harness: Harnes
     times = [NOW + at for at in range(100)] + [NOW + year_s + at for at in range(100)]
     statuses = [200, 301, 404, 503, None]
     rows = [request(site, "/", at, status=statuses[n % 5], error=None) for n, at in enumerate(times)]
-    await harness.turn(requests=rows)
+    await harness.commit(requests=rows)
     line = (await told(harness)).timeline
     assert line.width_s == 5
     assert len(line.slots) == 40
@@ -224,7 +224,7 @@ async def test_time_is_divided_into_few_slots_and_gaps_cost_none(harness: Harnes
 
 async def test_a_gap_is_drawn_as_a_cut(harness: Harness) -> None:
     site = await harness.store.visit("http://a.test")
-    await harness.turn(requests=[request(site, "/", NOW), request(site, "/", NOW + 7200)])
+    await harness.commit(requests=[request(site, "/", NOW), request(site, "/", NOW + 7200)])
     page = document(await told(harness)).decode()
     assert page.count('class="gap"') == 2  # of pages, of requests
     assert "nothing for 1 h 59 min" in page

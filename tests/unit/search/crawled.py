@@ -47,7 +47,7 @@ class Crawled:
             for claim in await self.harness.claim():
                 outcomes = [self._outcome(queued, pages[queued.url]) for queued in claim.urls if queued.url in waiting]
                 waiting -= {outcome.queued.url for outcome in outcomes}
-                await self.harness.commit(claim, *outcomes)
+                await self.harness.finish(claim, *outcomes)
 
     def _outcome(self, queued: Queued, said: Said | str) -> Outcome:
         if isinstance(said, str):

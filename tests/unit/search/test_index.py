@@ -210,5 +210,5 @@ async def test_without_an_index_the_error_says_what_to_do(crawl: Crawled) -> Non
 async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
-    await crawl.harness.turn(requests=[request(1, "/new")])
+    await crawl.harness.commit(requests=[request(1, "/new")])
     assert (await crawl.search("word")).note.startswith("the crawl went on since")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.model import Recorded
-from crawler.store.protocols import Limits, RequestRow, RobotsNews, Turn
+from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow, RobotsNews
 
 
 class Waiters(dict[int, asyncio.Future[int]]):
@@ -36,7 +36,7 @@ class Load(NamedTuple):
 
 
 @dataclass(slots=True)
-class Pending:
+class Outbox:
     """What the next turn takes in."""
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -64,18 +64,18 @@ class Pending:
         self.recorded.append(recorded)
         self.bytes += 0 if exchange is None else len(exchange.response)
 
-    def take_back(self, sent: Pending) -> None:
+    def take_back(self, sent: Outbox) -> None:
         """What was sent and not committed, with what was learnt by it; the rest of ``sent`` is void with its claims."""
         self.requests[:0] = sent.requests
         self.paces = sent.paces | self.paces
 
-    def late(self, now: float) -> Turn:
+    def late(self, now: float) -> CommitBatch:
         """As much of it as holds without a lease."""
-        return Turn(now, Limits(0), requests=self.requests, paces=self.paces)
+        return CommitBatch(now, ClaimLimits(0), requests=self.requests, paces=self.paces)
 
-    def turn(self, now: float, limits: Limits, worst_lag_s: float) -> Turn:
+    def turn(self, now: float, limits: ClaimLimits, worst_lag_s: float) -> CommitBatch:
         """All of it, for the store to take in."""
-        return Turn(
+        return CommitBatch(
             now,
             limits,
             self.outcomes,
