@@ -1,4 +1,4 @@
-"""The shape of the house: imports point down, files and functions are short, nothing names our machines."""
+"""Imports point down, every module has a docstring, and no tracked file names a path of a developer's machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "crawler").rglob("*.py"))
-MOST_LINES = 400
-MOST_LINES_OF_A_FUNCTION = 60
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -28,14 +26,8 @@ def test_imports_point_down() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=names(MODULES))
-def test_a_module_is_short_and_says_what_it_is_for(module: Path) -> None:
-    text = module.read_text()
-    assert text.count("\n") <= MOST_LINES
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), "no docstring"
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    long = [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= MOST_LINES_OF_A_FUNCTION]
-    assert long == []
+def test_a_module_has_a_docstring(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text())), "no docstring"
 
 
 def test_nothing_names_the_machine_it_was_made_on() -> None:
