@@ -28,12 +28,12 @@ from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_p
 from crawler.validation import RunLimits
 
 if TYPE_CHECKING:
-    from crawler.export import Tally
-    from crawler.rank.ranking import Ranked
+    from crawler.export import ExportProgress
+    from crawler.rank.ranking import RankingSummary
     from crawler.rup.robot.subscribe import Subscriber
-    from crawler.sampling.estimate import Survey
-    from crawler.search.index import Built
-    from crawler.search.results import Found
+    from crawler.sampling.survey import Survey
+    from crawler.search.build_index import IndexSummary
+    from crawler.search.results import SearchResult
 
 T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
@@ -211,7 +211,7 @@ class OpenCrawl:
         where: str | None = None,
         bodies: bool = False,
         base_url: str | None = None,
-    ) -> Tally:
+    ) -> ExportProgress:
         """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`.
 
         ``out`` is a path, "-" for standard output, or a file open in binary.
@@ -225,7 +225,7 @@ class OpenCrawl:
                 store, format, target, now=now, table=table, where=where, bodies=bodies, base_url=base_url
             )
 
-    async def rank(self) -> Ranked:
+    async def rank(self) -> RankingSummary:
         """Rank pages and sites by their links, into the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.
 
         Raises :class:`UsageError` without a store or that extra, :class:`StoreInUse` while it is crawled into.
@@ -234,7 +234,7 @@ class OpenCrawl:
 
         ranking = load_ranking()
         async with self._alone(), self._store(read_only=False) as store:
-            ranked: Ranked = await ranking.rank(store)
+            ranked: RankingSummary = await ranking.rank(store)
             return ranked
 
     @asynccontextmanager
@@ -254,9 +254,9 @@ class OpenCrawl:
             async with robot(self._settings, site, tell, make=True) as subscriber:
                 yield subscriber
 
-    async def index(self) -> Built:
+    async def index(self) -> IndexSummary:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
-        from crawler.search.index import build_index
+        from crawler.search.build_index import build_index
 
         async with self._alone(), self._store(read_only=False):
             return await build_index(self._settings.output.db)
@@ -268,12 +268,12 @@ class OpenCrawl:
         """
         from crawler.sampling import load
 
-        estimate = load("estimate")
+        estimate = load("survey")
         async with self._store() as store:
             survey: Survey = await estimate.survey(store)
             return survey
 
-    async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> Found:
+    async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> SearchResult:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
         from crawler.search.results import search
 

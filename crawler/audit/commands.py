@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from crawler.audit import audit as audit_report
-from crawler.audit.document import write_report
+from crawler.audit import run_audit as audit_report
+from crawler.audit.markdown_report import write_report
 from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at
@@ -20,7 +20,7 @@ from crawler.settings.stores import existing_store
 @json_option
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.md", help="A document of it.")
 def audit(db: str, as_json: bool, report: Path | None) -> int:
-    """Judge every request in the log anew by robots.txt and pace; 1 if any broke a rule."""
+    """Replay every request in the log anew by robots.txt and pace; 1 if any broke a rule."""
 
     async def judge() -> int:
         async with existing_store(store_at(db)) as store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from crawler.dashboard.figures import Tally
+from crawler.dashboard.cached_figures import RequestTotals
 from crawler.frontier.operator import BLOCKED
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -19,12 +19,12 @@ _REASONS = frozenset(
 )
 
 
-def exposition(seen: Mapping[str, Any], tally: Tally) -> str:
-    """``seen`` is a whole look (:meth:`crawler.dashboard.look.Looker.look`). Counters are of all runs on the store."""
+def exposition(seen: Mapping[str, Any], tally: RequestTotals) -> str:
+    """``seen`` is a whole look (:meth:`crawler.dashboard.snapshot.SnapshotReader.look`). Counters cover all runs."""
     return "".join(_lines(seen, tally))
 
 
-def _lines(seen: Mapping[str, Any], tally: Tally) -> Iterator[str]:
+def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     run = seen["run"] or {}
     alive = run.get("state") in ("running", "pausing", "paused", "stopping")
     yield from _metric("pages_total", "counter", "Pages fetched and kept.", [({}, seen["pages"])])

@@ -14,9 +14,9 @@ from aiohttp import web
 
 from crawler.clock import Clock
 from crawler.dashboard import metrics
-from crawler.dashboard.feed import MOST_VIEWERS, Feed
-from crawler.dashboard.guard import Guard, Handler, add_headers
-from crawler.dashboard.look import Looker
+from crawler.dashboard.access import Guard, Handler, add_headers
+from crawler.dashboard.event_stream import MOST_VIEWERS, Feed
+from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
 from crawler.http_listener import listening
@@ -38,7 +38,7 @@ async def serving(settings: Settings, host: str, port: int, token: str | None, c
     Raises :class:`UsageError` where the address cannot be had or there is no such store.
     """
     async with existing_store(settings) as live, existing_store(settings) as asked:
-        looker = Looker(live, settings.output.db)
+        looker = SnapshotReader(live, settings.output.db)
         feed = Feed(looker, clock)
         pages = _Pages(settings, asked, feed, looker, clock)
         app = web.Application(middlewares=[Guard(token).check, _told], client_max_size=_MOST_BYTES)
@@ -72,7 +72,7 @@ def _static(body: bytes, content_type: str) -> Handler:
 
 
 class _Pages:
-    def __init__(self, settings: Settings, store: Store, feed: Feed, looker: Looker, clock: Clock) -> None:
+    def __init__(self, settings: Settings, store: Store, feed: Feed, looker: SnapshotReader, clock: Clock) -> None:
         self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
         self._asking = asyncio.Lock()  # one question at a time: a big store has enough to do
 

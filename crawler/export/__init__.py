@@ -14,16 +14,16 @@ from typing import BinaryIO
 
 from crawler.atomic_files import Drafts
 from crawler.errors import UsageError
-from crawler.export.graph import write_edges, write_graphml
-from crawler.export.job import Job, Tally
+from crawler.export.job import ExportProgress, Job
+from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
-from crawler.export.views import VIEWS
+from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.store.protocols import Store
 
-__all__ = ["FORMATS", "VIEWS", "Format", "Tally", "export"]
+__all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ async def export(
     where: str | None = None,
     bodies: bool = False,
     base_url: str | None = None,
-    tally: Tally | None = None,
-) -> Tally:
+    tally: ExportProgress | None = None,
+) -> ExportProgress:
     """Write what ``store``, opened for reading and for this alone, holds to ``out``: whole, or not at all.
 
     ``where`` is an SQL condition on the columns of the view that is exported; ``bodies`` adds the pages' bodies;
@@ -82,7 +82,7 @@ async def export(
         )
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(f"--base-url is for a sitemap, not for {format}")
-    tally = tally or Tally()
+    tally = tally or ExportProgress()
     with Drafts() as drafts:
         async with AsyncExitStack() as readers:
             job = Job(store, view, where, drafts, readers, out, tally, now, bodies, base_url)

@@ -16,7 +16,7 @@ from crawler.cli.shared import cli, db_option, run_async, store_at, tell
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
-from crawler.export import FORMATS, VIEWS, Tally
+from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
 from crawler.settings.stores import existing_store
 
@@ -50,7 +50,7 @@ def export(
 
     async def write() -> int:
         Signals()  # a SIGTERM, too, leaves nothing half-written behind
-        clock, tally = SystemClock(), Tally()
+        clock, tally = SystemClock(), ExportProgress()
         began = clock.now()
         async with existing_store(store_at(db)) as store, _progress(tally, FORMATS[format].counts):
             await export_to(
@@ -75,7 +75,7 @@ def export(
 
 
 @asynccontextmanager
-async def _progress(tally: Tally, unit: str) -> AsyncIterator[None]:
+async def _progress(tally: ExportProgress, unit: str) -> AsyncIterator[None]:
     """Show how many are written."""
     with progress_line(f"0 {unit}") as say:
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from crawler.atomic_files import Draft, Drafts
 from crawler.errors import StatementError, UsageError
-from crawler.export.views import VIEWS
+from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
 from crawler.store.protocols import Store
 
@@ -27,7 +27,7 @@ Keep = Callable[[tuple[Any, ...]], bool]
 
 
 @dataclass(slots=True)
-class Tally:
+class ExportProgress:
     """How far an export is: ``written`` counts what the format holds (rows, pages, links, URLs)."""
 
     written: int = 0
@@ -44,7 +44,7 @@ class Job:
     drafts: Drafts
     readers: AsyncExitStack  # whatever still reads the store when the export ends is closed with it
     out: Path | BinaryIO
-    tally: Tally
+    tally: ExportProgress
     now: float
     bodies: bool = False
     base_url: str | None = None

@@ -10,9 +10,9 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
-from crawler.export.extras import load
 from crawler.export.job import Job
-from crawler.export.views import VIEWS, Kind
+from crawler.export.optional_libraries import load
+from crawler.export.view_columns import VIEWS, ColumnType
 
 # What a spreadsheet takes for a formula (OWASP, "CSV Injection"). Apostrophes before it are told from ours by one more.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -33,7 +33,7 @@ async def write_jsonl(job: Job) -> None:
     async for row in _rows(job):
         record: dict[str, Any] = {}
         for (name, kind), value in zip(columns.items(), row[:-1], strict=True):
-            if kind is Kind.BYTES:
+            if kind is ColumnType.BYTES:
                 record |= _text_or_base64(name, value, "utf-8")
             else:
                 record[name] = _AS_JSON[kind](value) if value is not None and kind in _AS_JSON else value
@@ -53,7 +53,7 @@ async def write_csv(job: Job) -> None:
 async def write_parquet(job: Job) -> None:
     """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB where bodies are in them. Times are UTC, in µs."""
     pa, pq = load("pyarrow"), load("pyarrow.parquet")
-    columns = VIEWS[job.view] | ({"body": Kind.BYTES} if job.bodies else {})
+    columns = VIEWS[job.view] | ({"body": ColumnType.BYTES} if job.bodies else {})
     schema = pa.schema([(name, _arrow_type(pa, kind)) for name, kind in columns.items()])
     with pq.ParquetWriter(job.open(), schema, compression="zstd") as writer:
         async for group in _groups(job, pa, schema, list(columns.values())):
@@ -75,11 +75,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-_AS_JSON: dict[Kind, Callable[[Any], Any]] = {
-    Kind.YES: bool,
-    Kind.TIME: _finite,
-    Kind.NUMBER: _finite,
-    Kind.JSON: json.loads,
+_AS_JSON: dict[ColumnType, Callable[[Any], Any]] = {
+    ColumnType.YES: bool,
+    ColumnType.TIME: _finite,
+    ColumnType.NUMBER: _finite,
+    ColumnType.JSON: json.loads,
 }
 
 
@@ -116,15 +116,15 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _arrow_type(pa: Any, kind: Kind) -> Any:
+def _arrow_type(pa: Any, kind: ColumnType) -> Any:
     return {
-        Kind.TEXT: pa.string(),
-        Kind.INTEGER: pa.int64(),
-        Kind.NUMBER: pa.float64(),
-        Kind.TIME: pa.timestamp("us", tz="UTC"),
-        Kind.YES: pa.bool_(),
-        Kind.JSON: pa.string(),
-        Kind.BYTES: pa.binary(),
+        ColumnType.TEXT: pa.string(),
+        ColumnType.INTEGER: pa.int64(),
+        ColumnType.NUMBER: pa.float64(),
+        ColumnType.TIME: pa.timestamp("us", tz="UTC"),
+        ColumnType.YES: pa.bool_(),
+        ColumnType.JSON: pa.string(),
+        ColumnType.BYTES: pa.binary(),
     }[kind]
 
 
@@ -133,7 +133,7 @@ def _microseconds(epoch_s: float) -> int | None:
     return round(epoch_s * 1e6) if abs(epoch_s) < 2**63 / 1e6 else None
 
 
-async def _groups(job: Job, pa: Any, schema: Any, kinds: list[Kind]) -> AsyncIterator[list[Any]]:
+async def _groups(job: Job, pa: Any, schema: Any, kinds: list[ColumnType]) -> AsyncIterator[list[Any]]:
     """Batches enough for a row group. Rows become Arrow's after a thousand: as Python's they take ten times as much."""
     group: list[Any] = []
     rows = size = 0
@@ -167,9 +167,9 @@ async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
         yield batch
 
 
-def _column(pa: Any, values: list[Any], field: Any, kind: Kind) -> Any:
-    if kind is Kind.TIME:
+def _column(pa: Any, values: list[Any], field: Any, kind: ColumnType) -> Any:
+    if kind is ColumnType.TIME:
         values = [None if value is None else _microseconds(value) for value in values]
-    elif kind is Kind.YES:
+    elif kind is ColumnType.YES:
         values = [None if value is None else bool(value) for value in values]
     return pa.array(values, field.type)

@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.warc import REBUILT, Record, Records, Visit, agents_of, visits
+from crawler.export.warc import REBUILT, ArchivedPage, Record, Records, agents_of, visits
 from crawler.version import VERSION
 
 _WARC = "data.warc.gz"
@@ -65,7 +65,7 @@ async def _write_archive(job: Job, file: _Digested, index: _Lines, pages: _Lines
             offset += len(record.data)
 
 
-def _index_line(visit: Visit, response: Record, offset: int) -> bytes:
+def _index_line(visit: ArchivedPage, response: Record, offset: int) -> bytes:
     at = datetime.fromtimestamp(visit.at, UTC).strftime("%Y%m%d%H%M%S")
     place = {
         "url": visit.url,
@@ -79,7 +79,7 @@ def _index_line(visit: Visit, response: Record, offset: int) -> bytes:
     return f"{search_key(visit.url)} {at} {json.dumps(place)}\n".encode()
 
 
-def _page_line(visit: Visit) -> bytes:
+def _page_line(visit: ArchivedPage) -> bytes:
     title = {"title": visit.title} if visit.title else {}
     return json.dumps({"id": str(visit.url_id), "url": visit.url, "ts": iso(visit.at), **title}).encode() + b"\n"
 

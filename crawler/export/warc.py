@@ -17,10 +17,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from crawler.audit.facts import Terms
+from crawler.audit.records import RunRecord
 from crawler.errors import UsageError
-from crawler.export.extras import load
 from crawler.export.job import Job
+from crawler.export.optional_libraries import load
 from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.url import split
 from crawler.version import VERSION
@@ -43,7 +43,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class ArchivedPage:
     """A page and the request that brought it. Times in seconds since the epoch; ``bytes`` as on the wire."""
 
     url_id: int
@@ -80,12 +80,12 @@ async def write_warc(job: Job) -> None:
             file.write(record.data)
 
 
-async def visits(job: Job) -> AsyncIterator[tuple[Visit, bytes]]:
+async def visits(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
     """The pages that are kept, each with its body; those without, or with none to be handed out, are tallied."""
     (without,) = await job.store.query(f"SELECT count(*) AS pages FROM {job.kept} AS kept WHERE body_sha256 IS NULL")
     job.tally.left_out = without["pages"]
     async for row in job.rows(_PAGES.format(kept=job.kept), job.is_copied):
-        visit = Visit(*row[:-1])
+        visit = ArchivedPage(*row[:-1])
         body = await job.store.body(visit.url)
         assert body is not None
         yield visit, body
@@ -105,7 +105,7 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
     agents: dict[int | None, Agent] = {}
     for run in await job.store.query("SELECT * FROM run ORDER BY id"):
         try:
-            terms, fetch = Terms.read(run), json.loads(run["settings"])["fetch"]
+            terms, fetch = RunRecord.read(run), json.loads(run["settings"])["fetch"]
         except UsageError:
             continue
         sender = [("From", terms.contact)] if "@" in terms.contact and "://" not in terms.contact else []
@@ -150,7 +150,7 @@ class Records:
         self._info_id = self._last_id
         return info
 
-    def of(self, visit: Visit, body: bytes, agent: Agent | None) -> list[Record]:
+    def of(self, visit: ArchivedPage, body: bytes, agent: Agent | None) -> list[Record]:
         """The response record first; without an agent, for a request that is not in the log, no request record."""
         headers = {"WARC-Date": warc_date(visit.at), "WARC-Warcinfo-ID": self._info_id}
         response = self._head(_status_line(visit.status), _response_headers(visit, body), protocol="HTTP/1.1")
@@ -176,14 +176,14 @@ class Records:
         return Record(data, record.rec_headers.get_header("WARC-Payload-Digest"))
 
 
-def _response_headers(visit: Visit, body: bytes) -> list[tuple[str, str]]:
+def _response_headers(visit: ArchivedPage, body: bytes) -> list[tuple[str, str]]:
     kind = visit.content_type + (f"; charset={visit.charset}" if visit.charset else "")
     said = [("Content-Type", kind), ("ETag", visit.etag), ("Last-Modified", visit.last_modified)]
     known = [(name, _CONTROLS.sub(" ", value)) for name, value in said if value and value.isascii()]
     return [*known, ("Content-Length", str(len(body)))]
 
 
-def _metadata(visit: Visit) -> list[tuple[str, str]]:
+def _metadata(visit: ArchivedPage) -> list[tuple[str, str]]:
     fields = [("via", visit.discovered_from or ""), ("hopsFromSeed", "L" * visit.depth)]
     if visit.started_at is not None:
         fields.append(("fetchTimeMs", str(round((visit.fetched_at - visit.started_at) * 1000))))

@@ -21,7 +21,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class LinkGraph:
     """Pages and the links between them; pages are counted from 0, those of a site stand together.
 
     ``in_links`` is a boolean matrix, pages × pages, of which row ``i`` holds the pages that link to page ``i``.
@@ -57,7 +57,7 @@ class SiteRanks:
 def pagerank(in_links: csr_array) -> Floats:
     """The PageRank of each page, by power iteration until all together are within ``MOST_ERROR`` of the truth.
 
-    ``in_links`` as in :class:`Graph`; the ranks sum to 1. A step brings two distributions nearer by ``DAMPING`` at
+    ``in_links`` as in :class:`LinkGraph`; the ranks sum to 1. A step brings two distributions nearer by ``DAMPING`` at
     least, so the last step tells how far the truth can be, and the number of steps is bounded (142 at 0.85).
     """
     pages = in_links.shape[0]
@@ -72,13 +72,13 @@ def pagerank(in_links: csr_array) -> Floats:
     return rank
 
 
-def rank_pages(graph: Graph) -> PageRanks:
+def rank_pages(graph: LinkGraph) -> PageRanks:
     """How popular each page is."""
     by_sites = graph.in_links @ _membership(graph.site_ids)
     return PageRanks(pagerank(graph.in_links), _entries(graph.in_links), _entries(by_sites))
 
 
-def rank_sites(graph: Graph, pageranks: Floats) -> SiteRanks:
+def rank_sites(graph: LinkGraph, pageranks: Floats) -> SiteRanks:
     """How popular each site is.
 
     A site's PageRank is the sum of its pages': the share of time that the surfer spends there. (PageRank over the

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.layout import STATE_STYLES, many
-from crawler.rank.graph import read_graph
+from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
 from crawler.store.protocols import Store
 
@@ -25,7 +25,7 @@ _OF_SITES = "r.site, r.pagerank, r.pages, s.fetched, r.in_links, r.in_sites"
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankingSummary:
     """How large the graph was. ``links`` leaves out those that may not be followed."""
 
     pages: int
@@ -33,7 +33,7 @@ class Ranked:
     sites: int
 
 
-async def rank(store: Store) -> Ranked:
+async def rank(store: Store) -> RankingSummary:
     """Rank the pages and sites of the store, which is open to write, in place of the ranks it has.
 
     Raises :class:`crawler.errors.StoreError` where the store fails; the old ranks stand until the new are whole.
@@ -45,7 +45,7 @@ async def rank(store: Store) -> Ranked:
         _rows(graph.url_ids, graph.site_ids, pages.pagerank, pages.in_links, pages.in_sites),
         _rows(sites.site_ids, sites.pagerank, sites.pages, sites.in_links, sites.in_sites),
     )
-    return Ranked(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
+    return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 
 
 async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str
     return await store.query(f"SELECT {columns} FROM {view} ORDER BY {order} LIMIT ?", (count,))
 
 
-def render(ranked: Ranked, rows: Sequence[dict[str, Any]], console: Console) -> None:
+def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: Console) -> None:
     """Print ranks for people: the columns of the view, and the place."""
     console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
     if not rows:

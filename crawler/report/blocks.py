@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.report.charts import bar, percent
 from crawler.report.markup import Child, Node, el, short
 

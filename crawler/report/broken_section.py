@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.report.blocks import Cell, card, number, table, url
 from crawler.report.facts import Broken, Facts
 from crawler.report.markup import Node, el, short

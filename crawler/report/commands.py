@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, console, db_option, run_async, store_at
 from crawler.clock import SystemClock

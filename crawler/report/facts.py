@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crawler.audit.audit import Audit
-from crawler.audit.history import History
+from crawler.audit.run_audit import AuditResult
+from crawler.audit.totals import LogTotals
 from crawler.model import State
 from crawler.robots.doubts import Doubts
 from crawler.store.protocols import Counts
 
 if TYPE_CHECKING:
-    from crawler.sampling.estimate import Survey
+    from crawler.sampling.survey import Survey
 
 #: What became of a request, as the report tells them apart; the order of :attr:`Slot.requests`.
 ANSWERS = ("2xx", "3xx", "4xx", "5xx", "no answer")
@@ -164,11 +164,11 @@ class Facts:
     at: float
     store: str
     counts: Counts
-    history: History
+    history: LogTotals
     runs: Sequence[Run]
     seeds: int
     first_seeds: Sequence[str]
-    audit: Audit | str
+    audit: AuditResult | str
     timeline: Timeline
     depths: Mapping[int, Mapping[State, int]]
     answers: Sequence[tuple[str, int]]  # to requests for pages: status or fault

@@ -9,9 +9,9 @@ from contextlib import aclosing
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING
 
-from crawler.audit.audit import Audit, audit
-from crawler.audit.history import read_history
-from crawler.audit.log import snapshot
+from crawler.audit.log_reader import snapshot
+from crawler.audit.run_audit import AuditResult, audit
+from crawler.audit.totals import read_totals
 from crawler.errors import UsageError
 from crawler.model import State
 from crawler.page.directives import asked_of
@@ -38,7 +38,7 @@ from crawler.sampling import load
 from crawler.store.protocols import Store
 
 if TYPE_CHECKING:
-    from crawler.sampling.estimate import Survey
+    from crawler.sampling.survey import Survey
 
 SITES_SHOWN = 200
 MIRRORS_SHOWN = 100
@@ -70,7 +70,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             at=now,
             store=name,
             counts=await store.counts(),
-            history=await read_history(store),
+            history=await read_totals(store),
             runs=[Run(*row.values()) for row in await store.query(queries.RUNS)],
             seeds=totals["seeds"],
             first_seeds=[row["url"] for row in await store.query(queries.SEEDS, (SEEDS_SHOWN,))],
@@ -100,7 +100,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
         )
 
 
-async def _audit(store: Store, now: float) -> Audit | str:
+async def _audit(store: Store, now: float) -> AuditResult | str:
     try:
         return await audit(store, now)
     except UsageError as error:  # a run without readable settings: the rest can be told all the same
@@ -111,7 +111,7 @@ async def _survey(store: Store) -> Survey | str | None:
     if await store.sample_draw() is None:
         return None
     try:
-        made: Survey = await load("estimate").survey(store)
+        made: Survey = await load("survey").survey(store)
     except UsageError as error:  # what estimates need is not installed
         return str(error)
     return made

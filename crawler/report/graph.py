@@ -6,7 +6,7 @@ import cmath
 import math
 from collections.abc import Mapping, Sequence
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.report.facts import Graph
 from crawler.report.markup import Node, el, short
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.report import broken_section, sample_section, sections, site_sections
 from crawler.report.facts import Facts
 from crawler.report.markup import Node, el, raw, written

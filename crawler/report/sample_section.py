@@ -15,7 +15,7 @@ def sample(facts: Facts) -> list[Node]:
         return []
     if isinstance(survey, str):
         return [card(el("p", survey), whole=True)]
-    show = load("show")
+    show = load("terminal")
     rows = [
         [
             plain(figure.what),

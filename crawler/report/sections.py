@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 
-from crawler.audit.audit import Audit
-from crawler.audit.facts import TITLES
-from crawler.audit.words import evidence, many
+from crawler.audit.evidence import evidence, many
+from crawler.audit.records import TITLES
+from crawler.audit.run_audit import AuditResult
 from crawler.model import State
 from crawler.report.blocks import Cell, badge, barred, card, cards, counted, left_out_note, number, plain, table
 from crawler.report.charts import Column, Series, columns, histogram, percent, stacked_bar
@@ -38,7 +38,7 @@ def overview(facts: Facts) -> list[Node]:
     ]
 
 
-def verdict(audit: Audit | str) -> Node:
+def verdict(audit: AuditResult | str) -> Node:
     """One sentence: whether the request log proves that the rules were kept."""
     if isinstance(audit, str):
         return el("div", el("b", "The log could not be judged. "), audit, class_="verdict mild")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.inspect.why import REMEDY
 from crawler.model import State
 from crawler.report.blocks import (

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from crawler.audit.facts import Terms
-from crawler.audit.words import many, seconds
+from crawler.audit.evidence import many, seconds
+from crawler.audit.records import RunRecord
 from crawler.cli.layout import duration
 from crawler.errors import UsageError
 from crawler.model import Reading, State
@@ -103,7 +103,7 @@ def rules(run: Run) -> Iterator[tuple[str, str]]:
     """The rules that a run kept, as (what, how); a single line where its settings cannot be read."""
     try:
         settings = json.loads(run.settings)
-        terms = Terms.read({name: getattr(run, name) for name in run.__slots__} | {"id": run.number})
+        terms = RunRecord.read({name: getattr(run, name) for name in run.__slots__} | {"id": run.number})
     except (ValueError, UsageError) as error:
         yield "Settings", f"cannot be read: {error}"
         return

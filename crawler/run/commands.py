@@ -143,12 +143,12 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             ended_by = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
-        survey = None if draw is None or not draw.stands else await load("estimate").survey(store)
+        survey = None if draw is None or not draw.stands else await load("survey").survey(store)
     _tell_end(settings, result if survey is None else result | {"sample": survey.as_json()})
     if not settings.output.json:
         if survey is not None:
             console.print()
-            load("show").render(survey, console)
+            load("terminal").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
     return _exit_code(crawl.progress, stopped=signals.came or crawl.progress.stopped_by_operator)

@@ -34,7 +34,7 @@ from crawler.url import host_of, is_loopback
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
-    from crawler.export.recording import WarcFolder
+    from crawler.export.warc_recorder import WarcFolder
 
 #: What a configuration file calls a setting.
 _NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
@@ -167,7 +167,7 @@ def require_alone(settings: Settings, remedy: str) -> None:
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
-    from crawler.export.recording import WarcFolder
+    from crawler.export.warc_recorder import WarcFolder
 
     return WarcFolder(
         Path(settings.output.warc),
@@ -181,7 +181,7 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
 def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
     """Raise :class:`UsageError` for a sample that could not be what it says."""
     sample = settings.sample
-    load("estimate")  # before anything is asked for
+    load("survey")  # before anything is asked for
     if settings.crawl.max_pages is not None:
         raise UsageError(
             "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "

@@ -13,7 +13,7 @@ from crawler.settings.stores import existing_store
 @json_option
 def sample(db: str, as_json: bool) -> int:
     """Estimates from the sample that `run --sample N` drew, with 95 % confidence intervals."""
-    estimate, show = load("estimate"), load("show")
+    estimate, show = load("survey"), load("terminal")
 
     async def tell() -> int:
         async with existing_store(store_at(db)) as store:

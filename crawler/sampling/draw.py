@@ -11,7 +11,7 @@ import numpy as np
 
 from crawler import reasons
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
-from crawler.sampling.walk import Graph, walk
+from crawler.sampling.random_walk import UndirectedGraph, walk
 from crawler.store.protocols import SampleDraw, SampleRow, Store
 
 # Every page URL that the crawl asked for, or would have but for robots.txt, a mirror's Host line, or its address, and
@@ -120,7 +120,7 @@ def _visits(
     for n, (name, members) in enumerate(strata.items()):
         rows = np.fromiter(members, np.int64)
         own = place[links[:, bounds[n] : bounds[n + 1]]]
-        for visit in walk(Graph.of(len(rows), own[0], own[1]), settings.size, settings.seed, name):
+        for visit in walk(UndirectedGraph.of(len(rows), own[0], own[1]), settings.size, settings.seed, name):
             yield units[rows[visit.node]].number, name, visit.walk, visit.probability
 
 

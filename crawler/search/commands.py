@@ -14,9 +14,9 @@ from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at, tell
 from crawler.clock import SystemClock
+from crawler.search.build_index import build_index
 from crawler.search.excerpt import Marked
-from crawler.search.index import build_index
-from crawler.search.results import Found, search
+from crawler.search.results import SearchResult, search
 from crawler.settings.stores import existing_store
 
 
@@ -78,7 +78,7 @@ def search_command(
     return run_async(look())
 
 
-def _render(found: Found, console: Console) -> None:
+def _render(found: SearchResult, console: Console) -> None:
     """Results for people: title, address, excerpt, with the words in bold."""
     console.print(f"{many(found.total, 'page')} with all of it")
     parted = False

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from crawler.search.text import clean, joined, parted
-from crawler.search.words import TOKENIZER
+from crawler.search.page_text import clean, joined, parted
+from crawler.search.tokenizer import TOKENIZER
 
 #: About how many words an excerpt has.
 EXCERPT_WORDS = 40

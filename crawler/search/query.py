@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from crawler.errors import UsageError
-from crawler.search.text import clean, parted
+from crawler.search.page_text import clean, parted
 
 MAX_QUERY_CHARS = 2_000
 MAX_ITEMS = 64

@@ -17,12 +17,12 @@ from typing import Any
 
 from crawler.errors import UsageError
 from crawler.page.directives import asked_of
-from crawler.search import tsearch
+from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark
-from crawler.search.place import SITE_COUNTS
+from crawler.search.index_backend import SITE_COUNTS
+from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
-from crawler.search.text import page_text
 from crawler.store.protocols import Store
 from crawler.store.sqlite.connection import decompress
 
@@ -80,12 +80,12 @@ class _Dialect:
 
 _DIALECTS = {
     "sqlite": _Dialect(_FTS5, Query.with_all, Query.with_some),
-    "postgres": _Dialect(tsearch.FOUND, tsearch.with_all, tsearch.with_some),
+    "postgres": _Dialect(postgres_text_search.FOUND, postgres_text_search.with_all, postgres_text_search.with_some),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A page that was found. ``score`` compares hits of one search; ``pagerank`` is ``None`` where none is known.
 
     ``in_links`` pages link to it, ``in_sites`` other sites; ``all_words`` says whether it has all that was asked for.
@@ -106,15 +106,15 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The best hits, and how many pages have all the words; ``note`` says if the index is behind the crawl."""
 
     total: int
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     note: str
 
 
-async def search(store: Store, words: str, *, now: float, limit: int = 10, site: str | None = None) -> Found:
+async def search(store: Store, words: str, *, now: float, limit: int = 10, site: str | None = None) -> SearchResult:
     """Search for ``words`` (see :mod:`crawler.search.query`) on all sites, or on ``site`` and those below it.
 
     Pages with all the words come first; if these are fewer than ``limit``, pages with some of them follow. Pages that
@@ -133,7 +133,7 @@ async def search(store: Store, words: str, *, now: float, limit: int = 10, site:
         known = {hit.url for hit in hits}
         rest = [row for row in more if row["url"] not in known][: limit - len(hits)]
         hits += await _hits(store, query, rest, all_words=False)
-    return Found(total, tuple(hits), note)
+    return SearchResult(total, tuple(hits), note)
 
 
 async def _find(
@@ -173,20 +173,22 @@ async def _known_site(store: Store, site: str) -> str:
     return host
 
 
-async def _hits(store: Store, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[Hit]:
-    hits: list[Hit] = []
+async def _hits(store: Store, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[SearchHit]:
+    hits: list[SearchHit] = []
     for start in range(0, len(rows), _READ_AT_ONCE):
         batch = rows[start : start + _READ_AT_ONCE]
         bodies = [await store.query("SELECT data FROM body WHERE id = ?", (row["body_id"],)) for row in batch]
         marked = await asyncio.to_thread(_show, query.with_any(), batch, [body[0]["data"] for body in bodies])
         hits += [
-            Hit(title=title, excerpt=excerpt, all_words=all_words, **{name: row[name] for name in _AS_THEY_ARE})
+            SearchHit(title=title, excerpt=excerpt, all_words=all_words, **{name: row[name] for name in _AS_THEY_ARE})
             for row, (title, excerpt) in zip(batch, marked, strict=True)
         ]
     return await _with_anchors(store, query, rows, hits)
 
 
-async def _with_anchors(store: Store, query: Query, rows: Sequence[dict[str, Any]], hits: list[Hit]) -> list[Hit]:
+async def _with_anchors(
+    store: Store, query: Query, rows: Sequence[dict[str, Any]], hits: list[SearchHit]
+) -> list[SearchHit]:
     """The hits, where nothing is marked with the anchor that they were found by."""
     bare = [row["url_id"] for row, hit in zip(rows, hits, strict=True) if not hit.title.marks + hit.excerpt.marks]
     if not bare:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawler.rank.graph import read_graph
+from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import pagerank
 from crawler.store.sql.store import SqliteStore
 from tests.bench import stores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.export.views import VIEWS
+from crawler.export.view_columns import VIEWS
 from crawler.store.copy import NOT_COPIED, TABLES
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.store import SqliteStore

@@ -328,7 +328,7 @@ def test_what_is_blocked_after_the_draw_counts_in_no_estimate(web: LoopbackWeb, 
 
 
 def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:
-    load("estimate")  # numpy cannot be loaded a second time
+    load("survey")  # numpy cannot be loaded a second time
     loaded = [
         name for name in sys.modules if name.startswith(("scipy", "crawler.sampling.", "crawler.sampling.estimators"))
     ]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.audit.audit import audit
-from crawler.audit.facts import Violation
+from crawler.audit.records import Violation
+from crawler.audit.run_audit import audit
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.lease import Lease
 from crawler.engine.polite_client import Closed, PoliteClient

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from crawler.audit.facts import Answered, Check, Event, Sent, Terms, Version, Violation
-from crawler.audit.judge import Judge
+from crawler.audit.records import Check, Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, Violation
+from crawler.audit.replay import Replay
 from crawler.frontier.politeness import GroupBy
 from crawler.robots.response import RobotsSettings
 
 SITE = "http://a.test"
 DAY_S = 86_400.0
 CLOSED = b"User-agent: *\nDisallow: /closed/\n"
-TERMS = Terms(
+TERMS = RunRecord(
     run=1,
     started_at=0.0,
     finished_at=None,
@@ -36,12 +36,12 @@ TERMS = Terms(
 
 def sent(
     at: float, path: str = "/", *, took_s: float = 0.1, site: str = SITE, site_id: int = 1, **more: object
-) -> Sent:
-    request = Sent(int(at * 1000), 1, site_id, site, path, "page", at, at + took_s, 200, None, 100, None)
+) -> LoggedRequest:
+    request = LoggedRequest(int(at * 1000), 1, site_id, site, path, "page", at, at + took_s, 200, None, 100, None)
     return request._replace(**more)  # type: ignore[arg-type]
 
 
-def robots(at: float, *, path: str = "/robots.txt", **more: object) -> Sent:
+def robots(at: float, *, path: str = "/robots.txt", **more: object) -> LoggedRequest:
     return sent(at, path, purpose="robots", **more)  # type: ignore[arg-type]
 
 
@@ -53,19 +53,19 @@ def version(
     action: str = "parse",
     by: str = f"{SITE}/robots.txt",
     headers: Mapping[str, str] | None = None,
-) -> Version:
+) -> RobotsVersion:
     """A version of the first site that came at ``at``; its text is numbered by its content."""
     text, digest = (None, "") if body is None else (hash(body), sha256(body).hexdigest())
     said = tuple((headers or {}).items())
-    return Version(at, at + 7 * DAY_S if until is None else until, action, "200", text, digest, 1, by, said)
+    return RobotsVersion(at, at + 7 * DAY_S if until is None else until, action, "200", text, digest, 1, by, said)
 
 
-def under(terms: Terms = TERMS, **robots: object) -> Terms:
+def under(terms: RunRecord = TERMS, **robots: object) -> RunRecord:
     """A run with other settings for robots.txt."""
     return replace(terms, robots=replace(terms.robots, **robots))  # type: ignore[arg-type]
 
 
-def events(requests: Sequence[Sent], versions: Sequence[Version] | None) -> list[Event]:
+def events(requests: Sequence[LoggedRequest], versions: Sequence[RobotsVersion] | None) -> list[Event]:
     """What happened, in order. Without ``versions``, every answer of 200 brought the same file."""
     happened: list[tuple[float, int, Event]] = []
     names = {request.site_id: request.site for request in requests}
@@ -73,7 +73,7 @@ def events(requests: Sequence[Sent], versions: Sequence[Version] | None) -> list
         happened.append((request.started_at, 2, Event("test", request.site_id, request.site, request)))
         if request.purpose == "robots":
             of = request.for_site_id or request.site_id
-            happened.append((request.finished_at, 0, Event("test", of, names[of], Answered(request))))
+            happened.append((request.finished_at, 0, Event("test", of, names[of], RobotsResponse(request))))
             if versions is None and request.status == 200:
                 came = version(request.finished_at, by=request.url)._replace(run=request.run)
                 happened.append((request.finished_at, 1, Event("test", of, names[of], came)))
@@ -82,15 +82,15 @@ def events(requests: Sequence[Sent], versions: Sequence[Version] | None) -> list
 
 
 def judged(
-    *requests: Sent,
-    versions: Sequence[Version] | None = None,
-    terms: Sequence[Terms] = (TERMS,),
+    *requests: LoggedRequest,
+    versions: Sequence[RobotsVersion] | None = None,
+    terms: Sequence[RunRecord] = (TERMS,),
     blind: Mapping[int, float] | None = None,
     texts: Sequence[bytes] = (CLOSED,),
-) -> tuple[list[Violation], Judge]:
-    judge = Judge({run.run: run for run in terms}, blind or {})
+) -> tuple[list[Violation], Replay]:
+    judge = Replay({run.run: run for run in terms}, blind or {})
     return list(judge.judge(events(requests, versions), {hash(text): text for text in texts})), judge
 
 
-def breaches(*requests: Sent, **more: object) -> list[Check]:
+def breaches(*requests: LoggedRequest, **more: object) -> list[Check]:
     return [found.check for found in judged(*requests, **more)[0]]  # type: ignore[arg-type]

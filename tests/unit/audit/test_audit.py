@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from crawler.audit import log as audit_log
-from crawler.audit.audit import Audit, as_json, audit, render
-from crawler.audit.document import document, write_report
-from crawler.audit.facts import Check
+from crawler.audit import log_reader as audit_log
+from crawler.audit.markdown_report import document, write_report
+from crawler.audit.records import Check
+from crawler.audit.run_audit import AuditResult, as_json, audit, render
 from crawler.errors import UsageError
 from crawler.settings.loading import Settings, settings_from
 from crawler.store.sql.store import SqliteStore
@@ -80,7 +80,7 @@ def settings(values: Mapping[str, object] | None = None) -> Settings:
     return settings_from({"identity.contact": "who@example.org", **(values or {})}, source="test")
 
 
-async def audited(store: Doctored) -> Audit:
+async def audited(store: Doctored) -> AuditResult:
     opened = await SqliteStore.open(store.path, read_only=True)
     try:
         return await audit(opened, START + 2000)
@@ -88,7 +88,7 @@ async def audited(store: Doctored) -> Audit:
         await opened.close()
 
 
-def shown(found: Audit) -> str:
+def shown(found: AuditResult) -> str:
     out = StringIO()
     render(found, Console(file=out, width=200))
     return out.getvalue()
@@ -399,7 +399,7 @@ async def test_a_report_that_cannot_be_written_leaves_the_old_one(doctored: Doct
 
 
 async def test_violations_past_the_bound_are_counted(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.audit.audit.LISTED", 2)
+    monkeypatch.setattr("crawler.audit.run_audit.LISTED", 2)
     doctored.run(settings())
     site = doctored.site("http://a.test")
     for n in range(5):

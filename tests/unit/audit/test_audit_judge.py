@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from crawler.audit.facts import Check, Terms
+from crawler.audit.records import Check, RunRecord
 from crawler.fetch.address_guard import refusal
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Reading
@@ -56,7 +56,7 @@ def test_the_reading_and_the_token_are_those_of_the_run() -> None:
     log = (robots(0), sent(3, "/a.pdf"))
     versions = [version(0.1, wildcard, until=DAY_S)]
 
-    def found(terms: Terms) -> list[Check]:
+    def found(terms: RunRecord) -> list[Check]:
         return breaches(*log, versions=versions, texts=[wildcard], terms=[terms])
 
     assert found(TERMS) == [Check.PERMISSION]

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from crawler.audit.orders import Restraints, Span
+from crawler.audit.restrictions import Period, Restrictions
 from crawler.frontier.operator import Command, Order
 from tests.unit.audit.audit_cases import sent
 
@@ -16,7 +16,7 @@ def orders(*asked: tuple[Command, str, float, float | None]) -> list[Order]:
 
 
 def test_a_pause_holds_half_a_second_later_until_the_first_that_ends_it() -> None:
-    found = Restraints.of(
+    found = Restrictions.of(
         orders(
             (Command.RESUME, "", 5, 5),
             (Command.PAUSE, "", 10, 10.2),
@@ -29,11 +29,11 @@ def test_a_pause_holds_half_a_second_later_until_the_first_that_ends_it() -> Non
             (Command.PAUSE, "", 50, None),
         )
     )
-    assert found.pauses == [Span(10.5, 20), Span(30.5, 37.0), Span(50.5, inf)]
+    assert found.pauses == [Period(10.5, 20), Period(30.5, 37.0), Period(50.5, inf)]
 
 
 def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
-    found = Restraints.of(
+    found = Restrictions.of(
         orders(
             (Command.UNBLOCK, "a", 1, 1),
             (Command.BLOCK, "a", 10, None),  # overtaken
@@ -44,9 +44,9 @@ def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
             (Command.UNBLOCK, "a", 40, None),
         )
     )
-    assert found.blocks == {"a": [Span(20.2, 40)]}
-    assert not Restraints.of(orders((Command.BLOCK, "b", 21, None))).any
-    assert not Restraints.of([]).any
+    assert found.blocks == {"a": [Period(20.2, 40)]}
+    assert not Restrictions.of(orders((Command.BLOCK, "b", 21, None))).any
+    assert not Restrictions.of([]).any
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,6 @@ def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
     ],
 )
 def test_a_block_covers_what_it_covers_in_a_crawl(site: str, name: str, is_covered: bool) -> None:
-    held = Restraints.of(orders((Command.BLOCK, name, 10, 10.2), (Command.UNBLOCK, name, 20, 20.2)))
+    held = Restrictions.of(orders((Command.BLOCK, name, 10, 10.2), (Command.UNBLOCK, name, 20, 20.2)))
     broken = [at for at in (10.1, 10.2, 10.21, 15, 19.9, 20, 25) if held.broken_by(sent(at, site=site))]
     assert broken == ([10.21, 15, 19.9] if is_covered else [])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.audit.facts import Check, Sent, Terms
+from crawler.audit.records import Check, LoggedRequest, RunRecord
 from crawler.model import Reading
 from tests.unit.audit.audit_cases import CLOSED, DAY_S, SITE, TERMS, breaches, judged, robots, sent, under, version
 
@@ -77,12 +77,12 @@ def test_an_answer_counts_though_its_version_was_taken_out() -> None:
 OTHER = "http://b.test"
 
 
-def led(at: float = 0.0, to: str | None = f"{OTHER}/x", **more: object) -> Sent:
+def led(at: float = 0.0, to: str | None = f"{OTHER}/x", **more: object) -> LoggedRequest:
     """The first site's robots.txt, a redirect."""
     return robots(at, **{"status": 301, "location": to, **more})  # type: ignore[arg-type]
 
 
-def abroad(at: float, path: str = "/x", **more: object) -> Sent:
+def abroad(at: float, path: str = "/x", **more: object) -> LoggedRequest:
     """Asked of the other site, for the first one."""
     return robots(at, path=path, site=OTHER, site_id=2, for_site_id=1, **more)
 
@@ -243,7 +243,7 @@ def test_an_early_store_does_not_tell_how_long_a_version_held() -> None:
 NO_CACHE = {"Cache-Control": "no-cache"}
 
 
-def outlasts(until: float, *log: Sent, body: bytes = CLOSED, terms: Terms = TERMS) -> bool:
+def outlasts(until: float, *log: LoggedRequest, body: bytes = CLOSED, terms: RunRecord = TERMS) -> bool:
     """Whether a version that need not be kept at all, brought by the last of ``log``, may last until then."""
     came = version(log[-1].finished_at, body, until=until, headers=NO_CACHE)
     ruled = [version(request.finished_at, None, action="defer", until=0.0) for request in log[:-1]]

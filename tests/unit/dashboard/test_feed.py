@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from crawler.clock import SystemClock
-from crawler.dashboard.feed import Feed
-from crawler.dashboard.look import Looker
+from crawler.dashboard.event_stream import Feed
+from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import StoreError
 from crawler.store.sql.store import SqliteStore
 
 
-class Failing(Looker):
+class Failing(SnapshotReader):
     error: Exception
 
     async def look(self, now: float, *, whole: bool = False) -> dict[str, object]:

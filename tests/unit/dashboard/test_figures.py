@@ -7,10 +7,10 @@ from pathlib import Path
 from unittest import mock
 
 from crawler.clock import SystemClock
-from crawler.dashboard import figures
-from crawler.dashboard.feed import Feed
-from crawler.dashboard.figures import Figure
-from crawler.dashboard.look import Looker
+from crawler.dashboard import cached_figures
+from crawler.dashboard.cached_figures import CachedFigure
+from crawler.dashboard.event_stream import Feed
+from crawler.dashboard.snapshot import SnapshotReader
 from crawler.store.sql.store import SqliteStore
 
 
@@ -22,8 +22,8 @@ async def test_a_dear_figure_is_asked_for_seldom() -> None:
         return len(asked)
 
     ticks = [0.0, 2.0, 10.0, 10.0]  # the first answer takes two seconds, the second none
-    with mock.patch.object(figures.time, "perf_counter", side_effect=ticks):
-        figure = Figure(ask)
+    with mock.patch.object(cached_figures.time, "perf_counter", side_effect=ticks):
+        figure = CachedFigure(ask)
         seen = [await figure.at(now) for now in (100.0, 101.0, 139.9, 140.0, 140.5)]
     assert seen == [1, 1, 1, 2, 2]
     assert asked == [100.0, 140.0]
@@ -32,8 +32,10 @@ async def test_a_dear_figure_is_asked_for_seldom() -> None:
 async def test_one_look_serves_all_viewers_and_nobody_looks_for_none(db_path: Path) -> None:
     store = await SqliteStore.open(db_path)
     try:
-        feed = Feed(Looker(store, str(db_path)), SystemClock())
-        with mock.patch.object(Looker, "look", mock.AsyncMock(return_value={"run": None, "log_read": True})) as look:
+        feed = Feed(SnapshotReader(store, str(db_path)), SystemClock())
+        with mock.patch.object(
+            SnapshotReader, "look", mock.AsyncMock(return_value={"run": None, "log_read": True})
+        ) as look:
             async with feed.running():
                 await asyncio.sleep(0.05)
                 assert look.await_count == 1  # to have the log read

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from crawler.dashboard.figures import Tally
+from crawler.dashboard.cached_figures import RequestTotals
 from crawler.dashboard.metrics import exposition
 from crawler.store.sql.store import SqliteStore
 
@@ -26,8 +26,8 @@ def look(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def tally() -> Tally:
-    made = Tally.__new__(Tally)
+def tally() -> RequestTotals:
+    made = RequestTotals.__new__(RequestTotals)
     made.requests = Counter({("page", 200): 8, ("page", None): 2, ("robots", 404): 1})
     made.bytes = 1 << 40
     return made
@@ -88,7 +88,7 @@ async def test_the_log_is_summed_once_however_often_it_is_read(tmp_path: Any) ->
                      VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
             await store._db.executemany(sql, [row] * n)
 
-        summed = Tally(store)
+        summed = RequestTotals(store)
         await sent(3, 200, 100.0)
         await summed.read(1000.0)
         await sent(2, None, 990.5)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crawler.export import Tally, export
+from crawler.export import ExportProgress, export
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Body
 from crawler.settings.loading import Settings, apply
@@ -34,7 +34,7 @@ PAGES: dict[str, dict[str, Any]] = {
 }
 BODIES = {f"{A}{path}": said["body"] for path, said in PAGES.items()} | {A: b"<p>body"}
 
-Exporter = Callable[..., Awaitable[Tally]]
+Exporter = Callable[..., Awaitable[ExportProgress]]
 
 
 def visit(queued: Queued) -> Outcome:
@@ -84,7 +84,7 @@ async def store(filled: Path) -> AsyncIterator[SqliteStore]:
 def save(filled: Path) -> Exporter:
     """Export the filled store: ``await save("csv", out, where=…)``. Each export is given a store of its own."""
 
-    async def save(format: str, out: Any, **options: Any) -> Tally:
+    async def save(format: str, out: Any, **options: Any) -> ExportProgress:
         store = await SqliteStore.open(filled, read_only=True)
         try:
             return await export(store, format, out, now=NOW + 60, **options)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
-from crawler.export.views import Kind
+from crawler.export.view_columns import ColumnType
 from crawler.store.sql.store import SqliteStore
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
@@ -63,12 +63,12 @@ async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tm
     for record, row in zip(objects(out), rows, strict=True):
         for name, kind in VIEWS["pages"].items():
             expected = row[name]
-            if expected is not None and kind is Kind.YES:
+            if expected is not None and kind is ColumnType.YES:
                 expected = bool(expected)
-            if expected is not None and kind is Kind.JSON:
+            if expected is not None and kind is ColumnType.JSON:
                 expected = json.loads(expected)
             assert record[name] == expected
-            assert isinstance(record[name], bool) == (kind is Kind.YES)
+            assert isinstance(record[name], bool) == (kind is ColumnType.YES)
     table = pa.json.read_json(out)
     assert table.column("title").to_pylist() == [row["title"] for row in rows]
 

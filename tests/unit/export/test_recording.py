@@ -20,8 +20,8 @@ from warcio.checker import Checker
 
 from crawler.clock import SystemClock
 from crawler.errors import StoreError, UsageError
-from crawler.export import recording
-from crawler.export.recording import WarcFolder, mend
+from crawler.export import warc_recorder
+from crawler.export.warc_recorder import WarcFolder, mend
 from crawler.model import (
     Exchange,
     Failed,
@@ -279,7 +279,7 @@ async def test_a_crash_at_any_octet_costs_no_whole_record(tmp_path: Path) -> Non
     data, ends = file.read_bytes(), [0]
     stream = io.BytesIO(data)
     while stream.tell() < len(data):
-        member = recording.member()
+        member = warc_recorder.member()
         rest = stream.read()
         member.decompress(rest)
         stream.seek(len(data) - len(member.unused_data))
@@ -332,7 +332,7 @@ async def test_a_disk_that_fails_ends_the_run_and_the_next_one_mends(
     async with folder_at(tmp_path) as archive:
         await archive.record([page("a")])
         with monkeypatch.context() as patch:
-            patch.setattr(recording.os, "fsync", full)
+            patch.setattr(warc_recorder.os, "fsync", full)
             with pytest.raises(StoreError, match="No space left on device; what was committed is kept"):
                 await archive.record([page("b")])
     (left,) = files(tmp_path)

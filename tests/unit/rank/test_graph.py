@@ -12,8 +12,8 @@ import networkx
 import pytest
 
 from crawler.errors import StoreError
-from crawler.rank.graph import read_graph
-from crawler.rank.ranking import Ranked, rank, top
+from crawler.rank.link_graph import read_graph
+from crawler.rank.ranking import RankingSummary, rank, top
 from crawler.store.sql.offers import url_number
 from crawler.store.sql.store import SqliteStore
 from crawler.url import split
@@ -117,11 +117,11 @@ async def test_a_page_that_only_mirrors_have_stands_under_their_main_host(tmp_pa
 async def test_new_ranks_take_the_place_of_the_old(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     store = await store_of(path, [(f"{A}/", f"{A}/x"), (f"{B}/", f"{A}/x")])
-    assert await rank(store) == Ranked(pages=3, links=2, sites=2)
+    assert await rank(store) == RankingSummary(pages=3, links=2, sites=2)
     with sqlite3.connect(path) as db:
         db.execute("DELETE FROM link WHERE source >> 39 = 2")
     db.close()
-    assert await rank(store) == Ranked(pages=2, links=1, sites=1)
+    assert await rank(store) == RankingSummary(pages=2, links=1, sites=1)
     assert [row["url"] for row in await top(store, 9)] == [f"{A}/x", f"{A}/"]
     assert [row["site"] for row in await top(store, 9, sites=True)] == [A]
     await store.close()

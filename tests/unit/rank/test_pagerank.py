@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from crawler.rank.pagerank import Graph, pagerank, rank_pages, rank_sites
+from crawler.rank.pagerank import LinkGraph, pagerank, rank_pages, rank_sites
 
 GRAPHS = {
     "one page": networkx.empty_graph(1, networkx.DiGraph),
@@ -41,7 +41,7 @@ def test_agrees_with_networkx(graph: networkx.DiGraph) -> None:
 
 
 def test_a_graph_without_pages_has_no_ranks() -> None:
-    empty = Graph(np.empty(0, np.int64), np.empty(0, np.int64), matrix(0, []))
+    empty = LinkGraph(np.empty(0, np.int64), np.empty(0, np.int64), matrix(0, []))
     assert rank_pages(empty).pagerank.tolist() == []
     assert rank_sites(empty, np.empty(0)).site_ids.tolist() == []
 
@@ -52,7 +52,7 @@ def test_linking_pages_and_sites_are_counted_once_each(seed: int) -> None:
     size = 60
     site_ids = np.sort(chance.integers(1, 9, size))
     links = {(int(s), int(t)) for s, t in chance.integers(0, size, (200, 2))}
-    graph = Graph(np.arange(size) + 100, site_ids, matrix(size, links))
+    graph = LinkGraph(np.arange(size) + 100, site_ids, matrix(size, links))
     pages = rank_pages(graph)
     linking = [{s for s, t in links if t == page} for page in range(size)]
     assert pages.in_links.tolist() == [len(sources) for sources in linking]

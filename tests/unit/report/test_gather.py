@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.audit.audit import Audit
+from crawler.audit.run_audit import AuditResult
 from crawler.model import Purpose, State
 from crawler.report.facts import Broken, Facts, Reason
 from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
@@ -232,7 +232,7 @@ async def test_a_gap_is_drawn_as_a_cut(harness: Harness) -> None:
 
 async def test_the_audit_is_told_where_it_can_be_made(harness: Harness) -> None:
     facts = await told(harness)
-    assert isinstance(facts.audit, Audit)
+    assert isinstance(facts.audit, AuditResult)
     await harness.reopen(settings={"identity": {}})
     facts = await told(harness)
     assert facts.audit == "run 2: its settings cannot be read (KeyError('politeness')): nothing can be proven"

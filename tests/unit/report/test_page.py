@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.audit.audit import Audit
-from crawler.audit.facts import Check, Violation
+from crawler.audit.records import Check, Violation
+from crawler.audit.run_audit import AuditResult
 from crawler.model import State
 from crawler.report.facts import Broken, BrokenLinks, DoubtfulSite, Facts, PageRow, Reason, Run
 from crawler.report.gather import gather
@@ -91,7 +91,7 @@ async def test_every_link_leads_to_a_section(facts: Facts) -> None:
 
 
 async def test_violations_are_told_with_their_evidence_and_the_rest_is_counted(facts: Facts) -> None:
-    assert isinstance(facts.audit, Audit)
+    assert isinstance(facts.audit, AuditResult)
     broken = [Violation(Check.PAUSE, "2 s", f"{n} ms", url=f"http://a.test/{n}") for n in range(30)]
     facts.audit.tally[Check.PAUSE].violations = 30
     page = parsed(replace(facts, audit=replace(facts.audit, violations=broken)))

@@ -11,15 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from crawler.sampling.estimators import Estimate, Sample
-from crawler.sampling.walk import Graph, Visit, walk
+from crawler.sampling.random_walk import UndirectedGraph, Visit, walk
 
 RUNS = 1000
 AT_LEAST = 0.93
 
 
-def graph_of(web: networkx.Graph) -> Graph:
+def graph_of(web: networkx.Graph) -> UndirectedGraph:
     edges = np.array(web.edges, np.int64).reshape(-1, 2)
-    return Graph.of(len(web), edges[:, 0], edges[:, 1])
+    return UndirectedGraph.of(len(web), edges[:, 0], edges[:, 1])
 
 
 #: A web of one piece; one of many, with pages that nothing links to; one with directions, of which links have one.
@@ -31,7 +31,7 @@ WEBS = {
 
 
 def test_an_edge_counts_once_whatever_its_direction() -> None:
-    graph = Graph.of(4, [0, 1, 1, 2, 2], [1, 0, 2, 2, 1])
+    graph = UndirectedGraph.of(4, [0, 1, 1, 2, 2], [1, 0, 2, 2, 1])
     assert graph.weights.tolist() == [2, 3, 2, 1]
     assert [graph.near[graph.start[n] : graph.start[n + 1]].tolist() for n in range(4)] == [[1], [0, 2], [1], []]
 
@@ -57,7 +57,7 @@ def test_a_walk_follows_edges_or_jumps(web: networkx.Graph) -> None:
 @pytest.mark.parametrize("step", [0, 4])
 def test_each_step_is_distributed_as_it_says(step: int) -> None:
     """The first already, and in a graph of pieces."""
-    graph = Graph.of(7, [0, 0, 0, 4], [1, 2, 3, 5])
+    graph = UndirectedGraph.of(7, [0, 0, 0, 4], [1, 2, 3, 5])
     counts, said = np.zeros(7), np.zeros(7)
     for seed in range(1000):
         visits = list(walk(graph, 500, seed))[step::5]

@@ -11,8 +11,8 @@ from typing import Any
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.model import Link
-from crawler.search.index import Built, OnProgress, build_index
-from crawler.search.results import Found, search
+from crawler.search.build_index import IndexSummary, OnProgress, build_index
+from crawler.search.results import SearchResult, search
 from crawler.store.location import is_url
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.store import SqliteStore
@@ -71,10 +71,10 @@ class Crawled:
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in await self.harness.store.query(sql)]
 
-    async def index(self, on_progress: OnProgress = lambda done, total: None) -> Built:
+    async def index(self, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
         return await build_index(self.db, on_progress)
 
-    async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> Found:
+    async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> SearchResult:
         return await search(self.harness.store, words, now=now, limit=limit, site=site)
 
     async def urls(self, words: str, *, limit: int = 10, site: str | None = None) -> list[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import UsageError
-from crawler.search import index as index_module
-from crawler.search import place, sqlite_place
-from crawler.search.index import Built
+from crawler.search import build_index as index_module
+from crawler.search import index_backend, sqlite_index
+from crawler.search.build_index import IndexSummary
 from tests.contract.visits import request, robots
 from tests.unit.search.crawled import Crawled, Said, crawled
 
@@ -26,7 +26,7 @@ async def inbound(crawl: Crawled) -> dict[str, tuple[int, int]]:
 async def test_every_field_is_found(crawl: Crawled) -> None:
     page = Said("<h2>Heading</h2><p>Body", "Title", {}, "Description", "Keywords")
     await crawl.visit({f"{A}/": page, f"{B}/": Said("Other", links={f"{A}/": "Anchor"})})
-    assert await crawl.index() == Built(pages=2, changed=2, removed=0)
+    assert await crawl.index() == IndexSummary(pages=2, changed=2, removed=0)
     for word in ("heading", "body", "title", "description", "keywords", "anchor"):
         assert await crawl.urls(word) == [f"{A}/"], word
 
@@ -37,7 +37,7 @@ async def test_a_noindex_page_never_appears(crawl: Crawled) -> None:
         f"{A}/hidden": Said("word secret", "word", {f"{A}/": "whispered"}, noindex=True),
         f"{A}/copy": Said("word again", canonical=f"{A}/hidden"),
     })  # fmt: skip
-    assert await crawl.index() == Built(1, 1, 0)
+    assert await crawl.index() == IndexSummary(1, 1, 0)
     assert await crawl.urls("word") == [f"{A}/"]
     assert await crawl.urls("whispered") == [], "nor what it says of others"
 
@@ -47,7 +47,7 @@ async def test_a_page_that_has_become_noindex_is_not_shown_before_the_next_index
     await crawl.index()
     await crawl.change("UPDATE page SET noindex = 1, body_id = NULL")
     assert await crawl.urls("word") == []
-    assert await crawl.index() == Built(0, 0, 1)
+    assert await crawl.index() == IndexSummary(0, 0, 1)
 
 
 async def test_duplicates_are_one_page_under_their_main_address(crawl: Crawled) -> None:
@@ -118,14 +118,14 @@ async def test_links_not_to_be_followed_say_nothing(crawl: Crawled) -> None:
 
 async def test_only_what_changed_is_read_again(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(5)})
-    assert await crawl.index() == Built(5, 5, 0)
-    assert await crawl.index() == Built(5, 0, 0)
+    assert await crawl.index() == IndexSummary(5, 5, 0)
+    assert await crawl.index() == IndexSummary(5, 0, 0)
     await crawl.change("UPDATE page SET title = 'Changed' WHERE url_id = (SELECT min(url_id) FROM page)")
-    assert await crawl.index() == Built(5, 1, 0)
+    assert await crawl.index() == IndexSummary(5, 1, 0)
     assert len(await crawl.urls("changed")) == 1
     assert len(await crawl.urls("word")) == 5, "its stale row is not found"
     await crawl.visit({f"{B}/": Said("new", links={f"{A}/3": ""})})
-    assert await crawl.index() == Built(6, 1, 0), "a link without text changes a number alone"
+    assert await crawl.index() == IndexSummary(6, 1, 0), "a link without text changes a number alone"
     assert (await inbound(crawl))[f"{A}/3"] == (1, 1)
 
 
@@ -137,7 +137,7 @@ async def test_when_half_of_the_index_is_stale_it_is_built_anew(tmp_path: Path) 
             await crawl.index()
             await crawl.change("UPDATE page SET title = ?", f"title {change}")
         assert await crawl.rows("SELECT count(*) FROM search_text") == [(12,)]
-        assert await crawl.index() == Built(4, 4, 0)
+        assert await crawl.index() == IndexSummary(4, 4, 0)
         assert await crawl.rows("SELECT rowid FROM search_text") == [(1,), (2,), (3,), (4,)]
         assert len(await crawl.urls("title word")) == 4
 
@@ -145,8 +145,8 @@ async def test_when_half_of_the_index_is_stale_it_is_built_anew(tmp_path: Path) 
 async def test_another_version_begins_anew(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
-    monkeypatch.setattr(place, "VERSION", place.VERSION + 1)
-    assert await crawl.index() == Built(1, 1, 0)
+    monkeypatch.setattr(index_backend, "VERSION", index_backend.VERSION + 1)
+    assert await crawl.index() == IndexSummary(1, 1, 0)
     assert await crawl.rows("SELECT count(*) AS n FROM search_text") == [(1,)]
 
 
@@ -167,7 +167,7 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
     found = await crawl.search("word")
     assert (found.total, found.note) == (6, "the index is not complete; `crawler index` goes on with it")
     seen: list[tuple[int, int]] = []
-    assert await crawl.index(lambda done, total: seen.append((done, total))) == Built(10, 4, 0)
+    assert await crawl.index(lambda done, total: seen.append((done, total))) == IndexSummary(10, 4, 0)
     assert seen == [(3, 10), (6, 10), (9, 10), (10, 10)]
     assert (await crawl.search("word")).note == ""
 
@@ -179,7 +179,7 @@ async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: 
     await crawl.index()
     whole = await crawl.search("word")
     rows = [await crawl.rows(f"SELECT * FROM {table}") for table in tables]
-    monkeypatch.setattr(place, "VERSION", 0)
+    monkeypatch.setattr(index_backend, "VERSION", 0)
     await crawl.index()
     monkeypatch.undo()
     await crawl.index()
@@ -189,7 +189,7 @@ async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: 
 
 async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 1)
-    monkeypatch.setattr(sqlite_place, "_STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(sqlite_index, "_STEPS_BETWEEN_LOOKS", 1)
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(200)})
     begun = asyncio.Event()
     work = asyncio.create_task(crawl.index(lambda done, total: begun.set()))
@@ -199,7 +199,7 @@ async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.Monke
         await work
     ((done,),) = await crawl.rows("SELECT count(*) AS n FROM search_page")
     assert 1 <= done < 200
-    assert await crawl.index() == Built(200, 200 - done, 0)
+    assert await crawl.index() == IndexSummary(200, 200 - done, 0)
 
 
 async def test_without_an_index_the_error_says_what_to_do(crawl: Crawled) -> None:

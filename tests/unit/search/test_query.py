@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
+from crawler.search.page_text import clean, parted
 from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query
-from crawler.search.text import clean, parted
 
 TEXTS = {
     "lexer": "A lexer splits source text into tokens. A good lexer is fast.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.search.text import MAX_TEXT_CHARS, PageText, clean, joined, page_text, parted
+from crawler.search.page_text import MAX_TEXT_CHARS, PageText, clean, joined, page_text, parted
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
-from crawler.search import tsearch
+from crawler.search import postgres_text_search
+from crawler.search.page_text import clean, parted
+from crawler.search.postgres_text_search import vectors
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.results import WEIGHTS
-from crawler.search.text import clean, parted
-from crawler.search.tsearch import vectors
-from crawler.search.words import TOKENIZER, words
+from crawler.search.tokenizer import TOKENIZER, words
 from crawler.store.postgres.connection import INDEXING, Postgres
 from tests.postgres import Cluster
 from tests.unit.search.crawled import Crawled, Said, crawled
@@ -63,15 +63,15 @@ class Both:
 
     async def by_postgres(self, expression: str) -> dict[int, float]:
         rows = await self.postgres.execute_fetchall(
-            f"WITH {tsearch.FOUND} SELECT url_id, text_score FROM found", (expression,)
+            f"WITH {postgres_text_search.FOUND} SELECT url_id, text_score FROM found", (expression,)
         )
         return dict(map(tuple, rows))
 
     async def compare(self, query: Query) -> list[dict[int, float]]:
         """What is found, with all and with some of it; both find the same, with the same scores."""
-        found = [await self.by_postgres(tsearch.with_all(query))]
+        found = [await self.by_postgres(postgres_text_search.with_all(query))]
         assert found[0] == pytest.approx(self.by_fts5(query.with_all()), rel=1e-5)
-        some, other = tsearch.with_some(query), query.with_some()
+        some, other = postgres_text_search.with_some(query), query.with_some()
         assert (some is None) == (other is None)
         if some is not None and other is not None:
             found.append(await self.by_postgres(some))
@@ -158,24 +158,26 @@ async def test_a_page_beyond_the_limits_is_found_to_its_end(both: Both, body: st
     ((parts,),) = await both.postgres.execute_fetchall("SELECT count(*) FROM search_text WHERE url_id = 0")
     assert parts > 1
     for asked in ('"very end"', 'the -elsewhere "very end"', f'"{last} the"'):
-        assert (await both.by_postgres(tsearch.with_all(parse_query(asked)))).keys() == {0}, asked
+        assert (await both.by_postgres(postgres_text_search.with_all(parse_query(asked)))).keys() == {0}, asked
     halves = f'"{body[:5].strip()}"* "very end"'  # in different rows of the one page
-    assert (await both.by_postgres(tsearch.with_all(parse_query(halves)))).keys() == {0}
+    assert (await both.by_postgres(postgres_text_search.with_all(parse_query(halves)))).keys() == {0}
     unwanted = f'elsewhere end -"{body[:5].strip()}"*'
-    assert (await both.by_postgres(tsearch.with_some(parse_query(unwanted)) or "")).keys() == {1}
+    assert (await both.by_postgres(postgres_text_search.with_some(parse_query(unwanted)) or "")).keys() == {1}
 
 
 async def test_a_phrase_across_two_rows_is_found(both: Both) -> None:
     await both.fill([texts_of(" ".join(f"w{n}" for n in range(40_000)))])
     for n in range(16_300, 16_400):
-        asked = tsearch.with_all(parse_query(f'"w{n} w{n + 1} w{n + 2}"'))
+        asked = postgres_text_search.with_all(parse_query(f'"w{n} w{n + 1} w{n + 2}"'))
         assert await both.by_postgres(asked), n
 
 
 async def test_words_too_long_for_postgresql_are_cut(both: Both) -> None:
     long = "\U0001d400" * 5_000
     await both.fill([texts_of(f"before {long} after")])
-    assert (await both.by_postgres(tsearch.with_all(Query((Phrase(f"before {long} after"),), (), ())))).keys() == {0}
+    assert (
+        await both.by_postgres(postgres_text_search.with_all(Query((Phrase(f"before {long} after"),), (), ())))
+    ).keys() == {0}
 
 
 @given(st.text(), st.text())
@@ -187,7 +189,7 @@ def test_nothing_is_a_syntax_error(texts: str, typed: str) -> None:
         query = parse_query(typed)
     except UsageError:
         return
-    for expression in (tsearch.with_all(query), tsearch.with_some(query)):
+    for expression in (postgres_text_search.with_all(query), postgres_text_search.with_some(query)):
         assert expression is None or "\\\\" not in expression
 
 

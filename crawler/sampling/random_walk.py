@@ -34,14 +34,14 @@ class Visit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class UndirectedGraph:
     """``near[start[n]:start[n + 1]]`` are the neighbours of node ``n``, ascending, each once."""
 
     start: NDArray[np.int64]
     near: NDArray[np.int64]
 
     @classmethod
-    def of(cls, nodes: int, one: ArrayLike, other: ArrayLike) -> Graph:
+    def of(cls, nodes: int, one: ArrayLike, other: ArrayLike) -> UndirectedGraph:
         """The graph of so many nodes with an edge for each pair, whatever its direction and however often it is named;
         pairs of a node with itself are none."""
         a, b = np.asarray(one, np.int64), np.asarray(other, np.int64)
@@ -58,7 +58,7 @@ class Graph:
         return degrees + max(1, round(float(degrees.mean())))
 
 
-def walk(graph: Graph, size: int, seed: int, stratum: str = "") -> Iterator[Visit]:
+def walk(graph: UndirectedGraph, size: int, seed: int, stratum: str = "") -> Iterator[Visit]:
     """``size`` visits of a graph that is not empty, by up to :data:`WALKS` walks as equal in length as can be.
 
     The same arguments give the same visits. Name the nodes in an order that depends on nothing but the web.

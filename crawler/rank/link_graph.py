@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from crawler.errors import StoreError
-from crawler.rank.pagerank import Counts, Graph
+from crawler.rank.pagerank import Counts, LinkGraph
 from crawler.store.protocols import Store
 
 Indices = NDArray[np.int32]
@@ -45,7 +45,7 @@ SELECT b.id, b.main, coalesce(m.id, min(b.id) OVER (PARTITION BY b.main, b.path)
 FROM behind b LEFT JOIN url m ON m.id BETWEEN b.near - 8 AND b.near + 8 AND m.path = b.path AND m.id >> 39 = b.main"""
 
 
-async def read_graph(store: Store) -> Graph:
+async def read_graph(store: Store) -> LinkGraph:
     """The glued graph of a store. Raises :class:`crawler.errors.StoreError` where the store cannot be read."""
     ids, targets, is_page = await _read_urls(store)
     sites = ids >> _SITE_SHIFT
@@ -64,7 +64,7 @@ async def read_graph(store: Store) -> Graph:
     source, target = index[source], index[target]
     # Two links that have become one are one, as are two that stand in the store twice.
     links = coo_array((np.ones(len(source), np.bool_), (target, source)), shape=(len(pages), len(pages)))
-    return Graph(ids[pages], sites[pages], csr_array(links))
+    return LinkGraph(ids[pages], sites[pages], csr_array(links))
 
 
 async def _read_urls(store: Store) -> tuple[Counts, Counts, NDArray[np.bool_]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.audit.facts import Violation
+from crawler.audit.records import Violation
 from crawler.clock import iso
 
 

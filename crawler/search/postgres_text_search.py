@@ -1,6 +1,6 @@
 """Pages and queries for PostgreSQL's text search (its manual, chapter 12), ranked as FTS5 ranks.
 
-A page is a row or more with a ``tsvector`` of its words, told apart as FTS5 does it (:mod:`crawler.search.words`) and
+A page is a row or more with a ``tsvector`` of its words, told apart as FTS5 does it (``tokenizer.py``) and
 labelled by the weight of their field. A word alone and a phrase get from ``ts_rank_cd`` the sum of the weights of all
 places where they stand: the frequency in BM25, as FTS5's ``bm25()`` has it (https://www.sqlite.org/fts5.html, section
 5.1.1). ``ts_rank`` knows neither how rare a word is nor how long the page.
@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from crawler.search.query import Phrase, Query
-from crawler.search.words import words
+from crawler.search.tokenizer import words
 
 #: The labels of title, anchors, description, keywords, headings and body: A weighs 50, B 20, C 5, D 1. There are four
 #: labels, so that keywords, which weigh 2, stand there twice.
@@ -90,7 +90,7 @@ def vectors(texts: Sequence[str]) -> tuple[int, list[str]]:
     """How many words a page has, and its ``tsvector`` or several of them.
 
     ``texts`` are title, anchors, description, keywords, headings and body, each
-    :func:`clean <crawler.search.text.clean>`.
+    :func:`clean <crawler.search.page_text.clean>`.
     """
     said = [words(text) for text in texts]
     return sum(map(len, said)), list(_vectors((said[field], label) for field, label in _FIELDS))

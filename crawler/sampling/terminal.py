@@ -7,9 +7,9 @@ from math import isfinite
 from rich.console import Console
 from rich.table import Table
 
-from crawler.audit.words import many
+from crawler.audit.evidence import many
 from crawler.cli.layout import size
-from crawler.sampling.estimate import Figure, Survey, Unit
+from crawler.sampling.survey import Figure, Survey, Unit
 
 
 def render(survey: Survey, console: Console) -> None:

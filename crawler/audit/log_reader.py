@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crawler.audit.facts import Answered, Event, Sent, Terms, Version
+from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
@@ -98,9 +98,9 @@ async def snapshot(store: Store) -> AsyncIterator[None]:
         await store.query("ROLLBACK")
 
 
-async def runs(store: Store) -> list[Terms]:
+async def runs(store: Store) -> list[RunRecord]:
     """Every run with its settings. Raises :class:`crawler.errors.UsageError` where they cannot be read."""
-    return [Terms.read(row) for row in await store.query("SELECT * FROM run ORDER BY id")]
+    return [RunRecord.read(row) for row in await store.query("SELECT * FROM run ORDER BY id")]
 
 
 async def blind(store: Store) -> dict[int, float]:
@@ -108,7 +108,7 @@ async def blind(store: Store) -> dict[int, float]:
     return {row["run_id"]: row["since"] for row in await store.query(_BLIND)}
 
 
-async def slices(store: Store, terms: Iterable[Terms]) -> AsyncIterator[Slice]:
+async def slices(store: Store, terms: Iterable[RunRecord]) -> AsyncIterator[Slice]:
     """All that happened, in the order of (unit, time). Call within a :func:`snapshot`.
 
     Raises :class:`crawler.errors.UsageError` for headers of a robots.txt that cannot be read.
@@ -133,11 +133,11 @@ async def _events(store: Store, after: int) -> list[Event]:
     found: list[tuple[int, Event]] = []
     for row in await store.query(_REQUESTS, (after, _SLICE)):
         n, kind, unit, at_id, at_site, *values = row.values()
-        sent = Sent(*values)
-        found.append((n, Event(unit, at_id, at_site, Answered(sent) if kind == 0 else sent)))
+        sent = LoggedRequest(*values)
+        found.append((n, Event(unit, at_id, at_site, RobotsResponse(sent) if kind == 0 else sent)))
     for row in await store.query(_VERSIONS, (after, _SLICE)):
         n, unit, at_id, at_site, *values, headers = row.values()
-        found.append((n, Event(unit, at_id, at_site, Version._make((*values, _headers(headers, at_site))))))
+        found.append((n, Event(unit, at_id, at_site, RobotsVersion._make((*values, _headers(headers, at_site))))))
     found.sort(key=lambda numbered: numbered[0])
     return [event for _, event in found]
 
@@ -165,7 +165,7 @@ class _InForce:
             if event.unit != self._unit:
                 self._unit = event.unit
                 self._texts.clear()
-            if isinstance(event.fact, Version):
+            if isinstance(event.fact, RobotsVersion):
                 self._texts[event.site_id] = event.fact.text
             needed.add(self._texts.get(event.site_id))
         return {text for text in needed if text is not None}

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from crawler.audit.facts import ROBOTS_PATH, TOLERANCE_S, Sent, Terms, Version, is_redirect, meaning
+from crawler.audit.records import (
+    ROBOTS_PATH,
+    TOLERANCE_S,
+    LoggedRequest,
+    RobotsVersion,
+    RunRecord,
+    is_redirect,
+    meaning,
+)
 from crawler.model import RobotsAction
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.response import freshness
@@ -19,20 +27,20 @@ _LASTING = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRI
 
 
 @dataclass(slots=True)
-class SiteRobots:
+class RobotsHistory:
     """What is known at one moment. Times in seconds since the epoch; ``until`` is reckoned, not read."""
 
     site_id: int
-    answer: Sent | None = None  # the last one; of a redirect followed, where it led
-    terms: Terms | None = None  # of the run that it came in
-    version: Version | None = None
+    answer: LoggedRequest | None = None  # the last one; of a redirect followed, where it led
+    terms: RunRecord | None = None  # of the run that it came in
+    version: RobotsVersion | None = None
     until: float = 0.0
     taken: bool = True  # whether the last answer became a version
     leads_to: str | None = None
     seen: tuple[str, ...] = ()
     failures: int = 0  # in a row
 
-    def hear(self, answer: Sent, terms: Terms) -> bool:
+    def hear(self, answer: LoggedRequest, terms: RunRecord) -> bool:
         """Take in an answer. False where it is neither the site's own nor where the answer before it led."""
         if (answer.site_id, answer.path, answer.for_site_id) == (self.site_id, ROBOTS_PATH, None):
             led, self.seen = True, ()
@@ -45,7 +53,7 @@ class SiteRobots:
         self.leads_to = self._target(answer, terms)
         return led
 
-    def _target(self, answer: Sent, terms: Terms) -> str | None:
+    def _target(self, answer: LoggedRequest, terms: RunRecord) -> str | None:
         """Where a redirect may be followed to: any host, but not in circles nor for ever (1996 draft, 3.1)."""
         if answer.location is None or not is_redirect(answer.status, answer.error):
             return None
@@ -55,7 +63,7 @@ class SiteRobots:
             return None
         return None if target in self.seen or len(self.seen) > terms.robots.max_redirects else target
 
-    def take(self, version: Version, held_until: float) -> Iterator[tuple[str, str]]:
+    def take(self, version: RobotsVersion, held_until: float) -> Iterator[tuple[str, str]]:
         """The last answer became a version. What is recorded of it and cannot be so, as (required, done).
 
         ``held_until`` is the latest end of the pause that the site was in.
@@ -84,7 +92,7 @@ class SiteRobots:
                 yield "an end as the headers received have it", f"one that is {over_s:.3f} s later is recorded"
             self.until = min(version.valid_until, longest_until)
 
-    def _longest_until(self, version: Version, terms: Terms, held_until: float) -> float:
+    def _longest_until(self, version: RobotsVersion, terms: RunRecord, held_until: float) -> float:
         """RFC 9111, 4.2; RFC 9309, 2.4. What would run out before the pause is over lasts a little longer than that."""
         settings, at = terms.robots, version.valid_from
         headers = version.headers or ()
@@ -95,7 +103,7 @@ class SiteRobots:
             until = freshness(headers, settings.reading, settings, at)
         return until if until > held_until + TOLERANCE_S else held_until + settings.min_fresh_s
 
-    def contradiction(self, terms: Terms) -> str | None:
+    def contradiction(self, terms: RunRecord) -> str | None:
         """Why the version in force cannot be what the last answer meant."""
         answer, version = self.answer, self.version
         if answer is None or version is None:
@@ -113,7 +121,7 @@ class SiteRobots:
         return f"{said} ({meant}), and {version.action} is recorded"
 
 
-def _repeats(answer: Sent, version: Version, terms: Terms) -> bool:
+def _repeats(answer: LoggedRequest, version: RobotsVersion, terms: RunRecord) -> bool:
     """Whether a version has the text before it: a 304 renews that, and ``stale_if_error`` keeps it while a site fails.
 
     A 304 to a request that named no copy is logged with an error. It renews nothing: the site is deferred.

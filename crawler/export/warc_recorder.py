@@ -26,8 +26,8 @@ from filelock import FileLock, Timeout
 from crawler.atomic_files import sync_folder
 from crawler.clock import Clock
 from crawler.errors import StoreError, UsageError
-from crawler.export.exchanges import Payload, records_of, warcinfo
 from crawler.export.warc import WARC_FORMAT
+from crawler.export.warc_exchange import Payload, records_of, warcinfo
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
 from crawler.version import VERSION

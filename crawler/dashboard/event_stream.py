@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from crawler.clock import Clock
-from crawler.dashboard.look import Looker
+from crawler.dashboard.snapshot import SnapshotReader
 from crawler.engine.tasks import required_task
 from crawler.errors import CrawlerError
 
@@ -22,7 +22,7 @@ _HEARTBEAT_S = 15.0
 class Feed:
     """Looks, and hands what it saw to every viewer. A slow viewer misses looks, and gets the newest."""
 
-    def __init__(self, looker: Looker, clock: Clock) -> None:
+    def __init__(self, looker: SnapshotReader, clock: Clock) -> None:
         self._looker = looker
         self._clock = clock
         self._looking = asyncio.Lock()
@@ -33,7 +33,7 @@ class Feed:
         self.viewers = 0
 
     async def look(self, *, whole: bool = False) -> dict[str, Any]:
-        """One look; never two at a time. Raises what :meth:`Looker.look` raises."""
+        """One look; never two at a time. Raises what :meth:`SnapshotReader.look` raises."""
         async with self._looking:
             return await self._looker.look(self._clock.now(), whole=whole)
 

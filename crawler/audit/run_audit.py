@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crawler.audit import log as audit_log
-from crawler.audit.facts import TITLES, Check, Tally, Terms, Violation
-from crawler.audit.history import History, read_history
-from crawler.audit.judge import Judge
-from crawler.audit.log import RunCount
-from crawler.audit.orders import Restraints
-from crawler.audit.words import evidence, many, seconds
+from crawler.audit import log_reader as audit_log
+from crawler.audit.evidence import evidence, many, seconds
+from crawler.audit.log_reader import RunCount
+from crawler.audit.records import TITLES, Check, CheckCount, RunRecord, Violation
+from crawler.audit.replay import Replay
+from crawler.audit.restrictions import Restrictions
+from crawler.audit.totals import LogTotals, read_totals
 from crawler.store.protocols import Store
 
 #: Violations kept with their evidence; more are counted. A log so broken needs no longer list.
@@ -27,14 +27,14 @@ LISTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditResult:
     """The result. ``at`` is when the log was read, in seconds since the epoch."""
 
     at: float
-    runs: Sequence[Terms]
-    tally: dict[Check, Tally]
+    runs: Sequence[RunRecord]
+    tally: dict[Check, CheckCount]
     violations: list[Violation]
-    history: History
+    history: LogTotals
     sha256: str
     limits: list[str] = field(default_factory=list)
 
@@ -44,12 +44,12 @@ class Audit:
         return sum(tally.violations for tally in self.tally.values())
 
 
-async def audit(store: Store, now: float) -> Audit:
-    """Judge the whole log of a store. Raises :class:`crawler.errors.UsageError` for runs without readable settings."""
+async def audit(store: Store, now: float) -> AuditResult:
+    """Replay the whole log of a store. Raises :class:`crawler.errors.UsageError` for runs without readable settings."""
     async with audit_log.snapshot(store):
         runs = await audit_log.runs(store)
-        restraints = Restraints.of(await store.control.orders())
-        judge = Judge({run.run: run for run in runs}, await audit_log.blind(store), restraints)
+        restraints = Restrictions.of(await store.control.orders())
+        judge = Replay({run.run: run for run in runs}, await audit_log.blind(store), restraints)
         counts = await audit_log.counts(store)
         violations = await _whole_log(store, judge, counts)
         forged: set[str] = set()
@@ -61,13 +61,13 @@ async def audit(store: Store, now: float) -> Audit:
                 if len(violations) < LISTED:
                     violations.append(found)
         violations.sort(key=lambda found: (found.started_at or 0.0, found.request or 0))
-        history = await read_history(store)
+        history = await read_totals(store)
         sha256 = await audit_log.canonical_sha256(store)
         limits = [*_uncounted(counts), *_limits(runs, judge.tally, history)]
-    return Audit(now, runs, judge.tally, violations, history, sha256, limits)
+    return AuditResult(now, runs, judge.tally, violations, history, sha256, limits)
 
 
-async def _whole_log(store: Store, judge: Judge, counts: Sequence[RunCount]) -> list[Violation]:
+async def _whole_log(store: Store, judge: Replay, counts: Sequence[RunCount]) -> list[Violation]:
     """Requests are numbered from 1 and counted, and none is ever removed: one that lacks was taken out by somebody."""
     held, placed, last = await audit_log.numbering(store)
     violations: list[Violation] = []
@@ -93,12 +93,12 @@ def _uncounted(counts: Sequence[RunCount]) -> list[str]:
     return [f"The requests of {which} were not counted apart from the log: one taken from its end is not noticed."]
 
 
-def _note(judge: Judge, violations: list[Violation], required: str, done: str) -> None:
+def _note(judge: Replay, violations: list[Violation], required: str, done: str) -> None:
     judge.tally[Check.LOG].violations += 1
     violations.append(Violation(Check.LOG, required, done))
 
 
-def _limits(runs: Sequence[Terms], tally: dict[Check, Tally], history: History) -> list[str]:
+def _limits(runs: Sequence[RunRecord], tally: dict[Check, CheckCount], history: LogTotals) -> list[str]:
     """What this very log does not prove."""
     limits = [
         f"{many(tally[check].unproven, 'time')} the records do not suffice to judge: {TITLES[check]}."
@@ -118,7 +118,7 @@ def _limits(runs: Sequence[Terms], tally: dict[Check, Tally], history: History) 
     return limits
 
 
-def as_json(found: Audit) -> dict[str, Any]:
+def as_json(found: AuditResult) -> dict[str, Any]:
     """The audit as one JSON object; times in seconds since the epoch."""
     return {
         "at": found.at,
@@ -147,7 +147,7 @@ def _listed(runs: Sequence[int]) -> str:
     return f"{shown} …" if len(runs) > 10 else shown
 
 
-def render(found: Audit, console: Console) -> None:
+def render(found: AuditResult, console: Console) -> None:
     """Print an audit for people."""
     if not found.history.requests:
         console.print("The log is empty: no request was ever sent, and there is nothing to judge.")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
-from crawler.search.place import Place
+from crawler.search.index_backend import IndexBackend
 
 MAX_ANCHORS = 50
 MAX_ANCHORS_CHARS = 4_000
@@ -78,7 +78,7 @@ ORDER BY 1, 2, 3
 """
 
 
-async def plan(place: Place) -> int:
+async def plan(place: IndexBackend) -> int:
     """Make the temporary tables ``chosen`` (the pages to index) and ``inbound`` (what leads to them).
 
     Returns how many pages are chosen. Memory is bounded: the database sorts in files.

@@ -16,9 +16,9 @@ from typing import Any
 
 import xxhash
 
-from crawler.search.fold import plan
-from crawler.search.place import Entry, Place
-from crawler.search.text import clean, page_text
+from crawler.search.deduplicate import plan
+from crawler.search.index_backend import IndexBackend, IndexEntry
+from crawler.search.page_text import clean, page_text
 from crawler.store.location import is_url
 from crawler.store.sqlite.connection import decompress
 
@@ -39,7 +39,7 @@ WHERE c.id > ? ORDER BY c.id LIMIT ?
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class IndexSummary:
     """What building an index did: ``pages`` are in it, of which so many are new or changed; so many were taken out."""
 
     pages: int
@@ -47,7 +47,7 @@ class Built:
     removed: int
 
 
-async def build_index(db: str, on_progress: OnProgress = lambda done, total: None) -> Built:
+async def build_index(db: str, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
     """Bring the index of the store at ``db`` (a path or URL) up to date; the caller has it open to write.
 
     Raises :class:`crawler.errors.StoreError` where the store fails. When it is cancelled, it stops at once and keeps
@@ -63,17 +63,17 @@ async def build_index(db: str, on_progress: OnProgress = lambda done, total: Non
             await place.put(entries, batch.links)
             after, done, changed = batch.last, done + batch.size, changed + len(entries)
             on_progress(done, total)
-        return Built(total, changed, await place.end())
+        return IndexSummary(total, changed, await place.end())
 
 
-def _place(db: str) -> AbstractAsyncContextManager[Place]:
+def _place(db: str) -> AbstractAsyncContextManager[IndexBackend]:
     if is_url(db):
-        from crawler.search.postgres_place import postgres_place
+        from crawler.search.postgres_index import postgres_index
 
-        return postgres_place(db)
-    from crawler.search.sqlite_place import sqlite_place
+        return postgres_index(db)
+    from crawler.search.sqlite_index import sqlite_index
 
-    return sqlite_place(Path(db))
+    return sqlite_index(Path(db))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class _Batch:
             self.last, self.size = url_id, self.size + 1
 
 
-async def _read(place: Place, changed: Sequence[_Changed]) -> list[Entry]:
+async def _read(place: IndexBackend, changed: Sequence[_Changed]) -> list[IndexEntry]:
     numbers = json.dumps([page.said[3] for page in changed])
     bodies: dict[int, bytes] = {row[0]: row[1] for row in await place.query(place.BODIES, (numbers,))}
     return await asyncio.to_thread(
@@ -114,11 +114,11 @@ async def _read(place: Place, changed: Sequence[_Changed]) -> list[Entry]:
     )
 
 
-def _entry(page: _Changed, body: bytes) -> Entry:
+def _entry(page: _Changed, body: bytes) -> IndexEntry:
     title, description, keywords, _, charset, content_type, anchors = page.said
     text = page_text(decompress(body), charset, content_type)
     short = [clean(text or "") for text in (title, anchors, description, keywords)]
-    return Entry(page.url_id, page.digest, page.in_links, page.in_sites, (*short, text.headings, text.text))
+    return IndexEntry(page.url_id, page.digest, page.in_links, page.in_sites, (*short, text.headings, text.text))
 
 
 def _digest(said: list[Any]) -> int:

@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from crawler.audit.facts import (
+from crawler.audit.records import (
     ROBOTS_PATH,
     TOLERANCE_S,
-    Answered,
     Check,
+    CheckCount,
     Event,
-    Sent,
-    Tally,
-    Terms,
-    Version,
+    LoggedRequest,
+    RobotsResponse,
+    RobotsVersion,
+    RunRecord,
     Violation,
     may_be_anonymous,
 )
-from crawler.audit.orders import Restraints
-from crawler.audit.robots import SiteRobots
+from crawler.audit.restrictions import Restrictions
+from crawler.audit.robots_history import RobotsHistory
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Purpose, Reading, RobotsAction
 from crawler.robots.readings import SiteRules, read
@@ -43,7 +43,7 @@ class _Obligation(NamedTuple):
     """A group must be left alone until ``due_at``, for the rule ``why``, because of the request ``before``."""
 
     due_at: float
-    before: Sent
+    before: LoggedRequest
     why: str
 
 
@@ -55,7 +55,7 @@ class _Group:
     that it may be in: which failures count as trouble is not in the log, so all do.
     """
 
-    last: Sent | None = None
+    last: LoggedRequest | None = None
     pause: _Obligation | None = None
     refusal: _Obligation | None = None
     refusal_is_new: bool = False
@@ -68,9 +68,9 @@ class _Site:
     """A site's robots.txt, and its groups, one per way of grouping in use."""
 
     name: str
-    robots: SiteRobots
+    robots: RobotsHistory
     groups: dict[GroupBy, _Group]
-    asked: Sent | None = None  # the last request for robots.txt
+    asked: LoggedRequest | None = None  # the last request for robots.txt
     heard_delay_s: float | None = None  # the Crawl-delay of the last robots.txt that was read
 
 
@@ -78,16 +78,16 @@ class _Site:
 class _Case:
     """One request with all that it is judged by."""
 
-    sent: Sent
-    terms: Terms
+    sent: LoggedRequest
+    terms: RunRecord
     site: _Site
-    version: Version | None
+    version: RobotsVersion | None
     rules: SiteRules | None
     crawl_delay_s: float = 0.0
 
 
 @dataclass(slots=True)
-class Judge:
+class Replay:
     """Judges what happened, in the order of (unit, time), a unit being what no politeness group reaches beyond.
 
     ``terms`` are the settings of each run. ``blind`` says of a run since when robots.txt redirects of it are in the log
@@ -95,10 +95,10 @@ class Judge:
     What was counted is in ``tally``.
     """
 
-    terms: Mapping[int, Terms]
+    terms: Mapping[int, RunRecord]
     blind: Mapping[int, float] = field(default_factory=dict)
-    restraints: Restraints = field(default_factory=Restraints)
-    tally: dict[Check, Tally] = field(default_factory=lambda: {check: Tally() for check in Check})
+    restraints: Restrictions = field(default_factory=Restrictions)
+    tally: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
     _sites: dict[int, _Site] = field(default_factory=dict)
@@ -116,9 +116,9 @@ class Judge:
                 self._sites.clear()
             site = self._sites.get(event.site_id) or self._meet(event)
             fact = event.fact
-            if isinstance(fact, Sent):
+            if isinstance(fact, LoggedRequest):
                 yield from self._request(fact, site, texts)
-            elif isinstance(fact, Answered):
+            elif isinstance(fact, RobotsResponse):
                 yield from self._answer(fact.sent, site)
             else:
                 yield from self._version(fact, site, texts)
@@ -126,11 +126,11 @@ class Judge:
     def _meet(self, event: Event) -> _Site:
         ways = {terms.group for terms in self.terms.values()}
         groups = {by: self._groups.setdefault((by, group_name(event.site, by)), _Group()) for by in ways}
-        site = _Site(event.site, SiteRobots(event.site_id), groups)
+        site = _Site(event.site, RobotsHistory(event.site_id), groups)
         self._sites[event.site_id] = site
         return site
 
-    def _request(self, sent: Sent, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
+    def _request(self, sent: LoggedRequest, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
         terms = self.terms.get(sent.run)
         yield from self._logged(sent, terms)
         if terms is None:
@@ -149,7 +149,7 @@ class Judge:
         yield from self._pace(case)
         yield from self._held_back(case)
 
-    def _answer(self, answer: Sent, site: _Site) -> Iterator[Violation]:
+    def _answer(self, answer: LoggedRequest, site: _Site) -> Iterator[Violation]:
         """A request made for robots.txt: another path than its own must be where one redirected to."""
         terms = self.terms.get(answer.run)
         if terms is None or site.robots.hear(answer, terms):
@@ -162,7 +162,7 @@ class Judge:
         done = f"logged as a request for the robots.txt of {site.name}, which had not redirected there"
         yield self._violation(Check.PERMISSION, answer, "a request for /robots.txt, or where it redirects", done)
 
-    def _version(self, version: Version, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
+    def _version(self, version: RobotsVersion, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
         """A robots.txt was read: its ``Crawl-delay`` holds from that very answer on."""
         answer, terms, held_until = site.robots.answer, site.robots.terms, 0.0
         if answer is not None and terms is not None:
@@ -179,11 +179,13 @@ class Judge:
             self.tally[Check.LOG].violations += 1
             yield Violation.at_version(version, site.name, required, done, answer)
 
-    def _is_blind(self, sent: Sent) -> bool:
+    def _is_blind(self, sent: LoggedRequest) -> bool:
         """Whether a redirect of robots.txt that is not on record may explain a request."""
         return self.blind.get(sent.run, inf) <= sent.started_at
 
-    def _read(self, version: Version | None, site: str, terms: Terms, texts: Mapping[int, bytes]) -> SiteRules | None:
+    def _read(
+        self, version: RobotsVersion | None, site: str, terms: RunRecord, texts: Mapping[int, bytes]
+    ) -> SiteRules | None:
         """The rules of a version, if its text is to be had."""
         if version is None or version.text is None or version.text not in texts:
             return None
@@ -200,12 +202,12 @@ class Judge:
     def _violation(
         self,
         check: Check,
-        sent: Sent,
+        sent: LoggedRequest,
         required: str,
         done: str,
         *,
-        version: Version | None = None,
-        before: Sent | None = None,
+        version: RobotsVersion | None = None,
+        before: LoggedRequest | None = None,
         rule: Verdict | None = None,
     ) -> Violation:
         self.tally[check].violations += 1
@@ -213,7 +215,7 @@ class Judge:
 
     # --- the log and who sent it --------------------------------------------------------------
 
-    def _logged(self, sent: Sent, terms: Terms | None) -> Iterator[Violation]:
+    def _logged(self, sent: LoggedRequest, terms: RunRecord | None) -> Iterator[Violation]:
         self.tally[Check.LOG].judged += 1
         if terms is None:
             yield self._violation(Check.LOG, sent, "a run with its settings", f"run {sent.run} is not recorded")
@@ -360,7 +362,7 @@ def _oblige(case: _Case, group: _Group) -> None:
     group.held_until = max(group.held_until, end + max(pause_s, asked_s, group.backoff_s, heard_s))
 
 
-def _longest_backoff(before_s: float, sent: Sent, terms: Terms) -> float:
+def _longest_backoff(before_s: float, sent: LoggedRequest, terms: RunRecord) -> float:
     """The back-off after a request, at the most: trouble doubles it, anything else halves it."""
     if sent.error is not None:
         return min(max(terms.backoff_first_s, 2 * before_s), terms.backoff_max_s)

@@ -17,7 +17,7 @@ SITE_COUNTS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """A page for the index. ``texts`` are title, anchors, description, keywords, headings and body, on a line each."""
 
     url_id: int
@@ -27,7 +27,7 @@ class Entry:
     texts: tuple[str, ...]
 
 
-class Place(ABC):
+class IndexBackend(ABC):
     """One index. What is done within :meth:`transaction` is done whole or not at all."""
 
     BEGIN: ClassVar[str] = "BEGIN"
@@ -56,7 +56,7 @@ class Place(ABC):
                 f"INSERT INTO search_state SELECT 1, {VERSION}, coalesce(max(id), 0), 0, 0 FROM request"
             )
 
-    async def put(self, entries: Sequence[Entry], links: Sequence[tuple[int, int, int]]) -> None:
+    async def put(self, entries: Sequence[IndexEntry], links: Sequence[tuple[int, int, int]]) -> None:
         """Index pages anew, and set for others how many pages and sites link to them: ``(in_links, in_sites, id)``."""
         rows = await self._rows(entries)
         async with self.transaction(self.BEGIN):
@@ -96,8 +96,8 @@ class Place(ABC):
     async def _empty(self) -> None: ...
 
     @abstractmethod
-    async def _rows(self, entries: Sequence[Entry]) -> Sequence[Any]:
+    async def _rows(self, entries: Sequence[IndexEntry]) -> Sequence[Any]:
         """What the index takes of each page, made before the transaction begins."""
 
     @abstractmethod
-    async def _insert(self, entries: Sequence[Entry], rows: Sequence[Any]) -> None: ...
+    async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[Any]) -> None: ...

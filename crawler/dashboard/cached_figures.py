@@ -17,7 +17,7 @@ _AT_ONCE_S = 0.3  # of reading a long log, before what is known is shown
 HISTORY_S = 300
 
 
-class Figure(Generic[T]):
+class CachedFigure(Generic[T]):
     """One query's answer, asked for anew once ``_SHARE`` times what it took has passed, and a second at least."""
 
     def __init__(self, ask: Callable[[float], Awaitable[T]]) -> None:
@@ -33,7 +33,7 @@ class Figure(Generic[T]):
         return self._answer
 
 
-class Tally:
+class RequestTotals:
     """Sums over the request log, which only grows: each look reads what is new. Counts are of all runs on the store."""
 
     def __init__(self, store: Store) -> None:

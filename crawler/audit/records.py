@@ -54,7 +54,7 @@ TITLES: Mapping[Check, str] = {
 
 
 @dataclass(slots=True)
-class Tally:
+class CheckCount:
     """How often a rule was judged, broken, and how often the records do not suffice to judge."""
 
     judged: int = 0
@@ -62,7 +62,7 @@ class Tally:
     unproven: int = 0
 
 
-class Sent(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One request of the log. Times in seconds since the epoch.
 
     ``for_site_id`` is the site that a robots.txt found elsewhere was asked for; ``location`` where a redirect leads.
@@ -88,13 +88,13 @@ class Sent(NamedTuple):
         return self.site + self.path
 
 
-class Answered(NamedTuple):
+class RobotsResponse(NamedTuple):
     """The answer to a request for robots.txt was complete."""
 
-    sent: Sent
+    sent: LoggedRequest
 
 
-class Version(NamedTuple):
+class RobotsVersion(NamedTuple):
     """What an answer for robots.txt meant from ``valid_from`` on, and what the store says of how it came.
 
     ``headers`` are those that say how long it holds and whether it is whole; ``None``: an early store without them.
@@ -117,11 +117,11 @@ class Event(NamedTuple):
     unit: str
     site_id: int
     site: str
-    fact: Sent | Answered | Version
+    fact: LoggedRequest | RobotsResponse | RobotsVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RunRecord:
     """A run, and the settings in force during it."""
 
     run: int
@@ -236,12 +236,12 @@ class Violation:
     def of(
         cls,
         check: Check,
-        sent: Sent,
+        sent: LoggedRequest,
         required: str,
         done: str,
         *,
-        version: Version | None = None,
-        before: Sent | None = None,
+        version: RobotsVersion | None = None,
+        before: LoggedRequest | None = None,
         rule: Verdict | None = None,
     ) -> Self:
         return cls(
@@ -264,7 +264,9 @@ class Violation:
         )
 
     @classmethod
-    def at_version(cls, version: Version, site: str, required: str, done: str, answer: Sent | None) -> Self:
+    def at_version(
+        cls, version: RobotsVersion, site: str, required: str, done: str, answer: LoggedRequest | None
+    ) -> Self:
         """What the store says of a robots.txt version cannot be; ``answer`` is the last one for it."""
         return cls(
             check=Check.LOG,
@@ -289,7 +291,7 @@ def is_redirect(status: int | None, error: str | None) -> bool:
     return status in _REDIRECTS and error is None
 
 
-def meaning(answer: Sent, reading: Reading, headers: Headers | None) -> RobotsAction | None:
+def meaning(answer: LoggedRequest, reading: Reading, headers: Headers | None) -> RobotsAction | None:
     """What an answer for robots.txt means by its status: of a redirect that it is none yet, ``None`` where that is all
     that is on record. ``headers`` are those kept of it, ``None`` in an early store.
     ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
@@ -307,7 +309,7 @@ def meaning(answer: Sent, reading: Reading, headers: Headers | None) -> RobotsAc
     return RobotsAction.FREE
 
 
-def may_be_anonymous(sent: Sent, terms: Terms) -> bool:
+def may_be_anonymous(sent: LoggedRequest, terms: RunRecord) -> bool:
     """Whether a request needs no contact: it went to loopback, or the address guard kept it from being sent."""
     host = host_of(sent.site)
     if is_loopback(address_for(host, terms.resolve) or host):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crawler.dashboard.figures import HISTORY_S, Figure, Tally
+from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTotals
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, workers
@@ -36,25 +36,25 @@ _NEXT = "SELECT * FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_b
 _LAST = "SELECT * FROM politeness_group WHERE ready_at > ?1 AND claimed_by IS NULL ORDER BY ready_at DESC LIMIT ?2"
 
 
-class Looker:
-    """Looks at the store at ``db`` again and again. What is cheap is new each time, the rest a :class:`Figure`."""
+class SnapshotReader:
+    """Reads the store at ``db`` repeatedly. Expensive figures are cached (:class:`CachedFigure`)."""
 
     def __init__(self, store: Store, db: str) -> None:
         self._store = store
         self._name = store_name(db)
         self._path = None if is_url(db) else Path(db)
         self._file = None if self._path is None else self._path.stat().st_ino
-        self.tally = Tally(store)
-        self._queued = Figure(lambda now: store.queued_count())
-        self._sites_and_pages = Figure(
+        self.tally = RequestTotals(store)
+        self._queued = CachedFigure(lambda now: store.queued_count())
+        self._sites_and_pages = CachedFigure(
             lambda now: self._row("SELECT count(*) AS sites, coalesce(sum(fetched), 0) AS pages FROM site")
         )
-        self._ended = Figure(lambda now: self._ends())
-        self._groups = Figure(self._count_groups)
-        self._excluded = Figure(lambda now: reasons(store, State.EXCLUDED, 30))
-        self._failed = Figure(lambda now: reasons(store, State.FAILED))
-        self._sites = Figure(self._look_at_sites)
-        self._workers = Figure(lambda now: workers(store))
+        self._ended = CachedFigure(lambda now: self._ends())
+        self._groups = CachedFigure(self._count_groups)
+        self._excluded = CachedFigure(lambda now: reasons(store, State.EXCLUDED, 30))
+        self._failed = CachedFigure(lambda now: reasons(store, State.FAILED))
+        self._sites = CachedFigure(self._look_at_sites)
+        self._workers = CachedFigure(lambda now: workers(store))
 
     async def look(self, now: float, *, whole: bool = False) -> dict[str, Any]:
         """All there is to show, as one JSON object; times in seconds since the epoch. ``whole``: however long it takes.

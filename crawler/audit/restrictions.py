@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Self
 
-from crawler.audit.facts import TOLERANCE_S, Sent
-from crawler.audit.words import instant, seconds
+from crawler.audit.evidence import instant, seconds
+from crawler.audit.records import TOLERANCE_S, LoggedRequest
 from crawler.frontier.operator import Command, Order
 from crawler.url import host_of
 
@@ -17,7 +17,7 @@ from crawler.url import host_of
 PAUSE_GRACE_S = 0.5
 
 
-class Span(NamedTuple):
+class Period(NamedTuple):
     """Between these times, in seconds since the epoch, nothing was to be sent."""
 
     since: float
@@ -25,18 +25,18 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Restraints:
+class Restrictions:
     """Pauses, and blocks by name, each in the order of time and without overlap."""
 
-    pauses: Sequence[Span] = ()
-    blocks: Mapping[str, Sequence[Span]] = field(default_factory=dict)
+    pauses: Sequence[Period] = ()
+    blocks: Mapping[str, Sequence[Period]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, orders: Iterable[Order]) -> Self:
         """A pause holds half a second after it was asked for, a block once a crawl heeded it (``done_at``); both until
         the contrary is asked, or heeded, whichever comes first: the two are times of different clocks."""
-        pauses: list[Span] = []
-        blocks: dict[str, list[Span]] = {}
+        pauses: list[Period] = []
+        blocks: dict[str, list[Period]] = {}
         for order in orders:
             lifted_at = min(order.asked_at, order.done_at or inf)
             match order.command:
@@ -56,7 +56,7 @@ class Restraints:
     def any(self) -> bool:
         return bool(self.pauses or self.blocks)
 
-    def broken_by(self, sent: Sent) -> tuple[str, str] | None:
+    def broken_by(self, sent: LoggedRequest) -> tuple[str, str] | None:
         """What was required, and what was done, where a request should not have begun."""
         if span := _within(self.pauses, sent.started_at):
             asked_at = span.since - PAUSE_GRACE_S
@@ -67,20 +67,20 @@ class Restraints:
         return None
 
 
-def _begin(spans: list[Span], at: float) -> None:
+def _begin(spans: list[Period], at: float) -> None:
     if not spans or spans[-1].until < inf:
-        spans.append(Span(at, inf))
+        spans.append(Period(at, inf))
 
 
-def _end(spans: list[Span], at: float) -> None:
+def _end(spans: list[Period], at: float) -> None:
     if spans and spans[-1].until == inf:
         spans[-1] = spans[-1]._replace(until=at)
 
 
-def _within(spans: Sequence[Span], at: float) -> Span | None:
+def _within(spans: Sequence[Period], at: float) -> Period | None:
     n = bisect_right(spans, at - TOLERANCE_S, key=lambda span: span.since)
     return spans[n - 1] if n and at < spans[n - 1].until - TOLERANCE_S else None
 
 
-def _late(sent: Sent, since: float) -> str:
+def _late(sent: LoggedRequest, since: float) -> str:
     return f"sent {seconds(sent.started_at - since)} later"

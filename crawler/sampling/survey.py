@@ -16,7 +16,7 @@ from crawler.frontier.operator import BLOCKED
 from crawler.frontier.sample_design import Method, Per
 from crawler.model import State
 from crawler.sampling.estimators import Estimate, Sample
-from crawler.sampling.language import language
+from crawler.sampling.page_language import language
 from crawler.store.protocols import SampleDraw, Store
 
 _LISTED = 8  # statuses and languages, the most frequent

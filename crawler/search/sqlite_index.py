@@ -11,8 +11,8 @@ from typing import Any
 
 import aiosqlite
 
-from crawler.search.place import Entry, Place
-from crawler.search.text import parted
+from crawler.search.index_backend import IndexBackend, IndexEntry
+from crawler.search.page_text import parted
 from crawler.store.sqlite.connection import one, reading
 
 _ROWS_AT_ONCE = 5_000
@@ -20,7 +20,7 @@ _STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's machine, about a millisecond
 _PRAGMAS = "PRAGMA busy_timeout = 10000; PRAGMA synchronous = NORMAL; PRAGMA temp_store = FILE;"
 
 
-class SqlitePlace(Place):
+class SqliteIndex(IndexBackend):
     BEGIN = "BEGIN IMMEDIATE"
     SET_LINKS = "UPDATE search_page SET in_links = ?, in_sites = ? WHERE url_id = ?"
     INSERT_INBOUND = "INSERT INTO inbound VALUES (?, ?, ?, ?)"
@@ -48,10 +48,10 @@ class SqlitePlace(Place):
         # Few, large segments.
         await self._db.execute("INSERT INTO search_text (search_text, rank) VALUES ('hashsize', 33554432)")
 
-    async def _rows(self, entries: Sequence[Entry]) -> list[list[str]]:
+    async def _rows(self, entries: Sequence[IndexEntry]) -> list[list[str]]:
         return await asyncio.to_thread(lambda: [[parted(text) for text in entry.texts] for entry in entries])
 
-    async def _insert(self, entries: Sequence[Entry], rows: Sequence[list[str]]) -> None:
+    async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[list[str]]) -> None:
         first = await self._highest_row() + 1
         await self._db.executemany(
             "INSERT INTO search_text (rowid, title, anchors, description, keywords, headings, body) "
@@ -69,7 +69,7 @@ class SqlitePlace(Place):
 
 
 @asynccontextmanager
-async def sqlite_place(path: Path) -> AsyncIterator[SqlitePlace]:
+async def sqlite_index(path: Path) -> AsyncIterator[SqliteIndex]:
     """The index of the file at ``path``, which the caller has open to write. Left early, a statement is given up."""
     stop = threading.Event()
     async with reading(path):
@@ -77,7 +77,7 @@ async def sqlite_place(path: Path) -> AsyncIterator[SqlitePlace]:
         try:
             await db.set_progress_handler(stop.is_set, _STEPS_BETWEEN_LOOKS)  # then SQLite says "interrupted"
             await db.executescript(_PRAGMAS)
-            yield SqlitePlace(db)
+            yield SqliteIndex(db)
         finally:
             stop.set()
             await asyncio.shield(db.close())

@@ -35,7 +35,7 @@ _RESTRICTED = """SELECT s.name, count(*) AS n FROM robots_copy r JOIN site s ON 
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class LogTotals:
     """Totals of a request log. Times in seconds since the epoch; ``None`` where the log is empty."""
 
     requests: int
@@ -56,11 +56,11 @@ class History:
     restricted: list[tuple[str, int]]
 
 
-async def read_history(store: Store) -> History:
+async def read_totals(store: Store) -> LogTotals:
     """Read it; some sums over the whole log, no more than a few rows each."""
     (totals,) = await store.query(_TOTALS)
     runs = await store.query(_PER_RUN)
-    return History(
+    return LogTotals(
         requests=totals["requests"],
         sites=totals["sites"],
         bytes=totals["bytes"],

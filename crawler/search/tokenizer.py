@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from functools import cache
 
-from crawler.search.text import parted
+from crawler.search.page_text import parted
 
 #: The tokenizer of every index here: https://www.sqlite.org/fts5.html, section 4.3.1.
 TOKENIZER = "unicode61 remove_diacritics 2"
@@ -43,5 +43,5 @@ _FOLDED = _Folded()
 
 
 def words(text: str) -> list[str]:
-    """The words of a :func:`crawler.search.text.clean` text, in their order, case and diacritics folded."""
+    """The words of a :func:`crawler.search.page_text.clean` text, in their order, case and diacritics folded."""
     return parted(text).translate(_FOLDED).split()

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from crawler.errors import StoreInUse
-from crawler.search.place import Entry, Place
-from crawler.search.tsearch import vectors
+from crawler.search.index_backend import IndexBackend, IndexEntry
+from crawler.search.postgres_text_search import vectors
 from crawler.store.postgres.connection import INDEXING, Postgres
 
 _ROWS_AT_ONCE = 5_000
 
 
-class PostgresPlace(Place):
+class PostgresIndex(IndexBackend):
     SET_LINKS = """
 UPDATE search_page s SET in_links = t.in_links, in_sites = t.in_sites
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, url_id) WHERE s.url_id = t.url_id"""
@@ -40,10 +40,10 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, 
     async def _empty(self) -> None:
         await self._db.execute("TRUNCATE search_page, search_text")
 
-    async def _rows(self, entries: Sequence[Entry]) -> list[tuple[int, list[str]]]:
+    async def _rows(self, entries: Sequence[IndexEntry]) -> list[tuple[int, list[str]]]:
         return await asyncio.to_thread(lambda: [vectors(entry.texts) for entry in entries])
 
-    async def _insert(self, entries: Sequence[Entry], rows: Sequence[tuple[int, list[str]]]) -> None:
+    async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[tuple[int, list[str]]]) -> None:
         gone = "DELETE FROM search_page WHERE url_id = ANY($1::bigint[])"
         await self._db.executemany(gone, [(entry.url_id,) for entry in entries])
         await self._db.executemany(
@@ -64,13 +64,13 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, 
 
 
 @asynccontextmanager
-async def postgres_place(url: str) -> AsyncIterator[PostgresPlace]:
+async def postgres_index(url: str) -> AsyncIterator[PostgresIndex]:
     """The index of a database. Raises :class:`StoreInUse` where another process builds it."""
     db = Postgres(url)
     try:
         ((alone,),) = await db.execute_fetchall("SELECT pg_try_advisory_lock(?)", (INDEXING,))
         if not alone:
             raise StoreInUse(f"{db.name}: another `crawler index` is at work on this store; wait for it, or stop it")
-        yield PostgresPlace(db)
+        yield PostgresIndex(db)
     finally:
         await db.close()  # and not dropped: the server lets go of the lock before it answers

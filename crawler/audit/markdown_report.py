@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from crawler.atomic_files import Drafts
-from crawler.audit.audit import LISTED, Audit
-from crawler.audit.facts import TITLES, TOLERANCE_S, Terms
-from crawler.audit.words import evidence, instant, many, seconds
+from crawler.audit.evidence import evidence, instant, many, seconds
+from crawler.audit.records import TITLES, TOLERANCE_S, RunRecord
+from crawler.audit.run_audit import LISTED, AuditResult
 from crawler.clock import iso
 from crawler.model import Reading
 from crawler.terminal_text import printable
@@ -77,14 +77,14 @@ _LIMITS = """\
 - A request for robots.txt follows redirects (RFC 9309, 2.3.1.2); the rules of the site it leads to are not asked."""
 
 
-def write_report(path: Path, found: Audit) -> None:
+def write_report(path: Path, found: AuditResult) -> None:
     """Write the document, whole or not at all. Raises :class:`UsageError` where it cannot be written."""
     with Drafts() as drafts:
         file = drafts.open(path).file
         file.writelines(f"{line}\n".encode(errors="backslashreplace") for line in document(found))
 
 
-def document(found: Audit) -> Iterator[str]:
+def document(found: AuditResult) -> Iterator[str]:
     """The document's lines; of several empty ones, the first is enough."""
     before = ""
     for line in _parts(found):
@@ -93,9 +93,9 @@ def document(found: Audit) -> Iterator[str]:
         before = line
 
 
-def _parts(found: Audit) -> Iterator[str]:
+def _parts(found: AuditResult) -> Iterator[str]:
     history = found.history
-    yield "# Audit of a web crawl"
+    yield "# AuditResult of a web crawl"
     yield ""
     yield f"Made on {iso(found.at)} by `crawler audit` {VERSION}. All times are UTC."
     yield f"SHA-256 of the records that were judged: `{found.sha256}`"
@@ -118,7 +118,7 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def _result(found: Audit) -> Iterator[str]:
+def _result(found: AuditResult) -> Iterator[str]:
     history = found.history
     if not history.requests:
         yield "The log is empty: no request was ever sent, and there is nothing to judge."
@@ -135,7 +135,7 @@ def _result(found: Audit) -> Iterator[str]:
         yield f"{many(unproven, 'time')} the records do not suffice to judge; the table of checks counts them."
 
 
-def _runs(runs: Sequence[Terms], requests: dict[int, int]) -> Iterator[str]:
+def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
     for run in runs:
         end = f"to {iso(run.finished_at)}" if run.finished_at is not None else "with no recorded end"
         ended = f" ({_plain(run.ended_by)})" if run.ended_by else ""
@@ -156,7 +156,7 @@ def _runs(runs: Sequence[Terms], requests: dict[int, int]) -> Iterator[str]:
         yield "There was no run."
 
 
-def _asked(found: Audit) -> Iterator[str]:
+def _asked(found: AuditResult) -> Iterator[str]:
     history = found.history
     received = f"received {many(history.requests, 'request')}, and sent {many(history.bytes, 'byte')}"
     yield f"{many(history.sites, 'site')} {received}."
@@ -169,14 +169,14 @@ def _asked(found: Audit) -> Iterator[str]:
         yield from _table(("meaning", "answers", "distinct texts"), rows)
 
 
-def _checks(found: Audit) -> Iterator[str]:
+def _checks(found: AuditResult) -> Iterator[str]:
     yield from _METHOD.format(tolerance=f"{TOLERANCE_S * 1000:g} ms").splitlines()
     yield ""
     rows = [(TITLES[check], tally.judged, tally.violations, tally.unproven) for check, tally in found.tally.items()]
     yield from _table(("rule", "judged", "violations", "unproven"), rows)
 
 
-def _violations(found: Audit) -> Iterator[str]:
+def _violations(found: AuditResult) -> Iterator[str]:
     if not found.broken:
         yield "None."
         return
@@ -193,7 +193,7 @@ def _violations(found: Audit) -> Iterator[str]:
         yield f"{found.broken - len(found.violations):,} more are counted above; {LISTED:,} are listed."
 
 
-def _left_out(found: Audit) -> Iterator[str]:
+def _left_out(found: AuditResult) -> Iterator[str]:
     if not found.history.excluded:
         yield "No address was left out."
         return
@@ -202,7 +202,7 @@ def _left_out(found: Audit) -> Iterator[str]:
     yield from _table(("reason", "addresses"), [(_REASONS.get(why, why), n) for why, n in found.history.excluded])
 
 
-def _restraint(found: Audit) -> Iterator[str]:
+def _restraint(found: AuditResult) -> Iterator[str]:
     history = found.history
     tables: tuple[tuple[str, tuple[str, ...], Sequence[tuple[object, ...]]], ...] = (
         (
@@ -227,13 +227,13 @@ def _restraint(found: Audit) -> Iterator[str]:
         yield "No site asked for more than the crawl's own settings."
 
 
-def _not_proven(found: Audit) -> Iterator[str]:
+def _not_proven(found: AuditResult) -> Iterator[str]:
     yield from _LIMITS.splitlines()
     for limit in found.limits:
         yield f"- {limit}"
 
 
-def _again(found: Audit) -> Iterator[str]:
+def _again(found: AuditResult) -> Iterator[str]:
     yield "`crawler audit --db STORE` on the same store gives the same result and the same SHA-256. That is the hash"
     yield "of its runs, robots.txt versions and requests as JSON, one array a line, as `docs/audit.md` shows."
     yield "If the crawl goes on afterwards, its records grow, and their SHA-256 changes: keep a copy of the store."

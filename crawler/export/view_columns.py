@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 
-class Kind(Enum):
+class ColumnType(Enum):
     """A column's type. Any column may be NULL."""
 
     TEXT = auto()
@@ -18,13 +18,13 @@ class Kind(Enum):
 
 
 _LETTERS = {
-    "t": Kind.TEXT,
-    "i": Kind.INTEGER,
-    "n": Kind.NUMBER,
-    "@": Kind.TIME,
-    "y": Kind.YES,
-    "j": Kind.JSON,
-    "b": Kind.BYTES,
+    "t": ColumnType.TEXT,
+    "i": ColumnType.INTEGER,
+    "n": ColumnType.NUMBER,
+    "@": ColumnType.TIME,
+    "y": ColumnType.YES,
+    "j": ColumnType.JSON,
+    "b": ColumnType.BYTES,
 }
 
 # view: its columns in order, each with the letter of its kind.
@@ -63,7 +63,7 @@ _COLUMNS = {
 }
 
 #: Every view, with its columns in order.
-VIEWS: dict[str, dict[str, Kind]] = {
+VIEWS: dict[str, dict[str, ColumnType]] = {
     view: {name: _LETTERS[letter] for name, letter in (column.split(":") for column in columns.split())}
     for view, columns in _COLUMNS.items()
 }
