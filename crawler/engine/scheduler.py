@@ -1,0 +1,477 @@
+"""The scheduler of a crawl: what to claim, when to commit, what to wait for, and when the crawl is over. Pure.
+
+:func:`decide` is a function of a state, an event and the situation of the crawl. It returns the next state and the
+one action that this state asks for. :class:`crawler.engine.driver.Driver` carries the action out and reports the event
+that the action ended with. The seam is these three steps, in a
+loop:
+
+    event = await carry_out(decision.action)
+    situation = observe()
+    decision = decide(decision.state, event, situation)
+
+:data:`FIRST` is the first decision. :data:`TRANSITIONS` is the whole table: the first row whose state, event and guard
+match is taken. :func:`mermaid` draws the table; ``ARCHITECTURE.md`` contains that picture.
+
+Invariants, each held by ``tests/unit/engine/test_scheduler.py``:
+
+1. Every state has a row without a guard for each event that its action can end with: no event is unexpected.
+2. Groups are claimed in ``COMMITTING`` alone, and never after a stop was requested.
+3. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`.
+4. ``ENDED`` is reached through ``CLOSING``, which commits what is left, or through ``REJOINING``, which hands in what
+   may be handed in without a lease.
+5. From every state ``ENDED`` can be reached. After a stop was requested, no state is visited twice on the way, except
+   that each lost lease adds one visit of ``REJOINING``.
+6. The crawl is found to be over only if nothing is claimed and nothing is left to commit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+from crawler.store.protocols import Waiting
+
+#: How long finished work waits for its commit, in seconds, if it comes slowly.
+COMMIT_AGE_S = 0.5
+#: How long a commit that somebody waits for is delayed, in seconds, if other requests are in flight.
+GATHER_S = 0.02
+#: How many groups one commit claims at most: the first of them need not wait for all.
+CLAIMED_AT_ONCE = 500
+#: How often the store is looked at, in seconds, for work that other workers have made. They also notify.
+LOOK_EVERY_S = 1.0
+#: How long requests in flight get to end after a stop, in seconds.
+STOP_GRACE_S = 6.0
+
+
+class State(Enum):
+    """What the crawl is doing."""
+
+    PREPARING = "reads what earlier runs have learnt"
+    COMMITTING = "commits finished work and claims groups, in one transaction"
+    WORKING = "workers go through claimed groups, no commit is due"
+    GATHERING = "a commit is due, finished work of the next 20 ms joins it"
+    CHECKING = "nothing is claimed, the store is asked for the next group"
+    IDLE = "nothing is claimed, waits for a group or for other workers"
+    RESTRICTING = "the page limit is reached, admits nothing but revisits"
+    QUEUEING_REVISITS = "queues the revisits that are due"
+    DRAWING_SAMPLE = "closes the sampling frame and draws the sample"
+    CONCLUDING = "asks the store why nothing is left"
+    DRAINING = "stopped, waits for the requests in flight"
+    CLOSING = "commits what is left and claims nothing"
+    REJOINING = "the lease was lost, lets go of all groups and joins the run again"
+    ENDED = "is over"
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What earlier runs have learnt is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit has landed. It claimed ``claimed`` groups of the ``asked`` for."""
+
+    claimed: int = 0
+    asked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWasLost:
+    """The store refused a commit: this worker's groups may be other workers' by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A wait is over: ``woken`` by something that happened, or else by time."""
+
+    woken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierSeen:
+    """The group that is ``ready`` first, if any is queued, and whether other workers may still queue some."""
+
+    ready: Waiting | None
+    others_at_work: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restricted:
+    """Nothing but revisits is admitted from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisitsQueued:
+    """So many revisits were queued."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDrawn:
+    """The sampling frame was closed; the URLs drawn are queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """The reason why nothing is left is known; or not ``is_over``: something was queued meanwhile."""
+
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """No request is in flight any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoined:
+    """This worker is one of the run again, with nothing claimed; or a stop was requested."""
+
+
+Event = (
+    Prepared
+    | Committed
+    | LeaseWasLost
+    | Waited
+    | FrontierSeen
+    | Restricted
+    | RevisitsQueued
+    | SampleDrawn
+    | Concluded
+    | Drained
+    | Rejoined
+)
+
+
+# --- actions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Read what earlier runs have learnt. Ends with :class:`Prepared`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit all finished work and claim ``groups`` at most. Ends with :class:`Committed` or :class:`LeaseWasLost`."""
+
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait until something happens, and until the time ``until`` at most, for the group ``waiting_for`` if one is
+    named. Ends with :class:`Waited`."""
+
+    until: float | None
+    waiting_for: Waiting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Wait for ``seconds``, whatever happens. Ends with :class:`Waited`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeeFrontier:
+    """Ask the store for the next group and for other workers. Ends with :class:`FrontierSeen`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restrict:
+    """Admit nothing but revisits. Ends with :class:`Restricted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRevisits:
+    """Queue the revisits that are due. Ends with :class:`RevisitsQueued`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawSample:
+    """Close the sampling frame. Ends with :class:`SampleDrawn`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """Find out why nothing is left. Ends with :class:`Concluded`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Wait for requests in flight for ``grace_s``, then cancel them. Ends with :class:`Drained`."""
+
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoin:
+    """Cancel all workers, hand in what holds without a lease, join the run again. Ends with :class:`Rejoined`."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The crawl is over. No event follows."""
+
+
+Action = (
+    Prepare
+    | Commit
+    | Wait
+    | Gather
+    | SeeFrontier
+    | Restrict
+    | QueueRevisits
+    | DrawSample
+    | Conclude
+    | Drain
+    | Rejoin
+    | End
+)
+
+
+# --- the situation and the guards -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the scheduler looks at beside the event. Times in seconds since the epoch."""
+
+    now: float
+    stop_requested: bool = False
+    lease_lost: bool = False
+    groups_held: int = 0  # claimed groups with a worker
+    requests_in_flight: int = 0
+    uncommitted_since: float | None = None  # when the oldest finished work that is not committed was finished
+    commit_urgent: bool = False  # a batch is full, or somebody waits for its commit
+    groups_wanted: int = 0  # that this worker could work on beside those it holds
+    horizon_s: float = 1.0  # how long before its time a group may be claimed
+    page_limit_reached: bool = False
+    revisits_only: bool = False
+    revisits_enabled: bool = False
+    pages_with_others: bool = False  # other workers hold all pages that the limit leaves
+    sample_to_draw: bool = False
+    has_other_workers: bool = False  # other workers may take part in this crawl
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition on an event and the situation, with its name in the picture."""
+
+    name: str
+    holds: Callable[[Event, Situation], bool]
+
+
+def _is_urgent(event: Event, seen: Situation) -> bool:
+    return seen.commit_urgent
+
+
+def _is_due(event: Event, seen: Situation) -> bool:
+    assert isinstance(event, Waited)
+    if seen.commit_urgent:
+        return True
+    if seen.uncommitted_since is None:
+        return not event.woken  # groups may be ready
+    return seen.now >= seen.uncommitted_since + COMMIT_AGE_S
+
+
+def _claimed_all(event: Event, seen: Situation) -> bool:
+    return isinstance(event, Committed) and event.claimed == event.asked > 0
+
+
+def _has_to_wait(event: Event, seen: Situation) -> bool:
+    assert isinstance(event, FrontierSeen)
+    return event.ready is not None or event.others_at_work
+
+
+ALWAYS = Guard("", lambda event, seen: True)
+LEASE_LOST = Guard("lease lost", lambda event, seen: seen.lease_lost)
+STOP = Guard("stop requested", lambda event, seen: seen.stop_requested)
+URGENT_BUT_BUSY = Guard(
+    "urgent, requests in flight", lambda event, seen: _is_urgent(event, seen) and seen.requests_in_flight > 0
+)
+DUE = Guard("commit due", _is_due)
+CLAIMED_ALL_BUT_BUSY = Guard(
+    "claimed all it asked for, requests in flight",
+    lambda event, seen: _claimed_all(event, seen) and seen.requests_in_flight > 0,
+)
+CLAIMED_ALL = Guard("claimed all it asked for", _claimed_all)
+UNDER_WAY = Guard("work under way", lambda event, seen: seen.groups_held > 0 or seen.uncommitted_since is not None)
+LIMIT_REACHED = Guard("page limit reached", lambda event, seen: seen.page_limit_reached and not seen.revisits_enabled)
+ONLY_REVISITS_LEFT = Guard(
+    "page limit reached, revisits enabled",
+    lambda event, seen: seen.page_limit_reached and seen.revisits_enabled and not seen.revisits_only,
+)
+PAGES_WITH_OTHERS = Guard("other workers hold the last pages", lambda event, seen: seen.pages_with_others)
+HAS_TO_WAIT = Guard("a group or another worker to wait for", _has_to_wait)
+REVISITS = Guard("revisits enabled", lambda event, seen: seen.revisits_enabled)
+SOME_QUEUED = Guard("some were due", lambda event, seen: isinstance(event, RevisitsQueued) and event.count > 0)
+SAMPLE = Guard("sample not drawn", lambda event, seen: seen.sample_to_draw)
+OVER = Guard("nothing is left", lambda event, seen: isinstance(event, Concluded) and event.is_over)
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """In ``source``, ``event`` leads to ``target`` if ``guard`` holds."""
+
+    source: State
+    event: type[Event]
+    guard: Guard
+    target: State
+
+
+TRANSITIONS = (
+    Transition(State.PREPARING, Prepared, ALWAYS, State.COMMITTING),
+    Transition(State.COMMITTING, LeaseWasLost, ALWAYS, State.REJOINING),
+    Transition(State.COMMITTING, Committed, LEASE_LOST, State.REJOINING),
+    Transition(State.COMMITTING, Committed, STOP, State.DRAINING),
+    Transition(State.COMMITTING, Committed, CLAIMED_ALL_BUT_BUSY, State.GATHERING),
+    Transition(State.COMMITTING, Committed, CLAIMED_ALL, State.COMMITTING),
+    Transition(State.COMMITTING, Committed, UNDER_WAY, State.WORKING),
+    Transition(State.COMMITTING, Committed, LIMIT_REACHED, State.CONCLUDING),
+    Transition(State.COMMITTING, Committed, ONLY_REVISITS_LEFT, State.RESTRICTING),
+    Transition(State.COMMITTING, Committed, PAGES_WITH_OTHERS, State.IDLE),
+    Transition(State.COMMITTING, Committed, ALWAYS, State.CHECKING),
+    Transition(State.WORKING, Waited, LEASE_LOST, State.REJOINING),
+    Transition(State.WORKING, Waited, STOP, State.COMMITTING),
+    Transition(State.WORKING, Waited, URGENT_BUT_BUSY, State.GATHERING),
+    Transition(State.WORKING, Waited, DUE, State.COMMITTING),
+    Transition(State.WORKING, Waited, ALWAYS, State.WORKING),
+    Transition(State.GATHERING, Waited, ALWAYS, State.COMMITTING),
+    Transition(State.RESTRICTING, Restricted, ALWAYS, State.CHECKING),
+    Transition(State.CHECKING, FrontierSeen, LEASE_LOST, State.REJOINING),
+    Transition(State.CHECKING, FrontierSeen, STOP, State.DRAINING),
+    Transition(State.CHECKING, FrontierSeen, HAS_TO_WAIT, State.IDLE),
+    Transition(State.CHECKING, FrontierSeen, REVISITS, State.QUEUEING_REVISITS),
+    Transition(State.CHECKING, FrontierSeen, SAMPLE, State.DRAWING_SAMPLE),
+    Transition(State.CHECKING, FrontierSeen, ALWAYS, State.CONCLUDING),
+    Transition(State.IDLE, Waited, LEASE_LOST, State.REJOINING),
+    Transition(State.IDLE, Waited, STOP, State.DRAINING),
+    Transition(State.IDLE, Waited, ALWAYS, State.COMMITTING),
+    Transition(State.QUEUEING_REVISITS, RevisitsQueued, SOME_QUEUED, State.COMMITTING),
+    Transition(State.QUEUEING_REVISITS, RevisitsQueued, SAMPLE, State.DRAWING_SAMPLE),
+    Transition(State.QUEUEING_REVISITS, RevisitsQueued, ALWAYS, State.CONCLUDING),
+    Transition(State.DRAWING_SAMPLE, SampleDrawn, ALWAYS, State.COMMITTING),
+    Transition(State.CONCLUDING, Concluded, OVER, State.CLOSING),
+    Transition(State.CONCLUDING, Concluded, ALWAYS, State.COMMITTING),
+    Transition(State.DRAINING, Drained, ALWAYS, State.CLOSING),
+    Transition(State.CLOSING, Committed, ALWAYS, State.ENDED),
+    Transition(State.CLOSING, LeaseWasLost, ALWAYS, State.REJOINING),
+    Transition(State.REJOINING, Rejoined, STOP, State.ENDED),
+    Transition(State.REJOINING, Rejoined, ALWAYS, State.COMMITTING),
+)
+
+_ROWS: dict[tuple[State, type[Event]], list[Transition]] = {}
+for _row in TRANSITIONS:
+    _ROWS.setdefault((_row.source, _row.event), []).append(_row)
+
+
+# --- the decision -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next state, and the action that it asks for."""
+
+    state: State
+    action: Action
+
+
+#: How a crawl begins.
+FIRST = Decision(State.PREPARING, Prepare())
+
+
+def decide(state: State, event: Event, seen: Situation) -> Decision:
+    """The decision of the first row of :data:`TRANSITIONS` that matches.
+
+    Raises :class:`ValueError` if no row does: the driver has reported an event that no action of ``state`` ends with.
+    """
+    for row in _ROWS.get((state, type(event)), ()):
+        if row.guard.holds(event, seen):
+            return Decision(row.target, _action(row.target, event, seen))
+    raise ValueError(f"{type(event).__name__} cannot happen in the state {state.name}")
+
+
+def _action(state: State, event: Event, seen: Situation) -> Action:
+    match state:
+        case State.PREPARING:
+            return Prepare()
+        case State.COMMITTING:
+            return Commit(0 if seen.stop_requested else min(seen.groups_wanted, CLAIMED_AT_ONCE))
+        case State.WORKING:
+            return Wait(_next_commit_at(seen))
+        case State.GATHERING:
+            return Gather(GATHER_S)
+        case State.CHECKING:
+            return SeeFrontier()
+        case State.IDLE:
+            return _wait_for_group(event, seen)
+        case State.RESTRICTING:
+            return Restrict()
+        case State.QUEUEING_REVISITS:
+            return QueueRevisits()
+        case State.DRAWING_SAMPLE:
+            return DrawSample()
+        case State.CONCLUDING:
+            return Conclude()
+        case State.DRAINING:
+            return Drain(STOP_GRACE_S)
+        case State.CLOSING:
+            return Commit(0)
+        case State.REJOINING:
+            return Rejoin()
+        case State.ENDED:
+            return End()
+        case _:
+            assert_never(state)
+
+
+def _next_commit_at(seen: Situation) -> float | None:
+    """When the next commit is due if nothing happens; ``None``: only what happens can make one due."""
+    if seen.commit_urgent:
+        return seen.now
+    if seen.uncommitted_since is not None:
+        return seen.uncommitted_since + COMMIT_AGE_S
+    return seen.now + seen.horizon_s if seen.groups_wanted else None
+
+
+def _wait_for_group(event: Event, seen: Situation) -> Wait:
+    look_at = seen.now + LOOK_EVERY_S
+    ready = event.ready if isinstance(event, FrontierSeen) else None
+    if ready is None:
+        return Wait(look_at)
+    until = max(seen.now, ready.until - seen.horizon_s)
+    return Wait(min(until, look_at) if seen.has_other_workers else until, ready)
+
+
+def mermaid() -> str:
+    """:data:`TRANSITIONS` as a Mermaid state diagram: one arrow for all rows from one state to another."""
+    labels: dict[tuple[State, State], list[str]] = {}
+    for row in TRANSITIONS:
+        condition = f" [{row.guard.name}]" if row.guard.name else ""
+        labels.setdefault((row.source, row.target), []).append(f"{row.event.__name__}{condition}")
+    lines = ["stateDiagram-v2", *(f"    {state.name}: {state.name}<br/>{state.value}" for state in State)]
+    lines += [f"    [*] --> {FIRST.state.name}"]
+    lines += [f"    {source.name} --> {target.name}: {'<br/>'.join(rows)}" for (source, target), rows in labels.items()]
+    return "\n".join([*lines, f"    {State.ENDED.name} --> [*]"]) + "\n"
+
+
+def main() -> None:
+    """Print :func:`mermaid`: ``python -m crawler.engine.scheduler``."""
+    sys.stdout.write(mermaid())
+
+
+if __name__ == "__main__":
+    main()

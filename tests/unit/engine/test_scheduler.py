@@ -1,0 +1,320 @@
+"""The scheduler as a pure function: every row of the table, and the invariants that its docstring states."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.engine import scheduler
+from crawler.engine.scheduler import (
+    ALWAYS,
+    CLAIMED_AT_ONCE,
+    COMMIT_AGE_S,
+    FIRST,
+    LOOK_EVERY_S,
+    TRANSITIONS,
+    Action,
+    Commit,
+    Committed,
+    Conclude,
+    Concluded,
+    Drain,
+    Drained,
+    DrawSample,
+    End,
+    Event,
+    FrontierSeen,
+    Gather,
+    LeaseWasLost,
+    Prepare,
+    Prepared,
+    QueueRevisits,
+    Rejoin,
+    Rejoined,
+    Restrict,
+    Restricted,
+    RevisitsQueued,
+    SampleDrawn,
+    SeeFrontier,
+    Situation,
+    State,
+    Wait,
+    Waited,
+    decide,
+    mermaid,
+)
+from crawler.store.protocols import Waiting
+
+ROOT = Path(__file__).parents[3]
+NOW = 1000.0
+QUIET = Situation(NOW)
+STOPPED = Situation(NOW, stop_requested=True)
+LATER = Waiting("b.test", NOW + 60, "")
+
+#: The events that each action can end with.
+ENDS: dict[type[Action], tuple[Event, ...]] = {
+    Prepare: (Prepared(),),
+    Commit: (Committed(0, 0), Committed(0, 7), Committed(3, 7), Committed(7, 7), LeaseWasLost()),
+    Wait: (Waited(True), Waited(False)),
+    Gather: (Waited(False),),
+    SeeFrontier: tuple(FrontierSeen(ready, others) for ready in (None, LATER) for others in (False, True)),
+    Restrict: (Restricted(),),
+    QueueRevisits: (RevisitsQueued(0), RevisitsQueued(5)),
+    DrawSample: (SampleDrawn(),),
+    Conclude: (Concluded(True), Concluded(False)),
+    Drain: (Drained(),),
+    Rejoin: (Rejoined(),),
+    End: (),
+}
+#: The action of each state.
+ACTIONS: dict[State, type[Action]] = {
+    State.PREPARING: Prepare,
+    State.COMMITTING: Commit,
+    State.WORKING: Wait,
+    State.GATHERING: Gather,
+    State.CHECKING: SeeFrontier,
+    State.IDLE: Wait,
+    State.RESTRICTING: Restrict,
+    State.QUEUEING_REVISITS: QueueRevisits,
+    State.DRAWING_SAMPLE: DrawSample,
+    State.CONCLUDING: Conclude,
+    State.DRAINING: Drain,
+    State.CLOSING: Commit,
+    State.REJOINING: Rejoin,
+    State.ENDED: End,
+}
+STEPS = [(state, event) for state, action in ACTIONS.items() for event in ENDS[action] if state is not State.ENDED]
+
+situations = st.builds(
+    Situation,
+    now=st.just(NOW),
+    stop_requested=st.booleans(),
+    lease_lost=st.booleans(),
+    groups_held=st.integers(0, 3),
+    requests_in_flight=st.integers(0, 2),
+    uncommitted_since=st.none() | st.floats(NOW - 2, NOW),
+    commit_urgent=st.booleans(),
+    groups_wanted=st.integers(0, 2 * CLAIMED_AT_ONCE),
+    horizon_s=st.sampled_from([0.1, 1.0]),
+    page_limit_reached=st.booleans(),
+    revisits_only=st.booleans(),
+    revisits_enabled=st.booleans(),
+    pages_with_others=st.booleans(),
+    sample_to_draw=st.booleans(),
+    has_other_workers=st.booleans(),
+)
+steps = st.sampled_from(STEPS)
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("state", "event"), STEPS, ids=lambda each: str(getattr(each, "name", each)))
+def test_each_event_that_an_action_ends_with_has_a_row_without_a_guard(state: State, event: Event) -> None:
+    rows = [row for row in TRANSITIONS if row.source is state and isinstance(event, row.event)]
+    assert rows
+    assert rows[-1].guard is ALWAYS
+    assert all(row.guard is not ALWAYS for row in rows[:-1]), "a row behind one without a guard is never taken"
+
+
+def test_every_row_is_reached_by_an_event_that_the_action_of_its_state_ends_with() -> None:
+    for row in TRANSITIONS:
+        assert row.event in {type(event) for event in ENDS[ACTIONS[row.source]]}, row
+
+
+def test_an_event_that_cannot_happen_is_an_error() -> None:
+    possible = {(state, type(event)) for state, event in STEPS}
+    samples = {type(event): event for events in ENDS.values() for event in events}
+    assert set(samples) == set(get_args(Event))
+    for state, kind in product(State, samples):
+        if (state, kind) not in possible:
+            with pytest.raises(ValueError, match="cannot happen"):
+                decide(state, samples[kind], QUIET)
+
+
+def test_every_state_is_entered_and_can_be_left_for_the_end() -> None:
+    assert {row.target for row in TRANSITIONS} | {FIRST.state} == set(State)
+    reaching = {State.ENDED}
+    while more := {row.source for row in TRANSITIONS if row.target in reaching} - reaching:
+        reaching |= more
+    assert reaching == set(State)
+
+
+def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
+    assert f"```mermaid\n{mermaid()}```\n" in (ROOT / "ARCHITECTURE.md").read_text(), (
+        "put the output of `python -m crawler.engine.scheduler` into ARCHITECTURE.md"
+    )
+
+
+# --- one decision after the other ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "seen", "target", "action"),
+    [
+        (State.PREPARING, Prepared(), Situation(NOW, groups_wanted=9), State.COMMITTING, Commit(9)),
+        (State.PREPARING, Prepared(), Situation(NOW, groups_wanted=2000), State.COMMITTING, Commit(CLAIMED_AT_ONCE)),
+        (State.COMMITTING, LeaseWasLost(), QUIET, State.REJOINING, Rejoin()),
+        (State.COMMITTING, Committed(), replace(STOPPED, lease_lost=True), State.REJOINING, Rejoin()),
+        (State.COMMITTING, Committed(), replace(STOPPED, groups_held=3), State.DRAINING, Drain(6.0)),
+        (State.COMMITTING, Committed(5, 5), Situation(NOW, groups_wanted=4), State.COMMITTING, Commit(4)),
+        (
+            State.COMMITTING, Committed(5, 5), Situation(NOW, groups_held=5, requests_in_flight=1),
+            State.GATHERING, Gather(0.02),
+        ),
+        (
+            State.COMMITTING, Committed(3, 5), Situation(NOW, groups_held=3, groups_wanted=2, horizon_s=0.1),
+            State.WORKING, Wait(NOW + 0.1),
+        ),
+        (State.COMMITTING, Committed(3, 3), Situation(NOW, groups_held=3), State.COMMITTING, Commit(0)),
+        (State.COMMITTING, Committed(), Situation(NOW, groups_held=3), State.WORKING, Wait(None)),
+        (State.COMMITTING, Committed(), Situation(NOW, uncommitted_since=NOW - 0.2), State.WORKING, Wait(NOW + 0.3)),
+        (State.COMMITTING, Committed(), Situation(NOW, groups_held=1, commit_urgent=True), State.WORKING, Wait(NOW)),
+        (State.COMMITTING, Committed(), Situation(NOW, page_limit_reached=True), State.CONCLUDING, Conclude()),
+        (
+            State.COMMITTING, Committed(), Situation(NOW, page_limit_reached=True, revisits_enabled=True),
+            State.RESTRICTING, Restrict(),
+        ),
+        (
+            State.COMMITTING, Committed(),
+            Situation(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True),
+            State.CHECKING, SeeFrontier(),
+        ),
+        (State.COMMITTING, Committed(), Situation(NOW, pages_with_others=True), State.IDLE, Wait(NOW + LOOK_EVERY_S)),
+        (State.COMMITTING, Committed(), QUIET, State.CHECKING, SeeFrontier()),
+        (State.WORKING, Waited(True), Situation(NOW, lease_lost=True), State.REJOINING, Rejoin()),
+        (State.WORKING, Waited(True), replace(STOPPED, groups_wanted=3), State.COMMITTING, Commit(0)),
+        (State.WORKING, Waited(True), Situation(NOW, commit_urgent=True), State.COMMITTING, Commit(0)),
+        (
+            State.WORKING, Waited(True), Situation(NOW, commit_urgent=True, requests_in_flight=2),
+            State.GATHERING, Gather(0.02),
+        ),
+        (State.WORKING, Waited(False), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
+        (State.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.5), State.COMMITTING, Commit(0)),
+        (State.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.1), State.WORKING, Wait(NOW + 0.4)),
+        (State.WORKING, Waited(True), Situation(NOW, groups_held=1), State.WORKING, Wait(None)),
+        (State.GATHERING, Waited(False), Situation(NOW, groups_wanted=2), State.COMMITTING, Commit(2)),
+        (State.RESTRICTING, Restricted(), QUIET, State.CHECKING, SeeFrontier()),
+        (State.CHECKING, FrontierSeen(LATER, False), Situation(NOW, lease_lost=True), State.REJOINING, Rejoin()),
+        (State.CHECKING, FrontierSeen(LATER, False), STOPPED, State.DRAINING, Drain(6.0)),
+        (State.CHECKING, FrontierSeen(LATER, False), QUIET, State.IDLE, Wait(NOW + 59, LATER)),
+        (
+            State.CHECKING, FrontierSeen(LATER, True), Situation(NOW, has_other_workers=True),
+            State.IDLE, Wait(NOW + LOOK_EVERY_S, LATER),
+        ),
+        (State.CHECKING, FrontierSeen(None, True), QUIET, State.IDLE, Wait(NOW + LOOK_EVERY_S)),
+        (
+            State.CHECKING, FrontierSeen(None, False), Situation(NOW, revisits_enabled=True, sample_to_draw=True),
+            State.QUEUEING_REVISITS, QueueRevisits(),
+        ),
+        (
+            State.CHECKING, FrontierSeen(None, False), Situation(NOW, sample_to_draw=True),
+            State.DRAWING_SAMPLE, DrawSample(),
+        ),
+        (State.CHECKING, FrontierSeen(None, False), QUIET, State.CONCLUDING, Conclude()),
+        (State.IDLE, Waited(True), Situation(NOW, lease_lost=True), State.REJOINING, Rejoin()),
+        (State.IDLE, Waited(True), STOPPED, State.DRAINING, Drain(6.0)),
+        (State.IDLE, Waited(False), Situation(NOW, groups_wanted=1), State.COMMITTING, Commit(1)),
+        (State.QUEUEING_REVISITS, RevisitsQueued(2), Situation(NOW, sample_to_draw=True), State.COMMITTING, Commit(0)),
+        (
+            State.QUEUEING_REVISITS, RevisitsQueued(0), Situation(NOW, sample_to_draw=True),
+            State.DRAWING_SAMPLE, DrawSample(),
+        ),
+        (State.QUEUEING_REVISITS, RevisitsQueued(0), QUIET, State.CONCLUDING, Conclude()),
+        (State.DRAWING_SAMPLE, SampleDrawn(), QUIET, State.COMMITTING, Commit(0)),
+        (State.CONCLUDING, Concluded(True), Situation(NOW, groups_wanted=3), State.CLOSING, Commit(0)),
+        (State.CONCLUDING, Concluded(False), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
+        (State.DRAINING, Drained(), Situation(NOW, groups_wanted=3), State.CLOSING, Commit(0)),
+        (State.CLOSING, Committed(), QUIET, State.ENDED, End()),
+        (State.CLOSING, LeaseWasLost(), QUIET, State.REJOINING, Rejoin()),
+        (State.REJOINING, Rejoined(), STOPPED, State.ENDED, End()),
+        (State.REJOINING, Rejoined(), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
+    ],
+)  # fmt: skip
+def test_a_decision(state: State, event: Event, seen: Situation, target: State, action: Action) -> None:
+    decision = decide(state, event, seen)
+    assert (decision.state, decision.action) == (target, action)
+
+
+def test_each_row_is_the_reason_of_some_decision_above() -> None:
+    cases = test_a_decision.pytestmark[0].args[1]  # type: ignore[attr-defined]
+    taken = {
+        next(row for row in TRANSITIONS if row.source is s and isinstance(e, row.event) and row.guard.holds(e, seen))
+        for s, e, seen, *_ in cases
+    }
+    assert taken == set(TRANSITIONS)
+
+
+# --- invariants ---------------------------------------------------------------------------------
+
+
+@given(steps, situations)
+def test_a_state_has_one_action_and_an_action_names_the_state(step: tuple[State, Event], seen: Situation) -> None:
+    decision = decide(*step, seen)
+    assert type(decision.action) is ACTIONS[decision.state]
+
+
+@given(steps, situations)
+def test_groups_are_claimed_by_a_commit_and_never_after_a_stop(step: tuple[State, Event], seen: Situation) -> None:
+    state, action = (decision := decide(*step, seen)).state, decision.action
+    if isinstance(action, Commit):
+        assert 0 <= action.groups <= min(seen.groups_wanted, CLAIMED_AT_ONCE)
+        assert not action.groups or (state is State.COMMITTING and not seen.stop_requested)
+
+
+@given(steps, situations)
+def test_finished_work_does_not_wait_long_for_its_commit(step: tuple[State, Event], seen: Situation) -> None:
+    action = decide(*step, seen).action
+    if seen.uncommitted_since is not None and decide(*step, seen).state is State.WORKING:
+        assert isinstance(action, Wait)
+        assert action.until is not None
+        assert action.until <= seen.uncommitted_since + COMMIT_AGE_S
+
+
+@given(steps, situations)
+def test_a_crawl_is_found_to_be_over_only_with_nothing_claimed_and_all_committed(
+    step: tuple[State, Event], seen: Situation
+) -> None:
+    state, event = step
+    if decide(state, event, seen).state is State.CONCLUDING and state is State.COMMITTING:
+        assert seen.groups_held == 0
+        assert seen.uncommitted_since is None
+
+
+@given(steps, situations)
+def test_the_end_comes_after_the_last_commit_or_without_a_lease(step: tuple[State, Event], seen: Situation) -> None:
+    if decide(*step, seen).state is State.ENDED:
+        assert step[0] in (State.CLOSING, State.REJOINING)
+
+
+@given(steps, situations, st.data())
+def test_after_a_stop_the_end_comes_soon_whatever_happens(
+    step: tuple[State, Event], seen: Situation, data: st.DataObject
+) -> None:
+    seen, visited = replace(seen, stop_requested=True), list[State]()
+    decision = decide(*step, seen)
+    while decision.state is not State.ENDED:
+        assert decision.state not in visited
+        visited.append(decision.state)
+        event = data.draw(st.sampled_from(ENDS[type(decision.action)]))
+        seen = replace(data.draw(situations), stop_requested=True)
+        decision = decide(decision.state, event, seen)
+
+
+def test_the_picture_has_each_row_and_no_character_that_mermaid_cuts_a_text_at() -> None:
+    arrows = {line.strip().partition(": ")[0]: line.partition(": ")[2] for line in mermaid().splitlines()}
+    for row in TRANSITIONS:
+        label = f"{row.event.__name__} [{row.guard.name}]" if row.guard.name else row.event.__name__
+        assert label in arrows[f"{row.source.name} --> {row.target.name}"].split("<br/>")
+    assert not any(";" in text or ":" in text for text in arrows.values())
+
+
+def test_the_module_prints_the_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    scheduler.main()
+    assert capsys.readouterr().out == mermaid()
