@@ -34,10 +34,10 @@ EPOCH_S = 1_800_000_000.0
 
 #: By how much asyncio lets timers go off early.
 _RESOLUTION_S = time.get_clock_info("monotonic").resolution
-#: Real seconds after which a thread that holds the clock is given up.
-_PATIENCE_S = 20.0
+#: Real seconds after which a thread that holds the clock is given up: long enough for a busy machine.
+_PATIENCE_S = 300.0
 #: Real seconds to wait for something that nobody announced, before the loop counts as stalled.
-_GRACE_S = 1.0
+_GRACE_S = 30.0
 
 
 class Stalled(RuntimeError):
