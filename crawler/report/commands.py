@@ -12,8 +12,8 @@ from crawler.cli.shared import cli, console, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.report.facts import Facts
+from crawler.report.formats import volume
 from crawler.report.gather import gather
-from crawler.report.words import volume
 from crawler.report.write import require_html, write
 from crawler.settings.stores import existing_store
 from crawler.store.location import store_name

@@ -1,4 +1,4 @@
-"""What the report tells, as plain data. Times are seconds since the epoch (UTC), spans seconds, sizes bytes."""
+"""The data of the report. Times are seconds since the epoch (UTC), spans seconds, sizes bytes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from crawler.store.protocols import Counts
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
 
-#: What became of a request, as the report tells them apart; the order of :attr:`Slot.requests`.
+#: The classes of answers to a request, in the order of :attr:`Slot.requests`.
 ANSWERS = ("2xx", "3xx", "4xx", "5xx", "no answer")
 
-#: The quantiles that a :class:`Spread` has, in its order.
+#: The quantiles of a :class:`Distribution`, in its order.
 QUANTILES = (0.5, 0.9, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One ``crawler run``. ``settings`` is the JSON text of what was in force."""
+class RunRow:
+    """One ``crawler run``. ``settings`` is the JSON text of the settings in force."""
 
     number: int
     started_at: float
-    finished_at: float | None  # None: it runs, or was killed
+    finished_at: float | None  # None: the run is under way, or was killed
     ended_by: str | None
     crawler_version: str
     settings: str
@@ -36,7 +36,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One of the equal spans that the crawl's time is divided into; ``number`` times their width is its start."""
+    """One of the equal spans that the report divides the time of the crawl into.
+
+    The slot starts at ``number`` times the width of the slots.
+    """
 
     number: int
     pages: int
@@ -45,8 +48,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The slots in which anything happened, in order. ``width_s`` is that of each; ``active_s`` is how long requests
-    were sent, the time between runs left out."""
+    """The slots that contain a request or a page, in order.
+
+    ``width_s`` is the width of each slot. ``active_s`` is how long the runs sent requests: the time between runs does
+    not count.
+    """
 
     active_s: float
     width_s: float
@@ -54,16 +60,16 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """How a quantity is distributed: ``counts[i]`` of them lie in [``bounds[i]``, ``bounds[i + 1]``).
+class Distribution:
+    """How many values are in each class; ``counts[i]`` of them lie in [``bounds[i]``, ``bounds[i + 1]``).
 
-    The first bound is 0, the last class is open above: there are as many counts as bounds.
+    The last class has no upper bound, so there are as many counts as bounds. Empty classes at both ends are left out.
     """
 
     bounds: Sequence[float]
     counts: Sequence[int]
-    quantiles: Sequence[float]  # by QUANTILES; empty where there is nothing to count
-    most: float
+    quantiles: Sequence[float]  # by QUANTILES; empty if there are no values
+    maximum: float
 
     @property
     def total(self) -> int:
@@ -71,8 +77,8 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """Why URLs ended as they did: the word that groups, how many, and one of them with its reason in full."""
+class ReasonGroup:
+    """URLs that ended for the same reason: how many, and one of them with its whole reason."""
 
     word: str
     urls: int
@@ -81,8 +87,8 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A URL that links lead to and that failed, or redirects to one that did: how many pages link to it, and some."""
+class BrokenTarget:
+    """A linked URL that failed or redirects to one that failed: how many pages link to it, and some of these pages."""
 
     url: str
     reason: str
@@ -92,34 +98,34 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class BrokenLinks:
-    """How many links lead to such a URL, to how many of these, and the most linked of them."""
+    """The number of broken links, the number of their targets, and the most linked targets."""
 
     links: int
     targets: int
-    first: Sequence[Broken]
+    first: Sequence[BrokenTarget]
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """One site. ``robots_action`` is ``None`` where its robots.txt was never asked for."""
+    """One site. ``robots_action`` is ``None`` if the crawler never asked for its robots.txt."""
 
-    number: int  # as in the store
+    number: int  # in the store
     site: str
-    states: Mapping[State, int]
+    states: Mapping[State, int]  # URLs by state
     requests: int
     bytes: int
-    mean_s: float | None  # of the answers for its pages
+    mean_s: float | None  # mean time of a response to a request for a page
     robots_action: str | None
     robots_status: str | None
     disallowed: int
     crawl_delay_s: float | None
-    pause_s: float
+    pause_s: float | None  # None if the crawler sent no request there
     links_in: int  # from other sites
 
 
 @dataclass(frozen=True, slots=True)
 class PageRow:
-    """A page that stands out, and the ``figure`` that it stands out by."""
+    """A page in a list of extremes, with the ``figure`` that puts it there."""
 
     url: str
     title: str | None
@@ -127,8 +133,8 @@ class PageRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
-    """A site that another stands for. ``confidence`` is that of the evidence ``content``."""
+class MirrorRow:
+    """A mirror and its main site. ``sample`` and ``confidence`` belong to the evidence ``content``."""
 
     site: str
     main_site: str
@@ -140,7 +146,7 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulSite:
-    """A site whose robots.txt in force has lines in doubt, and the pages fetched there."""
+    """A site whose robots.txt in force has lines in doubt, and the number of pages fetched there."""
 
     site: str
     fetched: int
@@ -148,45 +154,51 @@ class DoubtfulSite:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """Sites and the links between them: ``sites`` as (name, pages fetched), ``links`` by their places therein."""
+class SiteGraph:
+    """Sites and the links between them.
+
+    ``sites`` are (name, pages fetched). ``links`` counts links by (source, target), both as indexes into ``sites``.
+    """
 
     sites: Sequence[tuple[str, int]]
     links: Mapping[tuple[int, int], int]
-    fetched_sites: int  # all that pages were fetched from, shown or not
+    fetched_sites: int  # sites with pages, including those that are not in ``sites``
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is told. ``audit`` and ``survey`` (of a sample, where there is one) are a sentence that says why where
-    they could not be made."""
+    """All data of the report.
+
+    ``audit`` is a sentence if the audit is impossible. ``survey`` describes a sample: ``None`` if none was drawn, a
+    sentence if the estimates are impossible.
+    """
 
     at: float
     store: str
     counts: Counts
     history: LogTotals
-    runs: Sequence[Run]
+    runs: Sequence[RunRow]
     seeds: int
     first_seeds: Sequence[str]
     audit: AuditResult | str
     timeline: Timeline
     depths: Mapping[int, Mapping[State, int]]
-    answers: Sequence[tuple[str, int]]  # to requests for pages: status or fault
+    answers: Sequence[tuple[str, int]]  # to requests for pages: (status or error, how many)
     types: Sequence[tuple[str, int]]
     page_bytes: int
     noindex: int
-    sizes: Spread
-    answer_times: Spread
-    excluded: Sequence[Reason]
-    failed: Sequence[Reason]
+    sizes: Distribution
+    answer_times: Distribution
+    excluded: Sequence[ReasonGroup]
+    failed: Sequence[ReasonGroup]
     broken: BrokenLinks
-    robots: Sequence[tuple[str, int]]  # what the robots.txt in force means: sites
+    robots: Sequence[tuple[str, int]]  # (meaning of the robots.txt in force, sites)
     doubtful: Sequence[DoubtfulSite]
-    all_doubtful: int  # of which the first are listed
+    all_doubtful: int  # ``doubtful`` has the first of these
     sites: Sequence[SiteRow]
-    mirrors: Sequence[Mirror]
-    all_mirrors: int  # of which the first are listed
-    graph: Graph
+    mirrors: Sequence[MirrorRow]
+    all_mirrors: int  # ``mirrors`` has the first of these
+    graph: SiteGraph
     most_linked: Sequence[PageRow]
     largest: Sequence[PageRow]
     slowest: Sequence[PageRow]

@@ -19,18 +19,18 @@ from crawler.report import queries
 from crawler.report.facts import (
     ANSWERS,
     QUANTILES,
-    Broken,
     BrokenLinks,
+    BrokenTarget,
+    Distribution,
     DoubtfulSite,
     Facts,
-    Graph,
-    Mirror,
+    MirrorRow,
     PageRow,
-    Reason,
-    Run,
+    ReasonGroup,
+    RunRow,
+    SiteGraph,
     SiteRow,
     Slot,
-    Spread,
     Timeline,
 )
 from crawler.robots.doubts import Doubts, doubts_about
@@ -71,7 +71,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             store=name,
             counts=await store.counts(),
             history=await read_totals(store),
-            runs=[Run(*row.values()) for row in await store.query(queries.RUNS)],
+            runs=[RunRow(*row.values()) for row in await store.query(queries.RUNS)],
             seeds=totals["seeds"],
             first_seeds=[row["url"] for row in await store.query(queries.SEEDS, (SEEDS_SHOWN,))],
             audit=audited,
@@ -81,8 +81,8 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             types=await _counted(store, queries.TYPES),
             page_bytes=totals["page_bytes"],
             noindex=totals["noindex"],
-            sizes=await _spread(store, "body_bytes", "page", _SIZES),
-            answer_times=await _spread(store, *queries.ANSWER_TIME, _TIMES_S),
+            sizes=await _distribution(store, "body_bytes", "page", _SIZES),
+            answer_times=await _distribution(store, *queries.ANSWER_TIME, _TIMES_S),
             excluded=await _reasons(store, State.EXCLUDED),
             failed=await _reasons(store, State.FAILED),
             broken=await _broken(store),
@@ -90,7 +90,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             doubtful=doubtful,
             all_doubtful=all_doubtful,
             sites=await _sites(store),
-            mirrors=[Mirror(*row.values()) for row in await store.query(queries.MIRRORS, (MIRRORS_SHOWN,))],
+            mirrors=[MirrorRow(*row.values()) for row in await store.query(queries.MIRRORS, (MIRRORS_SHOWN,))],
             all_mirrors=totals["mirrors"],
             graph=await _graph(store),
             most_linked=await _pages(store, queries.MOST_LINKED, now),
@@ -121,8 +121,8 @@ async def _counted(store: Store, sql: str) -> list[tuple[str, int]]:
     return [(row["what"], row["n"]) for row in await store.query(sql, (_GROUPS_SHOWN,))]
 
 
-async def _reasons(store: Store, state: State) -> list[Reason]:
-    return [Reason(*row.values()) for row in await store.query(queries.REASONS, (state, _GROUPS_SHOWN))]
+async def _reasons(store: Store, state: State) -> list[ReasonGroup]:
+    return [ReasonGroup(*row.values()) for row in await store.query(queries.REASONS, (state, _GROUPS_SHOWN))]
 
 
 async def _broken(store: Store) -> BrokenLinks:
@@ -130,7 +130,7 @@ async def _broken(store: Store) -> BrokenLinks:
     targets: defaultdict[tuple[str, str, int], list[str]] = defaultdict(list)
     for row in rows:
         targets[row["url"], row["reason"], row["pages"]].append(row["page"])
-    first = [Broken(*target, pages) for target, pages in targets.items()]
+    first = [BrokenTarget(*target, pages) for target, pages in targets.items()]
     return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:BROKEN_SHOWN]) if rows else BrokenLinks(0, 0, [])
 
 
@@ -166,14 +166,14 @@ async def _timeline(store: Store) -> Timeline:
     return Timeline(active["s"], width_s, slots)
 
 
-async def _spread(store: Store, expression: str, source: str, bounds: Sequence[float]) -> Spread:
+async def _distribution(store: Store, expression: str, source: str, bounds: Sequence[float]) -> Distribution:
     """Counts between ``bounds`` and exact quantiles; empty classes at both ends are left out."""
     below = ", ".join(f"count(*) FILTER (WHERE x < {bound}) AS b{n}" for n, bound in enumerate(bounds))
     values = f"(SELECT {expression} AS x FROM {source}) AS v"
     (row,) = await store.query(f"SELECT {below}, count(*) AS n, max(x) AS most FROM {values}")
     *cumulated, total, most = row.values()
     if not total:
-        return Spread((), (), (), 0)
+        return Distribution((), (), (), 0)
     ranks = [max(1, math.ceil(share * total)) for share in QUANTILES]
     ranked = f"SELECT x, row_number() OVER (ORDER BY x) AS n FROM {values}"
     rows = await store.query(
@@ -183,7 +183,7 @@ async def _spread(store: Store, expression: str, source: str, bounds: Sequence[f
     counts = [above - under for under, above in zip(cumulated, [*cumulated[1:], total], strict=True)]
     filled = [n for n, count in enumerate(counts) if count]
     shown = slice(filled[0], filled[-1] + 1)
-    return Spread(bounds[shown], counts[shown], [by_rank[rank] for rank in ranks], most)
+    return Distribution(bounds[shown], counts[shown], [by_rank[rank] for rank in ranks], most)
 
 
 async def _sites(store: Store) -> list[SiteRow]:
@@ -214,11 +214,11 @@ async def _doubtful(store: Store) -> tuple[list[DoubtfulSite], int]:
     return [site for *_, site in sorted(first, reverse=True)], count
 
 
-async def _graph(store: Store) -> Graph:
+async def _graph(store: Store) -> SiteGraph:
     drawn = await store.query(queries.DRAWN, (SITES_DRAWN,))
     places = {row["id"]: place for place, row in enumerate(drawn)}
     wanted = ", ".join("?" * len(places)) or "NULL"
     rows = await store.query(queries.EDGES.format(places=wanted), [*places, *places])
     links = {(places[row["a"]], places[row["b"]]): row["n"] for row in rows}
     (fetched,) = await store.query(queries.FETCHED_SITES)
-    return Graph([(row["name"], row["fetched"]) for row in drawn], links, fetched["n"])
+    return SiteGraph([(row["name"], row["fetched"]) for row in drawn], links, fetched["n"])

@@ -87,7 +87,8 @@ SITES = """WITH top AS MATERIALIZED (
   linked AS (
     SELECT target >> 39 AS site_id, count(*) AS n FROM link WHERE source >> 39 <> target >> 39 GROUP BY 1)
   SELECT t.id, t.name, {names}, coalesce(a.n, 0) AS requests, coalesce(a.bytes, 0) AS bytes, a.mean_s,
-    r.action, r.status, coalesce(e.disallowed, 0) AS disallowed, t.crawl_delay_s, g.pause_s,
+    r.action, r.status, coalesce(e.disallowed, 0) AS disallowed, t.crawl_delay_s,
+    CASE WHEN a.n > 0 THEN g.pause_s END AS pause_s,
     coalesce(l.n, 0) AS links_in
   FROM top t JOIN politeness_group g ON g.id = t.group_id LEFT JOIN ends e ON e.id = t.id
     LEFT JOIN asked a ON a.site_id = t.id LEFT JOIN linked l ON l.site_id = t.id

@@ -1,20 +1,22 @@
-"""Puts the report into its file, whole or not at all."""
+"""Writes the report to its file."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from crawler.atomic_files import Drafts
 from crawler.errors import UsageError
 from crawler.report.facts import Facts
-from crawler.report.page import document
 
 
 def require_html(out: Path) -> Path:
-    """``out``, if a report may be called so and its folder is there; a store named by mistake is not written over.
+    """``out``, if it is the name of an HTML file in an existing folder. A store named by mistake is not overwritten.
 
-    Raises :class:`UsageError`.
+    Raises :class:`UsageError`, also if the extra ``report`` is not installed.
     """
+    if find_spec("jinja2") is None:
+        raise UsageError("`crawler report` needs Jinja2: pip install 'polite-crawler[report]'")
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{out}: the report is an HTML file; name it like report.html")
     if not out.parent.is_dir():
@@ -23,8 +25,13 @@ def require_html(out: Path) -> Path:
 
 
 def write(out: Path, facts: Facts) -> int:
-    """Write the report; its size in bytes. Raises :class:`UsageError` where it cannot be written."""
-    text = document(facts)
+    """Write the report and return its size in bytes. The file appears whole or not at all.
+
+    Raises :class:`UsageError` if the file cannot be written.
+    """
+    from crawler.report.rendering import render
+
+    document = render(facts)
     with Drafts() as drafts:
-        drafts.open(out).file.write(text)
-    return len(text)
+        drafts.open(out).file.write(document)
+    return len(document)

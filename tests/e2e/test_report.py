@@ -1,4 +1,4 @@
-"""``crawler report``: one file of a real crawl; in a real browser, nothing that was crawled runs or loads."""
+"""``crawler report``: one file about a real crawl; in a browser, no text of a crawled site runs or loads anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawler.cli.shared import store_at
 from crawler.demo.pages import Page, plain
 from crawler.report.facts import Facts
 from crawler.report.gather import gather
-from crawler.report.page import SCRIPT, document
+from crawler.report.rendering import SCRIPT, render
 from crawler.settings.stores import open_store
 from tests.browser import CHROMIUM, doctor, hostile, in_chromium
 from tests.command import HASTY, LOOPBACK, crawler, here
@@ -23,7 +23,7 @@ from tests.web import LoopbackWeb
 
 @pytest.fixture
 def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
-    """A crawl of two sites with what there is to tell, and hostile titles."""
+    """A crawl of two sites that fills every section, with hostile titles."""
     escaped = hostile(loopback.port).replace("&", "&amp;").replace("<", "&lt;")
     links = "".join(f"<a href='{path}'>{path}</a>" for path in ("/p1", "/p2", "/closed/a", "/gone", "/?a='\"><script>"))
     loopback.sites.update(
@@ -44,7 +44,7 @@ def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
     return tmp_path / "c.db"
 
 
-async def told(db: Path) -> Facts:
+async def gathered(db: Path) -> Facts:
     store = await open_store(store_at(str(db)), read_only=True)
     try:
         return await gather(store, db.name, 1_900_000_000.0)
@@ -53,7 +53,7 @@ async def told(db: Path) -> Facts:
 
 
 def opened(html: Path) -> str:
-    """The document as Chromium has it once its scripts ran; it can reach loopback and nothing else."""
+    """The document after Chromium has run its scripts; Chromium can reach loopback and nothing else."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     options += ["--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
     options += [f"--user-data-dir={html.parent}/profile", "--virtual-time-budget=3000", "--dump-dom"]
@@ -62,7 +62,7 @@ def opened(html: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-def test_the_report_is_one_file_that_tells_the_crawl(db: Path, tmp_path: Path) -> None:
+def test_the_report_is_one_file_with_the_figures_of_the_crawl(db: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     ended = crawler("report", out, "--db", db)
     assert (ended.code, ended.err) == (0, "")
@@ -108,14 +108,14 @@ def test_a_wrong_out_is_refused_and_nothing_is_written(
     assert {path: path.read_bytes() for path in db.parent.iterdir()} == before
 
 
-def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
     ended = here("report", tmp_path / "r.html", "--db", tmp_path / "none.db")
     assert ended.code == 2
     assert "no such store" in ended.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_store_itself_is_not_written_over(db: Path) -> None:
+def test_the_store_itself_is_not_overwritten(db: Path) -> None:
     named = db.rename(db.with_suffix(".html"))
     before = named.read_bytes()
     ended = here("report", named, "--db", named)
@@ -131,7 +131,7 @@ def test_nothing_of_a_hostile_store_runs_or_loads(db: Path, loopback: LoopbackWe
     page = LexborHTMLParser(opened(tmp_path / "r.html"))
     (title,) = page.css("head > title")
     assert title.text() == "Crawl report: c.db"
-    assert page.css("html.scripted")  # our own script did run
+    assert page.css("html.scripted")  # our own script has run
     assert len(page.css("script")) == 1
     assert page.css("img, [onload], [onerror]") == []
     assert page.css("body")[0].text().count("document.title='OWNED'") > 20
@@ -140,11 +140,11 @@ def test_nothing_of_a_hostile_store_runs_or_loads(db: Path, loopback: LoopbackWe
 
 @in_chromium
 @pytest.mark.parametrize("guarded", [True, False], ids=["with its policy", "without"])
-async def test_the_policy_stops_even_what_gets_in_as_markup(
+async def test_the_policy_stops_markup_that_was_not_escaped(
     db: Path, loopback: LoopbackWeb, tmp_path: Path, guarded: bool
 ) -> None:
-    """Without the policy the same markup does run, so that the test can fail."""
-    page = document(await told(db)).replace(b"<footer>", f'<p title="{hostile(loopback.port)}<footer>'.encode())
+    """Without the policy the same markup runs, which proves that the test can fail."""
+    page = render(await gathered(db)).replace(b"<footer>", f'<p title="{hostile(loopback.port)}<footer>'.encode())
     if not guarded:
         page = re.sub(rb"<meta http-equiv=[^>]*>", b"", page)
     (tmp_path / "r.html").write_bytes(page)
@@ -156,14 +156,14 @@ async def test_the_policy_stops_even_what_gets_in_as_markup(
 
 @in_chromium
 async def test_tables_sort_in_the_browser(db: Path, tmp_path: Path) -> None:
-    """By figures downwards first, by words upwards first, and the other way round at the second click."""
+    """The first click sorts numbers downwards and words upwards, the second click the other way round."""
     clicks = """
     const table = [...document.querySelectorAll("table")].find((t) => t.textContent.includes("received"));
     const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].dataset.v.slice(7, 10)).join();
     const click = (n) => { table.tHead.rows[0].cells[n].firstElementChild.click(); return names(); };
     document.body.dataset.orders = [click(2), click(2), click(0), click(0)].join(" ");
     """
-    (tmp_path / "r.html").write_bytes(document(await told(db), SCRIPT + clicks))
+    (tmp_path / "r.html").write_bytes(render(await gathered(db), SCRIPT + clicks))
     body = LexborHTMLParser(opened(tmp_path / "r.html")).body
     assert body is not None
     assert body.attributes["data-orders"] == "one,two two,one one,two two,one"

@@ -1,4 +1,4 @@
-"""The report's figures, against what was put into a store by hand."""
+"""The report's figures, compared with rows that the test puts into a store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from crawler.audit.run_audit import AuditResult
 from crawler.model import Purpose, State
-from crawler.report.facts import Broken, Facts, Reason
+from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
 from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
-from crawler.report.page import document
+from crawler.report.rendering import render
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.settings.loading import Settings
 from crawler.store.sql.store import SqliteStore
@@ -32,17 +32,17 @@ async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
     await harness.close()
 
 
-async def told(harness: Harness) -> Facts:
+async def gathered(harness: Harness) -> Facts:
     facts = await gather(harness.store, "crawl.db", NOW + 1e6)
-    assert document(facts).startswith(b"<!doctype html>")  # whatever they are, a page can be made of them
+    assert render(facts).startswith(b"<!doctype html>")  # every set of facts can be rendered
     return facts
 
 
-async def test_an_empty_store_can_be_told(harness: Harness) -> None:
-    facts = await told(harness)
+async def test_an_empty_store_has_a_report(harness: Harness) -> None:
+    facts = await gathered(harness)
     assert (facts.seeds, facts.sites, facts.mirrors, facts.graph.sites, facts.timeline.slots) == (0, [], [], [], [])
     assert (facts.sizes.total, facts.answer_times.quantiles, facts.most_linked) == (0, (), [])
-    assert b"No request was sent" in document(facts)
+    assert b"The crawler has not sent a request" in render(facts)
 
 
 async def test_states_reasons_and_depths(harness: Harness) -> None:
@@ -53,16 +53,16 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     await harness.finish(claims["b.test"], failed(claims["b.test"].urls[0], "500 Internal Server Error (2 attempts)"))
     (claim,) = await harness.claim()
     await harness.finish(claim, excluded(claim.urls[0], "mirror of http://c.test (Host, line 3)"))
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert (facts.seeds, facts.first_seeds) == (2, [A, B])
     assert facts.depths == {0: {State.FETCHED: 1, State.FAILED: 1}, 1: {State.EXCLUDED: 4}}
     assert [(reason.word, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]
-    assert facts.excluded[1] == Reason("depth", 1, f"{A}p3", "depth: 9 links")
-    assert facts.failed == [Reason("500 Internal Server Error", 1, B, "500 Internal Server Error (2 attempts)")]
+    assert facts.excluded[1] == ReasonGroup("depth", 1, f"{A}p3", "depth: 9 links")
+    assert facts.failed == [ReasonGroup("500 Internal Server Error", 1, B, "500 Internal Server Error (2 attempts)")]
 
 
 async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with most pages first, by the copy in force; few are listed, all are counted. A text is judged once."""
+    """By the copy in force, sites with most pages first. All are counted, the first are listed; a text is read once."""
     judged: list[bytes] = []
 
     def judge(body: bytes) -> Doubts:
@@ -79,13 +79,13 @@ async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monke
     await harness.news(mended, names[1], robots(b"User-agent: *\nDisallow: /x\n"))
     await harness.news(clean, names[2], deferred(NOW, NOW + 60))
     await harness.finish(claims[f"{names[-1]}/"], fetched(claims[f"{names[-1]}/"].urls[0]))
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert facts.all_doubtful == len(names) - 3
     assert sorted(judged) == [b"Disallow: /x\n", b"User-agent: *\nDisallow: /x\n"]
     assert [(row.site, row.fetched) for row in facts.doubtful[:2]] == [(names[-1], 1), (names[3], 0)]
     assert len(facts.doubtful) == DOUBTFUL_SHOWN
     assert [doubt.line for doubt in facts.doubtful[0].doubts.first] == [1]
-    assert "The 50 with most pages are shown." in document(facts).decode()
+    assert "The table shows the 50 sites with most pages." in render(facts).decode()
 
 
 async def test_sites_and_the_links_between_them(harness: Harness) -> None:
@@ -99,7 +99,7 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
         requests=[request(site, "/", bytes=300), request(site, "/x", NOW + 5, status=None, error="timeout", bytes=0)],
         released=[claim.group_id for claim in claims.values()],
     )
-    facts = await told(harness)
+    facts = await gathered(harness)
     by_name = {row.site: row for row in facts.sites}
     row = by_name["http://a.test"]
     assert (row.states[State.FETCHED], row.states[State.QUEUED], row.requests, row.bytes) == (1, 1, 2, 300)
@@ -119,7 +119,7 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
     assert facts.robots == [("parse", 1)]
 
 
-async def test_links_to_what_failed_straight_or_by_redirects(harness: Harness) -> None:
+async def test_links_to_failed_urls_directly_or_by_redirects(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
     gone, old, older, fine = (f"{A}{name}" for name in ("gone", "old", "older", "fine"))
@@ -137,12 +137,12 @@ async def test_links_to_what_failed_straight_or_by_redirects(harness: Harness) -
         redirected(by_url[older], old),
         fetched(by_url[fine]),
     )
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert (facts.broken.links, facts.broken.targets) == (4, 3)
-    assert facts.broken.first[0] == Broken(gone, "404 Not Found", 2, [A, B])
+    assert facts.broken.first[0] == BrokenTarget(gone, "404 Not Found", 2, [A, B])
     assert sorted(facts.broken.first[1:], key=lambda row: row.url) == [
-        Broken(old, f"302 to {gone}: 404 Not Found", 1, [B]),
-        Broken(older, f"302 to {old}: 404 Not Found", 1, [A]),
+        BrokenTarget(old, f"302 to {gone}: 404 Not Found", 1, [B]),
+        BrokenTarget(older, f"302 to {old}: 404 Not Found", 1, [A]),
     ]
     (statement,) = re.findall(r"^```sql\n(.*?)^```", STORE.read_text(), flags=re.M | re.S)
     rows = await harness.store.query(statement.rstrip().removesuffix(";"))
@@ -150,7 +150,7 @@ async def test_links_to_what_failed_straight_or_by_redirects(harness: Harness) -
     assert ends == {(url, page, "404 Not Found") for url, page in ((gone, A), (gone, B), (old, B), (older, A))}
 
 
-async def test_no_more_broken_links_are_shown_than_a_page_bears(harness: Harness) -> None:
+async def test_the_list_of_broken_links_is_bounded(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
     pages = [f"{A}p{n}" for n in range(5)]
@@ -161,26 +161,26 @@ async def test_no_more_broken_links_are_shown_than_a_page_bears(harness: Harness
     while claims := await harness.claim():
         for claim in claims:
             await harness.finish(claim, *(failed(queued) for queued in claim.urls))
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert (facts.broken.links, facts.broken.targets) == (5 * len(gone), len(gone))
     assert len(facts.broken.first) == BROKEN_SHOWN
     assert {(row.pages, len(set(row.linked_from))) for row in facts.broken.first} == {(5, 3)}
-    assert f"The {BROKEN_SHOWN} most linked of them are shown" in document(facts).decode()
+    assert f"The table shows the {BROKEN_SHOWN} most linked of them" in render(facts).decode()
 
 
-async def test_closed_urls_are_counted_by_their_site(harness: Harness) -> None:
+async def test_closed_urls_are_counted_by_site(harness: Harness) -> None:
     await harness.seed(A, f"{A}b")
     (claim,) = await harness.claim()
     await harness.finish(claim, *(excluded(queued, "robots: line 2, Disallow: /") for queued in claim.urls))
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert [(site.site, site.disallowed) for site in facts.sites] == [("http://a.test", 2)]
-    assert b"URLs closed by robots.txt" in document(facts)
+    assert b"URLs closed by robots.txt" in render(facts)
 
 
-async def test_mirrors_are_told_with_their_evidence(harness: Harness) -> None:
+async def test_mirrors_have_their_evidence(harness: Harness) -> None:
     site = await harness.store.visit("http://a.test")
     await harness.news(site, "http://a.test", robots(), main_site="http://b.test")
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert [(m.site, m.main_site, m.evidence, m.leads_to) for m in facts.mirrors] == [
         ("http://a.test", "http://b.test", "host", "http://b.test")
     ]
@@ -195,26 +195,26 @@ async def test_classes_and_quantiles_are_exact(harness: Harness) -> None:
     rows += [request(site, "/robots.txt", NOW, purpose=Purpose.ROBOTS, finished_at=NOW + 900)]
     rows += [request(site, "/none", NOW, status=None, error="timeout", finished_at=NOW + 900)]
     await harness.commit(requests=rows)
-    spread = (await told(harness)).answer_times
+    times = (await gathered(harness)).answer_times
     by_rank = sorted(took)
-    assert spread.quantiles == [pytest.approx(by_rank[rank - 1], abs=1e-6) for rank in (500, 900, 990)]
-    assert spread.most == pytest.approx(by_rank[-1], abs=1e-6)
-    assert spread.total == 999
-    for low, high, count in zip(spread.bounds, [*spread.bounds[1:], 1e9], spread.counts, strict=True):
+    assert times.quantiles == [pytest.approx(by_rank[rank - 1], abs=1e-6) for rank in (500, 900, 990)]
+    assert times.maximum == pytest.approx(by_rank[-1], abs=1e-6)
+    assert times.total == 999
+    for low, high, count in zip(times.bounds, [*times.bounds[1:], 1e9], times.counts, strict=True):
         assert count == sum(low <= span < high for span in took)
-    assert spread.counts[0]
-    assert spread.counts[-1]
+    assert times.counts[0]
+    assert times.counts[-1]
 
 
-async def test_time_is_divided_into_few_slots_and_gaps_cost_none(harness: Harness) -> None:
-    """Two spells of a hundred seconds, a year between them."""
+async def test_the_timeline_has_few_slots_and_none_for_a_gap(harness: Harness) -> None:
+    """Two periods of a hundred seconds, a year apart."""
     site = await harness.store.visit("http://a.test")
     year_s = 365 * 86400
     times = [NOW + at for at in range(100)] + [NOW + year_s + at for at in range(100)]
     statuses = [200, 301, 404, 503, None]
     rows = [request(site, "/", at, status=statuses[n % 5], error=None) for n, at in enumerate(times)]
     await harness.commit(requests=rows)
-    line = (await told(harness)).timeline
+    line = (await gathered(harness)).timeline
     assert line.width_s == 5
     assert len(line.slots) == 40
     assert [sum(slot.requests[kind] for slot in line.slots) for kind in range(5)] == [40] * 5
@@ -222,20 +222,20 @@ async def test_time_is_divided_into_few_slots_and_gaps_cost_none(harness: Harnes
     assert line.slots[0].number == NOW // 5
 
 
-async def test_a_gap_is_drawn_as_a_cut(harness: Harness) -> None:
+async def test_a_gap_is_one_dashed_line(harness: Harness) -> None:
     site = await harness.store.visit("http://a.test")
     await harness.commit(requests=[request(site, "/", NOW), request(site, "/", NOW + 7200)])
-    page = document(await told(harness)).decode()
+    page = render(await gathered(harness)).decode()
     assert page.count('class="gap"') == 2  # of pages, of requests
     assert "nothing for 1 h 59 min" in page
 
 
-async def test_the_audit_is_told_where_it_can_be_made(harness: Harness) -> None:
-    facts = await told(harness)
+async def test_the_report_says_why_an_audit_is_impossible(harness: Harness) -> None:
+    facts = await gathered(harness)
     assert isinstance(facts.audit, AuditResult)
     await harness.reopen(settings={"identity": {}})
-    facts = await told(harness)
+    facts = await gathered(harness)
     assert facts.audit == "run 2: its settings cannot be read (KeyError('politeness')): nothing can be proven"
-    page = document(facts).decode()
-    assert "The log could not be judged" in page
+    page = render(facts).decode()
+    assert "The audit of the request log is impossible" in page
     assert "Settings</dt>" in page

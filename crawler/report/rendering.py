@@ -1,0 +1,136 @@
+"""Renders the facts as one HTML document, with the templates in ``templates/``. Needs the extra ``report``.
+
+Jinja2 escapes every value that a template prints, so no text of a crawled site becomes markup. As a second defence the
+document has a Content-Security-Policy (CSP Level 3): the browser loads nothing, and runs and applies only the script
+and the style sheet of this package, which the policy names by their hashes.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from crawler.audit.evidence import evidence, many
+from crawler.audit.records import TITLES
+from crawler.inspect.why import REMEDY
+from crawler.model import State
+from crawler.report import charts, formats, geometry
+from crawler.report.facts import Facts, RunRow, SiteRow
+from crawler.report.labels import REASONS, ROBOTS, STATES
+from crawler.report.run_settings import described_settings
+from crawler.report.site_graph import picture
+from crawler.sampling import load
+from crawler.version import VERSION
+
+_FOLDER = files("crawler.report")
+SCRIPT = (_FOLDER / "script.js").read_text(encoding="utf-8")
+_STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
+
+#: Control characters, lone surrogates, and characters that change the direction of the text after them.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def render(facts: Facts, script: str = SCRIPT) -> bytes:
+    """The report as one HTML document, in UTF-8. The same facts give the same bytes."""
+    text = _ENVIRONMENT.get_template("report.html.j2").render(
+        facts=facts, style=Markup(_STYLE), script=Markup(script), policy=_policy(script)
+    )
+    return text.encode()
+
+
+def _policy(script: str) -> str:
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(_STYLE)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _printable(value: object) -> object:
+    """``value`` as a template prints it: each character in ``_UNFIT`` is replaced by U+FFFD."""
+    return _UNFIT.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _with_values(columns: Sequence[Sequence[Any]], rows: Sequence[object]) -> list[Sequence[Any]]:
+    """The columns in which some row has a value; a column begins with the name of the rows' attribute."""
+    return [column for column in columns if any(getattr(row, column[0]) for row in rows)]
+
+
+def _states_with_urls(sites: Sequence[SiteRow]) -> list[State]:
+    return [state for state in STATES if any(site.states[state] for site in sites)]
+
+
+def _pairs(rows: Sequence[object], *names: str) -> list[tuple[Any, ...]]:
+    """The attributes of these names, for each row."""
+    return [tuple(getattr(row, name) for name in names) for row in rows]
+
+
+def _robots_meanings(robots: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    return [(ROBOTS.get(action, (action, ""))[0], n) for action, n in robots]
+
+
+class _RunGroup(NamedTuple):
+    """Consecutive runs with the same settings."""
+
+    first: int
+    last: int
+    settings: tuple[tuple[str, str], ...]
+
+
+def _runs_by_settings(runs: Sequence[RunRow]) -> list[_RunGroup]:
+    groups = []
+    for settings, same in groupby(runs, key=lambda run: tuple(described_settings(run))):
+        numbers = [run.number for run in same]
+        groups.append(_RunGroup(numbers[0], numbers[-1], settings))
+    return groups
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("crawler.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "volume", "span", "moment")}
+    environment.filters.update(shown)
+    environment.globals.update(
+        shown,
+        CHECKS=TITLES,
+        GEOMETRY=geometry,
+        REASONS=REASONS,
+        REMEDY=REMEDY,
+        ROBOTS=ROBOTS,
+        STATES=STATES,
+        VERSION=VERSION,
+        charts=charts,
+        evidence=evidence,
+        estimates=lambda: load("terminal"),
+        many=many,
+        pairs=_pairs,
+        picture=picture,
+        robots_meanings=_robots_meanings,
+        runs_by_settings=_runs_by_settings,
+        states_with_urls=_states_with_urls,
+        with_values=_with_values,
+    )
+    return environment
+
+
+_ENVIRONMENT = _environment()

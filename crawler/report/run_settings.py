@@ -1,0 +1,73 @@
+"""The settings of a run in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crawler.audit.evidence import many, seconds
+from crawler.audit.records import RunRecord
+from crawler.errors import UsageError
+from crawler.model import Reading
+from crawler.report.facts import RunRow
+from crawler.report.formats import span, volume
+
+_READINGS = {
+    Reading.STRICT: "strict: a request needs the permission of both the 1996 draft and RFC 9309",
+    Reading.DRAFT1996: "draft1996: the Internet-Draft of 1996",
+    Reading.RFC9309: "rfc9309: RFC 9309",
+}
+
+_SCOPES = {
+    "host": "the seeds' hosts",
+    "domain": "the seeds' registrable domains",
+    "prefix": "the seeds' own paths",
+    "any": "any site",
+}
+
+
+def described_settings(run: RunRow) -> Iterator[tuple[str, str]]:
+    """Yield (setting, value) in words; one pair that says so if the settings cannot be read."""
+    try:
+        settings = json.loads(run.settings)
+        terms = RunRecord.read({name: getattr(run, name) for name in run.__slots__} | {"id": run.number})
+    except (ValueError, UsageError) as error:
+        yield "Settings", f"cannot be read: {error}"
+        return
+    yield "Robot", terms.user_agent
+    yield "Contact", terms.contact or "none, so the crawl stays on loopback"
+    yield "Reading of robots.txt", f"{_READINGS[terms.reading]}; product token {terms.agent}"
+    cap = "" if terms.crawl_delay_cap_s is None else f" ({seconds(terms.crawl_delay_cap_s)} at most)"
+    yield (
+        f"Pause per {terms.group}",
+        f"the longest of {seconds(terms.delay_s)}, {terms.slow_factor:g} × the time of the last response "
+        f"({seconds(terms.slow_cap_s)} at most) and the site's Crawl-delay{cap}",
+    )
+    yield "After 429 or 503", f"{seconds(terms.backoff_first_s)} at least, and as long as Retry-After asks"
+    yield "Scope", _scope(settings.get("scope", {}))
+    yield "Limits", _limits(settings)
+
+
+def _scope(scope: Mapping[str, Any]) -> str:
+    words = [_SCOPES.get(scope.get("mode", ""), "not recorded")]
+    words += [f"only what matches {pattern}" for pattern in scope.get("include", ())]
+    words += [f"not what matches {pattern}" for pattern in scope.get("exclude", ())]
+    return "; ".join(words)
+
+
+def _limits(settings: Mapping[str, Any]) -> str:
+    crawl = settings.get("crawl", {})
+    most = {
+        "pages": crawl.get("max_pages"),
+        "pages per site": crawl.get("max_pages_per_site"),
+        "links from a seed": settings.get("scope", {}).get("max_depth"),
+    }
+    words = [f"{limit:,} {what}" for what, limit in most.items() if limit is not None]
+    if crawl.get("max_time_s") is not None:
+        words.append(span(crawl["max_time_s"]))
+    if "max_body_bytes" in crawl:
+        words.append(f"{volume(crawl['max_body_bytes'])} per page")
+    if "concurrency" in crawl:
+        words.append(f"{many(crawl['concurrency'], 'request')} at once, one per {settings['politeness']['group']}")
+    return ", ".join(words) or "none"
