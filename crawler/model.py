@@ -114,13 +114,13 @@ class Fetched(Answer):
     status: int = 200
     content_type: str = ""
     charset: str | None = None  # from the header only
-    plain: bytes | None = b""  # the decoded body; None for a large one that is held as it came alone
-    gzipped: bytes | None = None  # the body as it came, where that is one gzip member and smaller
+    plain: bytes | None = b""  # the decoded body; None if ``gzipped`` holds it
+    gzipped: bytes | None = None  # the body as received, if that is one gzip member and shorter than the decoded body
     truncated: bool = False
 
     @property
     def body(self) -> bytes:
-        """The decoded body. One that is held as it came is decoded anew each time, at some 2 ms a megabyte."""
+        """The decoded body. A gzipped body is decoded at each call, which takes some 2 ms a megabyte."""
         return _decoded(self.plain, self.gzipped)
 
 
@@ -257,6 +257,9 @@ class PageFacts:
     links: tuple[Link, ...] = ()
     other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
     directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
-    note: str = ""  # e.g. that the page was too deeply nested to be parsed
+    note: str = ""  # what of the page was left out, or why it could not be read
+    is_read: bool = True  # False: the page could not be parsed; ``note`` says why
+    body_sha256: bytes = b""  # of the decoded body
+    body_bytes: int = 0  # length of the decoded body
     text_sha256: bytes | None = None  # of the text without mark-up and blanks, where that was asked for
     feeds: tuple[str, ...] = ()  # RSS and Atom that the page names

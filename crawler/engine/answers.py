@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.page_reader import PageReader
+from crawler.engine.parser_pool import PageReader
 from crawler.engine.robots_cache import RobotsKeeper
 from crawler.errors import Fault
 from crawler.frontier.decide import Outcome, Queued, after_fetch
@@ -26,6 +26,7 @@ from crawler.model import (
     Request,
     State,
 )
+from crawler.page.headers import header_facts
 from crawler.store.protocols import Store
 
 
@@ -38,6 +39,7 @@ class Answers:
         scope: Scope,
         robots: RobotsKeeper,
         store: Store,
+        reader: PageReader,
         record: Callable[[Queued, Fetched, PageFacts], None],
     ) -> None:
         self._policy = policy
@@ -45,11 +47,7 @@ class Answers:
         self._robots = robots
         self._store = store
         self._record = record
-        token, reading = policy.robots.token, policy.robots.settings.reading
-        self._reader = PageReader(token, reading, hash_text=policy.revisit.enabled)
-
-    def close(self) -> None:
-        self._reader.close()
+        self._reader = reader
 
     def request(self, queued: Queued) -> Request:
         """How to ask for a URL; one that was seen before, only for what is new."""
@@ -77,7 +75,7 @@ class Answers:
                 facts = await self._reader.read(result)
                 self._record(queued, result, facts)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
-                facts = self._reader.header_facts(result)
+                facts = self._header_facts(result)
             outcome = after_fetch(queued, result, facts, self._scope, self._policy.retry)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
@@ -85,11 +83,17 @@ class Answers:
         return after_revisit(outcome, result, facts, self._policy.revisit)
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
-        self._record(queued, result, self._reader.header_facts(result))
+        self._record(queued, result, self._header_facts(result))
         if same_sitemap(queued.seen, result):
             return Outcome(queued, State.FETCHED, "")
         hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
+
+    def _header_facts(self, result: Fetched | NotModified) -> PageFacts:
+        robots = self._policy.robots
+        return header_facts(
+            result.headers, url=result.url, token=robots.token, reading=robots.settings.reading, now=result.finished_at
+        )
 
     def _takes_feeds(self) -> bool:
         """A feed tells of changes: without revisits, links do as well."""

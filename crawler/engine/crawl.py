@@ -20,6 +20,7 @@ from crawler.engine.gate import Blocked, Fetcher, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Load, Outbox, Waiters
 from crawler.engine.page_budget import budget_for, is_for_pages
+from crawler.engine.parser_pool import PageReader
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Listening, Recorder, of_document, record_all
 from crawler.engine.robots_cache import RobotsKeeper
@@ -56,6 +57,7 @@ class Crawl:
         clock: Clock,
         policy: CrawlPolicy,
         scope: Scope,
+        reader: PageReader,
         on_pages: OnPages | None = None,
         frame: SamplingFrame | None = None,
         recorder: Recorder | None = None,
@@ -72,11 +74,13 @@ class Crawl:
             fetcher = Listening(fetcher, lambda recorded: self._news().record(recorded))
         crawl = policy.crawl
         self.lease = Lease(store, clock, policy.longest_request_s)
-        self.gate = Gate(fetcher, clock, policy.politeness, crawl.concurrency, self._log, scope.blocks, self.lease)
+        self.gate = Gate(
+            fetcher, clock, policy.politeness, crawl.concurrency, self._log, scope.blocks, self.lease, reader.has_room
+        )
         self.slowest = self.gate.slowest
         met = self.progress.met
         self._robots = RobotsKeeper(policy.robots, self.gate, store, clock, self._commit_robots, self._visited, met)
-        self._answers = Answers(policy, scope, self._robots, store, self._record)
+        self._answers = Answers(policy, scope, self._robots, store, reader, self._record)
         self.budget = budget_for(crawl.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None)
         self._pending = Outbox()
         self._wake = asyncio.Event()
@@ -113,7 +117,6 @@ class Crawl:
             raise
         finally:
             await self._cancel_workers()
-            self._answers.close()
 
     async def _lasting_as_the_lease(self) -> str:
         async with background_task(self.lease.keep(self._wake.set, self.fail)):

@@ -67,6 +67,7 @@ class Gate:
         log: Callable[[RequestRow, str, Pace], None],
         blocks: Blocks | None = None,
         lease: Lease | None = None,
+        has_room: asyncio.Event | None = None,
     ) -> None:
         self.blocks = blocks or Blocks()
         self._lease = lease
@@ -79,6 +80,7 @@ class Gate:
         self._closed = False
         self._open = asyncio.Event()  # not while the operator holds everything
         self._open.set()
+        self._has_room = has_room or self._open  # cleared while the pages received wait to be read
         self._idle: set[asyncio.Task[object]] = set()
 
     def close(self) -> None:
@@ -209,9 +211,12 @@ class Gate:
             if not self._open.is_set():
                 await self.idle(self._open.wait())
                 continue
+            if not self._has_room.is_set():
+                await self.idle(self._has_room.wait())
+                continue
             await self._acquire(self._slots)
             covered = self._lease is None or self._lease.covers_request()
-            if self._open.is_set() and covered:
+            if self._open.is_set() and self._has_room.is_set() and covered:
                 return
             self._slots.release()  # held, or out of touch with the store, while this waited for it
             if self._lease is not None and not covered:

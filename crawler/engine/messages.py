@@ -1,4 +1,4 @@
-"""Messages from one process of ours to another over a pipe, each with its length before it."""
+"""Messages between processes of the crawler over a pipe. Each message is preceded by its length in eight bytes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,59 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes | None: ...
 
 
+def prefix(message: bytes) -> bytes:
+    """The bytes that precede ``message`` on the pipe."""
+    return _LENGTH.pack(len(message))
+
+
 def send(stream: IO[bytes], message: bytes) -> None:
-    """Send a message."""
-    stream.write(_LENGTH.pack(len(message)))
+    """Write a message."""
+    stream.write(prefix(message))
     stream.write(message)
     stream.flush()
 
 
 def receive(source: Source) -> bytes:
-    """The next message, and of an unbuffered source no more. Raises :class:`EOFError` where the other side has gone."""
+    """Read the next message, and nothing after it from an unbuffered source.
+
+    Raises :class:`EOFError` if the other side has closed the pipe.
+    """
     return _exactly(source, _LENGTH.unpack(_exactly(source, _LENGTH.size))[0])
 
 
 def _exactly(source: Source, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        if not (more := source.read(count - len(data))):
+    data = source.read(count) or b""
+    if len(data) == count:
+        return data
+    parts = [data]
+    left = count - len(data)
+    while left:
+        if not parts[-1]:
             raise EOFError
-        data += more
-    return data
+        parts.append(source.read(left) or b"")
+        left -= len(parts[-1])
+    return b"".join(parts)
+
+
+class Unpacker:
+    """Cuts a stream of bytes, received in pieces of any size, into messages."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add received bytes; returns the messages that are complete with them."""
+        pending = self._pending
+        pending += data
+        messages = []
+        start = 0
+        while len(pending) - start >= _LENGTH.size:
+            begin = start + _LENGTH.size
+            end = begin + _LENGTH.unpack_from(pending, start)[0]
+            if len(pending) < end:
+                break
+            messages.append(bytes(memoryview(pending)[begin:end]))
+            start = end
+        if start:
+            del pending[:start]
+        return messages

@@ -1,80 +1,115 @@
-"""The process in which heavy pages are read, so that it can be killed: ``python -m crawler.engine.parser_process``.
+"""The child process that reads pages: ``python -m crawler.engine.parser_process``.
 
-Pickled (whether the page is gzipped, its charset, whether its text is to be hashed) and then the page come in on
-standard input, each with its length before it; a pickled :class:`crawler.page.tags.Said` goes out, or a
-:class:`crawler.errors.Fault`. What it imports is all the memory it takes while it waits, so neither asyncio nor what
-URLs and directives need is among it: what follows from what the page says is for whoever asks.
+For each document the process receives two messages on standard input, a :class:`~crawler.engine.page_messages.Question`
+and the body, and writes one answer to standard output, in the order of the questions. Its first message says that it is
+ready. It ends when standard input ends, so it outlives a killed crawler by the time of one page at most.
+
+Each document is bounded:
+
+* The system kills the process with SIGPROF when one document has taken ``MAX_CPU_S`` of processor time. The process
+  cannot interrupt itself, because lexbor does not return to Python.
+* The address space of the process is limited to ``MAX_MEMORY_BYTES``. When a document exceeds the limit, the process
+  ends with the exit code ``OUT_OF_MEMORY``.
+* If the machine runs out of memory all the same, Linux kills this process before the crawler.
 """
 
 from __future__ import annotations
 
-import pickle
+import gc
+import os
 import signal
 import sys
-from typing import BinaryIO
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, BinaryIO
+
+from selectolax.lexbor import SelectolaxError
 
 from crawler.engine.messages import receive, send
-from crawler.errors import Fault, fault
+from crawler.engine.page_messages import (
+    MAX_CPU_S,
+    MAX_MEMORY_BYTES,
+    OUT_OF_MEMORY,
+    READY,
+    Question,
+    pack_answer,
+    unpack_question,
+)
+from crawler.errors import fault
 from crawler.gunzip import gunzip
-from crawler.page.guard import MAX_TAGS
-from crawler.page.tags import Said, heard, parsed
-
-#: What a page may take, in seconds of processor time; an ordinary one of 1 MB takes 0.05.
-PATIENCE_S = 0.7
-
-_MAX_MEMORY_BYTES = 2 << 30
+from crawler.model import PageFacts, Reading
+from crawler.page.headers import header_facts
+from crawler.page.html import read_page
 
 
-def _bound_memory() -> None:
-    """A page of 100 kB can make a tree of gigabytes: the child dies of it, nothing else does."""
+def read_document(question: Question, body: bytes) -> PageFacts:
+    """Read a document as it was received. Raises :class:`MemoryError` if the parser runs out of memory."""
+    if question.is_gzipped:
+        body = gunzip(body)
+    about: dict[str, Any] = {
+        "url": question.url,
+        "headers": question.headers,
+        "token": question.token,
+        "reading": Reading(question.reading),
+        "now": question.now,
+    }
+    if question.is_html:
+        facts = read_page(body, charset=question.charset, hash_text=question.hash_text, **about)
+    else:
+        facts = header_facts(**about)
+    return replace(facts, body_sha256=sha256(body).digest(), body_bytes=len(body))
+
+
+def main() -> None:
+    """Answer questions until standard input ends."""
+    questions = sys.stdin.buffer
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not stand among the answers
+    _limit_memory()
+    if hasattr(signal, "SIGPROF"):
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the crawler may have been started with the signal ignored
+    gc.freeze()
+    gc.set_threshold(50_000)  # pages leave hardly any cycles behind
+    send(answers, READY)
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            _answer_next(questions, answers)
+
+
+def _answer_next(questions: BinaryIO, answers: Any) -> None:
+    """Answer one question. Raises :class:`EOFError` if standard input has ended."""
+    question, body = unpack_question(receive(questions)), receive(questions)
+    _set_time_limit(MAX_CPU_S)
+    answer: PageFacts | str
     try:
-        import resource
-    except ImportError:
-        return  # no such bound on this system
-    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
+        answer = read_document(question, body)
+    except (MemoryError, SelectolaxError):
+        os._exit(OUT_OF_MEMORY)
+    except Exception as error:
+        answer = fault(error)
+    finally:
+        _set_time_limit(0)
+    send(answers, pack_answer(answer))
 
 
-def _end_after(seconds: float) -> None:
-    """The system ends this process when it has worked for so long; 0 for never. It cannot be done from within."""
+def _set_time_limit(seconds: float) -> None:
+    """Have the system end this process after ``seconds`` of processor time; 0 removes the limit."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _read_next(questions: BinaryIO) -> Said:
-    """Read the page that comes next. Raises :class:`EOFError` where none does, :class:`MemoryError` where it says more
-    than a light page could: to go through that would hold up whoever asks. (Links are bounded as they are.)"""
-    is_gzipped, charset, hash_text = pickle.loads(receive(questions))
-    page = receive(questions)
-    _end_after(PATIENCE_S)
+def _limit_memory() -> None:
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+        score.write("1000")
     try:
-        if is_gzipped:
-            page = gunzip(page)
-        tree = parsed(page, charset)
-        del page  # reading takes memory too, and the tree is nine times as large as the page
-        said = heard(tree, hash_text=hash_text)
-        if len(said.metas) + len(said.canonicals) > MAX_TAGS:
-            raise MemoryError
-        return said
-    finally:
-        _end_after(0)
-
-
-def _serve() -> None:
-    _bound_memory()
-    if hasattr(signal, "SIGPROF"):
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # whoever started the crawler may have had it ignored
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    send(answers, b"ready")
-    while True:
-        answer: Said | Fault
-        try:
-            answer = _read_next(questions)
-        except (EOFError, MemoryError):
-            return
-        except Exception as error:
-            answer = Fault(fault(error))
-        send(answers, pickle.dumps(answer))
+        import resource
+    except ImportError:
+        return  # this system has no such limit
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = MAX_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(hard, MAX_MEMORY_BYTES)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 if __name__ == "__main__":
-    _serve()
+    main()

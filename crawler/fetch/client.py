@@ -61,9 +61,6 @@ MAX_HEADERS = 256
 DNS_CACHE_S = 300
 DNS_CACHE_NAMES = 10_000
 
-#: A larger body is held as it came alone, where it can be: few are needed decoded at once, and not for long.
-_LARGE_BYTES = 1_000_000
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes that bring no document, or a part of one that must not pass for the whole (RFC 9110, 15.3.5 to 15.3.7).
 _NO_DOCUMENT = {
@@ -311,8 +308,8 @@ def _with_usable_validators(request: Request) -> Request:
 
 
 class _Body(NamedTuple):
-    plain: bytes | None  # None where it is large, and there is
-    gzipped: bytes | None  # the same as it came, if that is one gzip member
+    plain: bytes | None  # the decoded body; None if ``gzipped`` holds it
+    gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
     overflowed: bool  # there was more than was allowed
 
 
@@ -330,8 +327,9 @@ async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_byte
         size += len(piece)
     overflowed = size > max_bytes or wire > max_bytes
     keep_coded = decoder is not None and wire < size and not overflowed and decoder.is_one_gzip()
-    plain = None if keep_coded and size > _LARGE_BYTES else b"".join(pieces)[:max_bytes]
-    return _Body(plain, b"".join(coded) if keep_coded else None, overflowed)
+    if keep_coded:
+        return _Body(None, b"".join(coded), False)
+    return _Body(b"".join(pieces)[:max_bytes], None, overflowed)
 
 
 def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import assert_never
 
 from crawler.frontier.hints import Hint
@@ -235,14 +234,13 @@ def told_fault(fault: str) -> str:
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
     depth = queued.depth + 1
-    body = result.body
     page = Page(
         status=result.status,
         content_type=result.content_type,
         fetched_at=result.finished_at,
         facts=facts,
-        body=_kept(result, body) if facts.index else None,
-        body_bytes=len(body),
+        body=Body(facts.body_sha256, result.plain, result.gzipped) if facts.index else None,
+        body_bytes=facts.body_bytes,
         etag=header(result.headers, "etag"),
         last_modified=header(result.headers, "last-modified"),
     )
@@ -255,11 +253,6 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         offers.append(Offer(target, queued.depth, refusal, hops))
     reason = str(result.status) if facts.index else f"{result.status}, noindex: body and texts not kept"
     return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
-
-
-def _kept(result: Fetched, body: bytes) -> Body:
-    """What came gzipped is kept so: it need not be compressed again."""
-    return Body(sha256(body).digest(), body if result.gzipped is None else None, result.gzipped)
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:

@@ -23,7 +23,6 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import Again, Found, RevisitSettings, Seen, learn, next_visit
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
-from crawler.reasons import NOT_PARSED
 from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
@@ -53,7 +52,7 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
         case NotModified():
             return _not_modified(outcome, seen, result, facts, settings)
         case Fetched():
-            if facts is not None and facts.note.startswith(NOT_PARSED) and seen.version:
+            if facts is not None and not facts.is_read and seen.version:
                 return _unreached(outcome, seen, facts.note, settings, now)
             return _fetched(outcome, seen, result, facts, settings)
         case Redirected():
@@ -98,7 +97,7 @@ def _asks_more(facts: PageFacts, seen: Seen) -> bool:
 def _fetched(
     outcome: Outcome, seen: Seen, result: Fetched, facts: PageFacts | None, settings: RevisitSettings
 ) -> Outcome:
-    content = sha256(result.body).hexdigest()
+    content = sha256(result.body).hexdigest() if facts is None else facts.body_sha256.hex()
     page = outcome.page
     as_asked = facts is None or (
         facts.index is not seen.noindex

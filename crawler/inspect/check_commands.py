@@ -16,7 +16,7 @@ import click
 from crawler.cli.output import print_json, to_json
 from crawler.cli.shared import canonical, cli, json_option, tell
 from crawler.clock import SystemClock
-from crawler.engine.page_reader import read_within
+from crawler.engine.parser_pool import BlockingReader
 from crawler.errors import UsageError
 from crawler.model import Reading
 from crawler.page.check import check_case
@@ -80,12 +80,14 @@ def page() -> None:
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 def page_check(file: Path | None, url: str | None, agent: str, reading: str, jsonl: bool) -> int:
     """What a page asks (index, follow), says (title, description …) and links to; as JSON."""
-    if jsonl:
-        return _jsonl(partial(check_case, now=SystemClock().now(), read=read_within))
-    if file is None or url is None:
-        raise UsageError("page check needs --url URL and a FILE, or --jsonl")
-    case = {"url": url, "html": file.read_text(errors="replace"), "agent": agent, "reading": reading}
-    print(to_json(_checked(partial(check_case, now=SystemClock().now(), read=read_within), case, str(file)), indent=1))
+    with BlockingReader() as reader:
+        check = partial(check_case, now=SystemClock().now(), read=reader.read)
+        if jsonl:
+            return _jsonl(check)
+        if file is None or url is None:
+            raise UsageError("page check needs --url URL and a FILE, or --jsonl")
+        case = {"url": url, "html": file.read_text(errors="replace"), "agent": agent, "reading": reading}
+        print(to_json(_checked(check, case, str(file)), indent=1))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``crawler page check --jsonl``: what a page says of itself, one case in, one answer out, no network."""
+"""Answers one case of ``crawler page check --jsonl``, without network."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crawler.model import Headers, PageFacts, Reading
-from crawler.page.html import read_page
 from crawler.url import NotCrawlable, canonicalise
 
 _ANSWERED = ("index", "follow", "title", "description", "keywords", "document_state", "canonical_url", "base_url")
 _PRODUCT_TOKEN = re.compile(r"\s*([A-Za-z0-9_-]*)")
 
 
-def check_case(
-    case: Mapping[str, Any], *, now: float = 0.0, read: Callable[..., PageFacts] = read_page
-) -> dict[str, Any]:
-    """Answer one case; ``read`` stands in for :func:`read_page` where hostile pages may come.
+def check_case(case: Mapping[str, Any], *, read: Callable[..., PageFacts], now: float = 0.0) -> dict[str, Any]:
+    """Answer one case.
 
-    Of the case are read ``url`` and ``html`` (text, so no charset is guessed), ``headers`` (pairs of
-    name and value), ``agent`` (a product token or a whole ``User-Agent``), ``reading`` (default
-    ``strict``) and ``now``, in seconds since the epoch; the argument stands in where the case has none.
-    The answer has ``index, follow, title, description, keywords, document_state, canonical_url,
-    base_url, links``, and ``note`` where part of the page was not read. Raises ``ValueError`` that
-    names the key which is missing or wrong.
+    The keys of a case are ``url``, ``html`` (text, so no charset is guessed), ``headers`` (pairs of name and value),
+    ``agent`` (a product token or a whole ``User-Agent``), ``reading`` (default ``strict``) and ``now`` (epoch seconds;
+    default: the argument). ``read`` reads the page: :func:`crawler.page.html.read_page`, or a function with the same
+    arguments that bounds its time and memory.
+
+    The answer has ``index, follow, title, description, keywords, document_state, canonical_url, base_url, links``, and
+    ``note`` if part of the page was not read. Raises :class:`ValueError` that names the key that is missing or wrong.
     """
     try:
         url = canonicalise(_text(case, "url"))

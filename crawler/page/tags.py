@@ -1,53 +1,38 @@
-"""What the tags of a page say, as written: all that is asked of the tree that lexbor builds.
+"""Collects what the tags of a page say, as written. Only this module and ``links`` use the tree that lexbor builds.
 
-What this module imports takes memory in the process that reads heavy pages, so neither URLs nor the model are among it.
-
-Source: HTML Standard for ``<base>`` (4.2.3), for refresh (4.2.5.3), and for where tags count at all. Tags are heard
-wherever the parser puts them, for a ``<noscript><img>`` ends the head; but not in a ``<template>``.
+Source: HTML Standard for ``<base>`` (4.2.3) and for refresh (4.2.5.3). A tag counts wherever the parser puts it,
+because a ``<noscript><img>`` ends the head; tags in a ``<template>`` do not count.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import to_utf8
-from crawler.page.links import LinkTable, Uses, collapse, refresh_target, rel_words
+from crawler.page.links import LinkTable, collapse, refresh_target
+from crawler.page.targets import Uses, rel_words
 
 MAX_TITLE_CHARS = 1_000
-#: A page has one title; this many are looked at before it counts as having none.
+#: Title elements examined before the page counts as having no title.
 MAX_TITLES = 16
 MAX_FEEDS = 8
 
-# One query for all is faster than a query each, and keeps the order of the document. Each alternative is tried on each
-# element, so <a>, <area>, <link> and <base> are one; few others have an href.
-_SAYING = "[href],meta[content],title,frame[src],iframe[src]"
+# One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
+# element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
+_SELECTOR = "[href],meta[content],title,frame[src],iframe[src]"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
-# Numbers of tags are cheaper to read than names, and the same in every document.
+# Tag numbers are cheaper to read than names, and are the same in every document.
 _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").css("a,area"))
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
 _NOT_TEXT = ["script", "style", "template", "noscript"]
 
 
-class Parsed(NamedTuple):
-    """The tree of a page, and the encoding that the page was in."""
-
-    tree: LexborHTMLParser
-    encoding: str
-
-
-def parsed(body: bytes, charset: str | None) -> Parsed:
-    """Parse a page; nothing of ``body`` is kept, so that whoever has a large one can let it go before reading."""
-    encoding, text = to_utf8(body, charset)
-    tree = LexborHTMLParser(text, options=_OPTIONS)
-    tree.raw_html = b""
-    return Parsed(tree, encoding)
-
-
 class Said(NamedTuple):
-    """What the tags of one page say, in document order, before anything is judged or resolved."""
+    """What the tags of one page say, in document order, not yet interpreted or resolved."""
 
     encoding: str
     base: str | None
@@ -56,15 +41,22 @@ class Said(NamedTuple):
     canonicals: list[str]
     feeds: list[str]
     links: dict[str, Uses]
-    note: str  # in words, what was left out
+    note: str  # empty unless links were left out
     text_sha256: bytes | None
 
 
-def heard(page: Parsed, *, hash_text: bool) -> Said:
-    """Hear what the page says, with the digest of its text if ``hash_text``. Spoils the tree."""
-    tags = _Tags(page.tree)
+def read_tags(body: bytes, charset: str | None, *, hash_text: bool) -> Said:
+    """Parse a page and collect what its tags say; with ``hash_text`` also the digest of its visible text.
+
+    ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
+    """
+    encoding, text = to_utf8(body, charset)
+    tree = LexborHTMLParser(text, options=_OPTIONS)
+    tree.raw_html = b""  # the parser would keep a copy of the page
+    del text
+    tags = _Tags(tree)
     return Said(
-        encoding=page.encoding,
+        encoding=encoding,
         base=tags.base,
         title=tags.title,
         metas=tags.metas,
@@ -72,11 +64,13 @@ def heard(page: Parsed, *, hash_text: bool) -> Said:
         feeds=tags.feeds,
         links=tags.links.written(),
         note=tags.links.note,
-        text_sha256=_text_sha256(page.tree) if hash_text else None,
+        text_sha256=_text_sha256(tree) if hash_text else None,
     )
 
 
 class _Tags:
+    """Collects by one walk over the tree."""
+
     __slots__ = ("_titles", "base", "canonicals", "feeds", "links", "metas", "title")
 
     def __init__(self, tree: LexborHTMLParser) -> None:
@@ -88,15 +82,15 @@ class _Tags:
         self.feeds: list[str] = []
         self._titles = 0
         settled = self.links.settled
-        for node in tree.css(_SAYING):
-            if node.tag_id in _ANCHORS:  # nearly all of them, and most of these say nothing new
-                one = node.attrs  # cheaper than a dictionary of all
+        for node in tree.css(_SELECTOR):
+            if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
+                one = node.attrs  # cheaper than the dictionary of all attributes
                 href = one.get("href") or _href_in_drawing(one)
                 if href.partition("#")[0] not in settled:
                     self.links.add(href, one.get("rel") or "", node)
                 continue
             tag, attributes = node.tag, node.attributes
-            if tag == "link" and "href" in attributes:  # in a drawing it may be XLink's alone
+            if tag == "link" and "href" in attributes:  # in a drawing the match may be xlink:href
                 self._link(attributes, rel_words(attributes.get("rel") or ""))
             elif tag == "meta":
                 if "content" in attributes:
@@ -135,21 +129,19 @@ class _Tags:
 
 
 def _text_sha256(tree: LexborHTMLParser) -> bytes:
-    """Of what a reader could see, and the title, without blanks, which come with mark-up. Spoils the tree."""
-    from hashlib import sha256  # 4 MB of libcrypto, which the process that reads heavy pages can do without
-
+    """The digest of the visible text and the title, without the blanks that mark-up adds. Changes ``tree``."""
     tree.strip_tags(_NOT_TEXT)
     root = tree.root
     return sha256("".join(root.text().split()).encode("utf-8", "replace") if root is not None else b"").digest()
 
 
 def _href_in_drawing(attributes: LexborAttributes) -> str:
-    """What an ``<a>`` without ``href`` leads to in a drawing (SVG 2, Linking, XLinkRefAttrs)."""
+    """The ``xlink:href`` of an ``<a>`` without ``href`` in a drawing (SVG 2, Linking, XLinkRefAttrs)."""
     return "" if "href" in attributes else attributes.get("xlink:href") or ""
 
 
 def _in_drawing(node: LexborNode) -> bool:
-    """Whether a title is that of a drawing or formula in the page."""
+    """Whether a title belongs to a drawing or formula in the page."""
     above = node.parent
     while above is not None:
         if above.tag in ("svg", "math"):

@@ -1,28 +1,50 @@
-"""The links of a page, gathered as written, resolved once per distinct target."""
+"""Resolves the links of a page, once per distinct target."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from crawler.model import Headers, Link, header_values
-from crawler.page.links import Use, Uses, may_follow, rel_words
-from crawler.url import Joiner, NotCrawlable, canonicalise, scheme_of
+from crawler.model import Link
+from crawler.url import Joiner, NotCrawlable, scheme_of
 
-#: Characters joined for one page, base and link together: a base of 8,000 characters would make 80 MB of 10,000 links.
+#: Characters joined for one page, base and link together. A base of 8,000 characters would make 80 MB of 10,000 links.
 MAX_JOINED_CHARS = 20_000_000
 MAX_REL_CHARS = 200
 MAX_SCHEMES = 32
 MAX_SCHEME_CHARS = 32
 
-_HEADER_LINK = re.compile(
-    r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL
-)
-_PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)
+
+class Use(NamedTuple):
+    """One link as written: its ``rel`` and its anchor text."""
+
+    rel: str
+    anchor: str
+
+
+class Uses(NamedTuple):
+    """The links to one target as written: their number, and those of them that can decide, in document order."""
+
+    times: int
+    telling: list[Use]
+
+
+def rel_words(rel: str) -> list[str]:
+    """The words of a ``rel``, in lower case. Blanks separate them (HTML, 2.3.7); commas and semicolons are accepted."""
+    return rel.lower().replace(",", " ").replace(";", " ").split()
+
+
+def may_follow(use: Use) -> bool:
+    """Whether this use of a link may be followed."""
+    return "nofollow" not in rel_words(use.rel)
 
 
 def resolve(written: Mapping[str, Uses], base: str) -> tuple[tuple[Link, ...], dict[str, int], str]:
-    """One :class:`Link` per target, how many links each other scheme had, and in words whether some were left out."""
+    """Resolve links as written, without fragments, against the canonical URL ``base``.
+
+    Returns one :class:`Link` per target, the number of links of each other scheme, and a note that is empty unless
+    links were left out.
+    """
     targets: dict[str, list[Use]] = {}
     schemes: dict[str, int] = {}
     note = ""
@@ -56,28 +78,11 @@ def _count_scheme(schemes: dict[str, int], href: str, times: int) -> None:
 
 
 def _link(url: str, uses: list[Use]) -> Link:
+    """One link for all uses of a target: the first that may be followed, else the first."""
     rel, anchor = uses[0]
     if len(uses) == 1 and not rel:
         return Link(url, anchor, "", True)
     chosen = next(filter(may_follow, uses), None)
     rel, anchor = chosen or uses[0]
-    # That use's own text, else the first that there is.
-    anchor = anchor or next((text for _, text in uses if text), "")
+    anchor = anchor or next((use.anchor for use in uses if use.anchor), "")
     return Link(url, anchor, " ".join(rel.lower().split())[:MAX_REL_CHARS], chosen is not None)
-
-
-def canonical_in_headers(headers: Headers, url: str) -> str | None:
-    """The first valid ``Link: <…>; rel="canonical"`` (RFC 8288, 3; RFC 6596), resolved against ``url``."""
-    for value in header_values(headers, "link"):
-        for target, parameters in _HEADER_LINK.findall(value):
-            given: dict[str, str] = {}
-            for name, quoted, single, bare in _PARAMETER.findall(parameters):
-                given.setdefault(name.lower(), quoted or single or bare)
-            # With an anchor parameter the link is about another resource (RFC 8288, 3.2).
-            if "anchor" in given or "canonical" not in rel_words(given.get("rel", "")):
-                continue
-            try:
-                return canonicalise(target, url)
-            except NotCrawlable:
-                continue
-    return None

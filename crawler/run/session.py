@@ -15,6 +15,7 @@ from crawler.engine.crawl import Crawl, OnPages
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.loop_lag import measured
 from crawler.engine.operator import heeded
+from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
@@ -144,8 +145,12 @@ async def _fetching(
     recorder: WarcFolder | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl with connections of its own, which send nothing once its lease is over."""
-    async with HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher:
-        crawl = Crawl(store, fetcher, clock, crawl_policy(settings), scope, on_pages, frame, recorder)
+    reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
+    async with (
+        HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher,
+        ParserPool(reading, default_parsers()) as reader,
+    ):
+        crawl = Crawl(store, fetcher, clock, crawl_policy(settings), scope, reader, on_pages, frame, recorder)
         fetcher.may_send = lambda: not crawl.lease.is_over()
         yield crawl
 

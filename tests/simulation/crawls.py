@@ -15,6 +15,7 @@ from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl, OnPages
 from crawler.engine.crawl_policy import CrawlPolicy, CrawlSettings
 from crawler.engine.gate import Fetcher
+from crawler.engine.parser_pool import ReadingOptions
 from crawler.engine.recording import Recorder
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.frontier.decide import RetrySettings
@@ -24,6 +25,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.robots.response import RobotsSettings
 from crawler.store.sql.store import SqliteStore
+from tests.reading import ReaderInProcess
 from tests.virtual_time import VirtualClock
 
 
@@ -59,7 +61,8 @@ async def session(
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
         policy = CrawlPolicy(options.crawl, options.politeness, options.retry, needs, options.revisit)
-        yield Crawl(store, fetcher, clock, policy, scope, on_pages, recorder=recorder), store
+        reading = ReadingOptions(needs.token, options.robots.reading, hash_text=options.revisit.enabled)
+        yield Crawl(store, fetcher, clock, policy, scope, ReaderInProcess(reading), on_pages, recorder=recorder), store
     finally:
         await store.close()
 

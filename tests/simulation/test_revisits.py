@@ -13,7 +13,6 @@ from crawler.engine.crawl_policy import CrawlSettings
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
-from crawler.page.guard import is_light
 from crawler.store.sql.control import give_order
 from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
@@ -150,7 +149,6 @@ def test_mark_up_alone_makes_a_version_but_is_no_change(heavy: str, db_path: Pat
     assert look(db_path, f"SELECT changes FROM revisits WHERE url = '{PAGE}'") == [(0.0,)]
     hashes = look(db_path, f"SELECT DISTINCT text_sha256 FROM page_versions WHERE url = '{PAGE}'")
     assert len(hashes) == 1
-    assert is_light(heavy.encode()) is (heavy == "")
 
 
 def test_a_page_that_is_gone_is_kept_with_its_last_version_and_may_come_back(db_path: Path) -> None:

@@ -137,7 +137,13 @@ def test_a_page() -> None:
         Link("http://a.example.org/no", "no", "nofollow", False),
         Link("http://b.example.org/out", "out", "", True),
     )
-    outcome = after_fetch(QUEUED, page((("ETag", '"e"'), ("Last-Modified", "m"))), PageFacts(links=links), HOST, RETRY)
+    outcome = after_fetch(
+        QUEUED,
+        page((("ETag", '"e"'), ("Last-Modified", "m"))),
+        PageFacts(links=links, body_sha256=b"digest", body_bytes=8),
+        HOST,
+        RETRY,
+    )
     assert (outcome.state, outcome.reason, outcome.links) == (State.FETCHED, "200", links)
     assert [(offer.url, offer.depth, (offer.refusal or "").partition(":")[0]) for offer in outcome.offers] == [
         ("http://a.example.org/in", 3, ""),
@@ -148,11 +154,12 @@ def test_a_page() -> None:
     assert row is not None
     assert row.body is not None
     assert (row.status, row.fetched_at, row.body.decoded(), row.body_bytes) == (200, NOW + 1, b"<p>hello", 8)
+    assert row.body.sha256 == b"digest"
     assert (row.etag, row.last_modified) == ('"e"', "m")
 
 
 def test_the_body_of_a_page_that_asks_not_to_be_indexed_is_not_kept() -> None:
-    outcome = after_fetch(QUEUED, page(), PageFacts(index=False), ANY, RETRY)
+    outcome = after_fetch(QUEUED, page(), PageFacts(index=False, body_bytes=8), ANY, RETRY)
     assert outcome.reason == "200, noindex: body and texts not kept"
     assert outcome.page is not None
     assert (outcome.page.body, outcome.page.body_bytes) == (None, 8)

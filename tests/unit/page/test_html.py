@@ -3,7 +3,8 @@
 import pytest
 
 from crawler.model import Headers, Link, PageFacts, Reading
-from crawler.page.html import header_facts, read_page
+from crawler.page.headers import header_facts
+from crawler.page.html import read_page
 from crawler.page.links import MAX_LINKS
 
 URL = "http://a.test/dir/page.html"

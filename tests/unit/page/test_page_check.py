@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from crawler.page.check import check_case
+from crawler.page import check
+from crawler.page.html import read_page
+
+
+def check_case(case: dict[str, Any], now: float = 0.0) -> dict[str, Any]:
+    return check.check_case(case, read=read_page, now=now)
+
 
 CASE = {
     "url": "http://a.test/",

@@ -1,0 +1,67 @@
+"""What the crawler and a parser process tell each other about one page, and the limits that one page must keep.
+
+Both sides are processes of the same crawler on the same machine and run the same program, so ``marshal`` may be used.
+It takes a third of the time of ``pickle`` for these tuples.
+"""
+
+from __future__ import annotations
+
+import marshal
+from operator import attrgetter
+from typing import NamedTuple
+
+from crawler.model import Headers, Link, PageFacts
+
+#: Processor time that one page may take, in seconds. An ordinary page of 1 MB takes 0.05.
+MAX_CPU_S = 0.7
+#: Address space of a parser process. About 100 MB are taken before the first page.
+MAX_MEMORY_BYTES = 512 << 20
+#: Exit code of a parser process whose page exceeded the memory limit.
+OUT_OF_MEMORY = 12
+#: The first message of a parser process.
+READY = b"ready"
+
+_FIELDS = PageFacts.__slots__
+_LINKS = _FIELDS.index("links")
+_values = attrgetter(*_FIELDS)
+
+
+class Question(NamedTuple):
+    """What a parser process must know about a document besides its body. ``now`` is in epoch seconds."""
+
+    is_html: bool
+    is_gzipped: bool
+    hash_text: bool
+    charset: str | None  # of the Content-Type header
+    url: str
+    headers: Headers
+    token: str
+    reading: str
+    now: float
+
+    def packed(self) -> bytes:
+        """The question as one message."""
+        return marshal.dumps(tuple(self))
+
+
+def unpack_question(message: bytes) -> Question:
+    """The question in a message."""
+    return Question(*marshal.loads(message))
+
+
+def pack_answer(answer: PageFacts | str) -> bytes:
+    """The facts of a document, or the description of a bug that it brought to light, as one message."""
+    if isinstance(answer, str):
+        return marshal.dumps(answer)
+    values = list(_values(answer))
+    values[_LINKS] = [tuple(link) for link in answer.links]
+    return marshal.dumps(values)
+
+
+def unpack_answer(message: bytes) -> PageFacts | str:
+    """The answer in a message."""
+    values = marshal.loads(message)
+    if isinstance(values, str):
+        return values
+    values[_LINKS] = tuple(map(Link._make, values[_LINKS]))
+    return PageFacts(*values)

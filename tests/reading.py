@@ -1,0 +1,25 @@
+"""Reads pages in the process of the test, for crawls on virtual time: a child process would not keep its clock."""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawler.engine.page_messages import pack_answer, unpack_answer, unpack_question
+from crawler.engine.parser_pool import ReadingOptions, question_about
+from crawler.engine.parser_process import read_document
+from crawler.model import Fetched, PageFacts
+
+
+class ReaderInProcess:
+    """A page reader as the engine wants it. Questions and answers pass through the messages of the parser process."""
+
+    def __init__(self, options: ReadingOptions) -> None:
+        self.has_room = asyncio.Event()
+        self.has_room.set()
+        self._options = options
+
+    async def read(self, document: Fetched) -> PageFacts:
+        question, body = question_about(document, self._options)
+        facts = unpack_answer(pack_answer(read_document(unpack_question(question.packed()), body)))
+        assert isinstance(facts, PageFacts)
+        return facts

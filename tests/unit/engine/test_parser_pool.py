@@ -1,0 +1,207 @@
+"""The pool of parser processes: each document is answered once, and no document harms another."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from crawler.engine import parser_pool
+from crawler.engine.parser_pool import ParserFailed, ParserPool, ReadingOptions
+from crawler.errors import Fault
+from crawler.model import Fetched, Reading
+from tests.command import ROOT
+
+OPTIONS = ReadingOptions("figtree", Reading.STRICT)
+NESTED = b"<div>" * 100_000
+#: Takes the process some tenths of a second, and stays below its limits.
+SLOW = b"<div>" * 11_000
+
+
+def document(name: str, body: bytes = b"") -> Fetched:
+    html = b"<title>%s</title>" % name.encode() + body
+    return Fetched(f"http://{name}.example/", 0, 0, content_type="text/html", plain=html)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ParserPool]:
+    async with ParserPool(OPTIONS) as made:
+        yield made
+
+
+def children() -> set[int]:
+    """The processes of this test's pools."""
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
+async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
+    html = "<title>T</title><a href=/x rel=nofollow>é</a>".encode()
+    packed = Fetched("http://a.test/", 0, 0, content_type="text/html", plain=None, gzipped=gzip.compress(html))
+    facts = await pool.read(packed)
+    assert (facts.title, facts.body_bytes, facts.charset) == ("T", len(html), "utf-8")
+    assert [tuple(link) for link in facts.links] == [("http://a.test/x", "é", "nofollow", False)]
+    assert await pool.read(Fetched("http://a.test/", 0, 0, content_type="text/html", plain=html)) == facts
+
+
+async def test_a_document_that_is_not_html_is_digested_and_read_by_its_headers(pool: ParserPool) -> None:
+    headers = (("X-Robots-Tag", "noindex"),)
+    facts = await pool.read(Fetched("http://a.test/", 0, 0, headers, content_type="text/plain", plain=b"<title>T"))
+    assert (facts.index, facts.title, facts.body_bytes) == (False, None, 8)
+
+
+async def test_a_hostile_page_is_unread_and_the_pages_behind_it_are_read(pool: ParserPool) -> None:
+    names = [f"p{number}" for number in range(20)]
+    reads = [pool.read(document(name, NESTED if name == "p3" else b"")) for name in names]
+    facts = dict(zip(names, await asyncio.gather(*reads), strict=True))
+    hostile = facts.pop("p3")
+    assert (hostile.is_read, hostile.index, hostile.follow) == (False, False, False)
+    assert hostile.note == "not parsed: the parser needed more than 0.7 s of processor time"
+    assert hostile.body_bytes == len(NESTED) + len("<title>p3</title>")
+    assert {name: each.title for name, each in facts.items()} == {name: name for name in facts}
+
+
+async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool) -> None:
+    facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
+    assert facts.note == "not parsed: the parser needed more than 512 MB of memory"
+    assert (await pool.read(document("next"))).title == "next"
+
+
+async def test_a_process_that_is_killed_costs_one_page_at_most(pool: ParserPool) -> None:
+    await pool.read(document("first"))
+    reads = asyncio.gather(*(pool.read(document(f"p{number}", SLOW)) for number in range(4)))
+    await asyncio.sleep(0.05)
+    for pid in children():
+        os.kill(pid, signal.SIGKILL)
+    facts = await reads
+    assert [each.title for each in facts] in ([None, "p1", "p2", "p3"], ["p0", None, "p2", "p3"])
+    assert {each.note for each in facts} == {"", "not parsed: the parser process ended by itself (exit code -9)"}
+
+
+async def test_a_cancelled_reader_leaves_its_answer_to_nobody(pool: ParserPool) -> None:
+    first = asyncio.create_task(pool.read(document("first", SLOW)))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(pool.read(document("second")))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).title == "second"
+
+
+async def test_a_process_is_started_when_a_document_has_to_wait() -> None:
+    before = children()
+    async with ParserPool(OPTIONS, parsers=3) as pool:
+        await pool.read(document("one"))
+        assert len(children() - before) == 1
+        await asyncio.gather(*(pool.read(document(f"p{number}", SLOW)) for number in range(30)))
+        assert len(children() - before) == 3
+    assert children() == before
+
+
+async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None:
+    reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(64)]
+    await asyncio.sleep(0)
+    assert not pool.has_room.is_set()
+    await asyncio.wait_for(pool.has_room.wait(), 30)
+    await asyncio.gather(*reads)
+    large = asyncio.create_task(pool.read(document("large", b" " * (32 << 20))))
+    await asyncio.sleep(0)
+    assert not pool.has_room.is_set()
+    await large
+    assert pool.has_room.is_set()
+
+
+async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
+    before = children()
+    pool = ParserPool(OPTIONS)
+    await pool.read(document("first"))
+    reads = [asyncio.create_task(pool.read(document(f"p{number}", SLOW))) for number in range(20)]
+    await asyncio.sleep(0.05)
+    await pool.close()
+    await asyncio.wait(reads)
+    assert all(read.cancelled() for read in reads)
+    assert children() == before
+    with pytest.raises(asyncio.CancelledError):
+        await pool.read(document("late"))
+    await pool.close()
+
+
+async def test_closing_ends_a_process_that_is_being_started() -> None:
+    before = children()
+    pool = ParserPool(OPTIONS)
+    read = asyncio.create_task(pool.read(document("first")))
+    await asyncio.sleep(0.02)
+    await pool.close()
+    await asyncio.wait([read])
+    assert read.cancelled()
+    assert children() == before
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/does/not/exist"])
+async def test_readers_are_told_if_no_process_can_be_started(
+    program: str, pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(sys, "executable", program)
+        with pytest.raises(ParserFailed, match="no process that reads pages can be started"):
+            await pool.read(document("first"))
+    assert (await pool.read(document("second"))).title == "second"
+
+
+async def test_a_process_that_does_not_answer_is_killed(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "_LOOK_EVERY_S", 0.2)
+    before = children()
+    await pool.read(document("first"))
+    (pid,) = children() - before
+    os.kill(pid, signal.SIGSTOP)
+    facts = await pool.read(document("stuck"))
+    assert facts.note == "not parsed: the parser did not answer within 0.4 s"
+    assert (await pool.read(document("next"))).title == "next"
+
+
+async def test_a_bug_fails_its_page_alone(pool: ParserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import crawler.page.tags\ncrawler.page.tags.refresh_target = lambda content: {}[content]\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+    with pytest.raises(Fault, match="KeyError: '5'"):
+        await pool.read(document("bug", b"<meta http-equiv=refresh content=5>"))
+    assert (await pool.read(document("next"))).title == "next"
+
+
+def test_no_process_outlives_a_crawler_that_is_killed() -> None:
+    program = """
+import asyncio, os
+from crawler.engine.parser_pool import ParserPool
+from tests.unit.engine.test_parser_pool import OPTIONS, SLOW, children, document
+
+async def main():
+    pool = ParserPool(OPTIONS, parsers=2)
+    reads = [asyncio.create_task(pool.read(document(str(number), SLOW))) for number in range(30)]
+    await reads[10]
+    print(*children(), flush=True)
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert ended.returncode == -signal.SIGKILL
+    for pid in map(int, ended.stdout.split()):
+        deadline = 200
+        while is_running(pid) and deadline:
+            deadline -= 1
+            subprocess.run(["sleep", "0.05"], check=True)
+        assert not is_running(pid)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
