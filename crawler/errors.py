@@ -64,7 +64,7 @@ class StoreInUse(UsageError):
 
 
 class StoreVersionError(UsageError):
-    """The store was written by a newer crawler than this one."""
+    """The store was written by another version of the crawler, with another schema."""
 
 
 class Fault(Exception):

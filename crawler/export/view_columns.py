@@ -37,13 +37,13 @@ _COLUMNS = {
     "site:t url_id:i",
     "revisits": "url:t due_at:@ checked_at:@ changes:n watched_s:n why:t hint:t hinted_at:@ failures:i state:t kind:t "
     "site:t url_id:i",
-    "urls": "url:t site:t state:t reason:t depth:i discovered_from:t next_at:@ target:t attempts:i seed:y kind:t "
-    "lastmod:@ url_id:i",
+    "urls": "url:t site:t state:t reason_code:t reason:t depth:i discovered_from:t next_at:@ target:t attempts:i "
+    "seed:y kind:t lastmod:@ url_id:i",
     "links": "source:t target:t anchor:t rel:t source_id:i target_id:i",
     "links_glued": "source:t target:t anchor:t rel:t",
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
-    "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason:t draw:i url_id:i",
+    "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason_code:t reason:t draw:i url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t waits_for:t",
     "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_by:t pages:i "
@@ -58,11 +58,15 @@ _COLUMNS = {
     "rup_servers": "site:t cgi:t email:t latency:t exclude:j include_only:j registered_at:@ sequence_number:i "
     "heard_at:@ known_until:@ silent_at:@ state:t reports:i ignored:i changes:i refused:i",
     "rup_mails": "taken_at:@ site:t sequence_number:i verdict:t changes:i refused:i",
-    "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error:t bytes:i robots_version:t "
-    "verdict_line:i retry_after_s:n run_id:i robots_copy:i",
+    "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error_kind:t error:t bytes:i "
+    "robots_version:t verdict_line:i retry_after_s:n run_id:i robots_copy:i",
+    "runs": "run_id:i started_at:@ finished_at:@ ended_code:t ended_by:t crawler_version:t settings:j worst_lag_s:n "
+    "pages_before:i",
+    "orders": "order_id:i asked_at:@ command:t name:t run_id:i done_at:@",
+    "sample_draws": "method:t per:t size:i seed:i drawn_at:@ frame_size:i cut_sites:i follows:y stands:y",
 }
 
-#: Every view, with its columns in order.
+#: Every view but those by number (docs/store.md), with its columns in order.
 VIEWS: dict[str, dict[str, ColumnType]] = {
     view: {name: _LETTERS[letter] for name, letter in (column.split(":") for column in columns.split())}
     for view, columns in _COLUMNS.items()

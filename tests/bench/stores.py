@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.store.sql.offers import url_number
+from crawler.store.keys import url_number
+from crawler.store.sql.statements import load_queries, schema
 from crawler.store.sql.store import SqliteStore
-from crawler.store.sqlite.connection import _migrations, load_queries
 
 FILLED_AT = 1_750_000_000.0
 """When the last robots.txt was read, in seconds since the epoch: before any time at which a store is used."""
@@ -49,7 +49,7 @@ def path_of(number: int) -> str:
 
 def kept(folder: Path, sizes: Sequence[int]) -> Path:
     """The store of that shape, made where the folder has none yet. It is not to be changed: see :func:`copy`."""
-    shape = hashlib.sha256(repr((*sizes, _migrations())).encode()).hexdigest()[:8]  # another schema is another store
+    shape = hashlib.sha256(repr((*sizes, schema("sqlite"))).encode()).hexdigest()[:8]  # another schema is another store
     path = folder / f"{len(sizes)}-sites-{sum(sizes)}-urls-{shape}.db"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

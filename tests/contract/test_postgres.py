@@ -30,7 +30,7 @@ async def open_and_close(url: str, *, may_make: bool = True) -> None:
     await (await PostgresStore.open(url, may_make=may_make)).close()
 
 
-async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Cluster) -> None:
+async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgres: Cluster) -> None:
     url = postgres.make_database()
     with pytest.raises(UsageError, match="no crawl store"):
         await open_and_close(url, may_make=False)
@@ -45,7 +45,7 @@ async def test_a_foreign_or_missing_or_newer_database_is_refused(postgres: Clust
     newer = postgres.make_database()
     await open_and_close(newer)
     postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
-    with pytest.raises(StoreVersionError, match="newer crawler"):
+    with pytest.raises(StoreVersionError, match="another version of the crawler"):
         await open_and_close(newer)
 
 

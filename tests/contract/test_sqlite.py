@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
-from crawler.store.protocols import Beat, ClaimLimits, CommitBatch
+from crawler.store.protocols import Beat
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql import store as sqlite
+from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqliteStore
 from crawler.store.sqlite import connection
 from tests.contract.visits import Harness, fetched, queued_urls
@@ -50,12 +51,17 @@ async def test_the_cache_follows_the_size_of_the_store(store: SqliteStore, db_pa
         assert await store.query("PRAGMA cache_size") == [{"cache_size": -kib}]
 
 
-async def test_a_store_made_by_a_newer_crawler_is_refused_and_left_alone(db_path: Path) -> None:
+@pytest.mark.parametrize("change", ["PRAGMA user_version = 999", "DROP VIEW runs"])
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_store_with_another_schema_is_refused_and_left_alone(
+    change: str, read_only: bool, db_path: Path
+) -> None:
     await open_and_close(db_path)
-    run_sql(db_path, "PRAGMA user_version = 999")
-    with pytest.raises(StoreVersionError, match="newer crawler"):
-        await open_and_close(db_path)
-    assert run_sql(db_path, "PRAGMA user_version") == [(999,)]
+    run_sql(db_path, change)
+    before = db_path.read_bytes()
+    with pytest.raises(StoreVersionError, match=r"another version of the crawler.*choose another --db"):
+        await open_and_close(db_path, read_only=read_only)
+    assert db_path.read_bytes() == before
 
 
 async def test_a_foreign_sqlite_file_is_refused_and_left_alone(db_path: Path) -> None:
@@ -69,57 +75,7 @@ async def test_a_foreign_sqlite_file_is_refused_and_left_alone(db_path: Path) ->
 async def test_an_empty_file_becomes_a_store(db_path: Path) -> None:
     db_path.touch()
     await open_and_close(db_path)
-    assert run_sql(db_path, "PRAGMA user_version") == [(len(connection._migrations()),)]
-
-
-async def test_an_older_store_is_migrated_by_a_run_but_not_by_a_look(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await open_and_close(db_path)
-    newer = [*connection._migrations(), "ALTER TABLE url ADD COLUMN colour TEXT;", "UPDATE url SET colour = 'red';"]
-    monkeypatch.setattr(connection, "_migrations", lambda: newer)
-    with pytest.raises(UsageError, match="older store"):
-        await open_and_close(db_path, read_only=True)
-    await open_and_close(db_path)
-    assert run_sql(db_path, "PRAGMA user_version") == [(len(newer),)]
-    assert run_sql(db_path, "SELECT colour FROM url") == []
-    await open_and_close(db_path, read_only=True)
-
-
-async def test_a_store_of_version_1_keeps_its_rows_in_every_later_version(db_path: Path) -> None:
-    first, *_ = connection._migrations()
-    with sqlite3.connect(db_path) as db:
-        db.executescript(first + "PRAGMA user_version = 1;")
-        db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'a.test')")
-        db.execute("INSERT INTO site (id, name, group_id) VALUES (1, 'http://a.test', 1)")
-        number = sqlite_offers.url_number(1, "/")
-        db.execute("INSERT INTO url (id, path, state, depth, seed) VALUES (?, '/', 'queued', 0, 1)", (number,))
-        db.execute("INSERT INTO frontier VALUES (1, 0, 0, ?)", (number,))
-        db.execute("INSERT INTO mirror VALUES ('http://b.test', 'http://a.test', 'host', 5)")
-    store = await SqliteStore.open(db_path)
-    try:
-        assert await store.seeds() == [A]
-        assert await store.main_sites() == [("http://b.test", "http://a.test")]
-        assert await store.query("SELECT url, state, kind FROM urls") == [{"url": A, "state": "queued", "kind": "page"}]
-        await store.start_run({}, 10.0)
-        await store.prepare(None)
-        batch = CommitBatch(10.0, ClaimLimits(groups=5))
-        assert queued_urls((await store.commit(batch)).claims) == [A]
-    finally:
-        await store.close()
-
-
-async def test_a_migration_that_fails_leaves_the_store_as_it_was(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await open_and_close(db_path)
-    broken = [*connection._migrations(), "ALTER TABLE url ADD COLUMN colour TEXT; SELECT nonsense FROM nowhere;"]
-    with monkeypatch.context() as patch:
-        patch.setattr(connection, "_migrations", lambda: broken)
-        with pytest.raises(StoreError, match="nowhere"):
-            await open_and_close(db_path)
-    await open_and_close(db_path)
-    assert run_sql(db_path, "SELECT count(*) FROM pragma_table_info('url') WHERE name = 'colour'") == [(0,)]
+    assert run_sql(db_path, "PRAGMA user_version") == [(1,)]
 
 
 async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore, db_path: Path) -> None:
@@ -190,7 +146,7 @@ async def test_a_full_disk_is_a_store_error_and_what_was_committed_is_kept(db_pa
 
 async def test_urls_whose_hashes_collide_are_told_apart(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def colliding(site_id: int, path: str) -> int:
-        return site_id << sqlite_offers.HASH_BITS | len(path) % 3
+        return site_id << 39 | len(path) % 3
 
     monkeypatch.setattr(sqlite_offers, "url_number", colliding)
     monkeypatch.setattr(sqlite, "url_number", colliding)
@@ -239,7 +195,7 @@ async def test_a_cancelled_transaction_leaves_none_open(store: SqliteStore, step
 
 
 async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: SqliteStore) -> None:
-    sql = "EXPLAIN QUERY PLAN " + connection.load_queries()["blocked_within"].rstrip(";")
+    sql = "EXPLAIN QUERY PLAN " + load_queries()["blocked_within"].rstrip(";")
     plan = await store.query(sql, (1, 2, "a reason", 3))
     assert [row["detail"] for row in plan] == ["SEARCH url USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]
 

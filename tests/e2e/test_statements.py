@@ -14,8 +14,8 @@ import crawler
 from crawler.demo.pages import Page
 from crawler.report.queries import BROKEN
 from crawler.search.anchors import _ANCHORS
+from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqliteStore
-from crawler.store.sqlite.connection import load_queries
 from tests.web import LoopbackWeb
 
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}

@@ -21,8 +21,8 @@ from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.sampling import draw as survey_draw
 from crawler.store.protocols import Beat
 from crawler.store.sql.control import SqliteControl, give_order
+from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqliteStore
-from crawler.store.sqlite.connection import load_queries
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual

@@ -11,10 +11,10 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, StoreVersionError, UsageError
+from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, shown
 from crawler.store.postgres.dialect import columns, storable, translate
-from crawler.store.sqlite.connection import migrations
+from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
 #: building the search index, for ending a run.
@@ -247,34 +247,29 @@ async def locked(database: Postgres, key: int) -> AsyncIterator[None]:
             await database.execute("SELECT pg_advisory_unlock(?)", (key,))
 
 
-async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
-    """Make or migrate the schema of a store where that is asked for, one process at a time.
+async def ensure_schema(database: Postgres, *, may_make: bool) -> None:
+    """Check the schema, and make it in an empty database if ``may_make``; one process at a time makes it.
 
-    Raises :class:`NoStore` where there is none to read, :class:`UsageError` for a database that cannot hold one, and
-    :class:`StoreVersionError` for one that a newer crawler wrote.
+    Raises :class:`NoStore` if there is no store and none may be made, :class:`UsageError` for a database that cannot
+    hold a store, and :class:`StoreVersionError` for a store with another schema.
     """
-    known = migrations("postgres")
     ((encoding,),) = await database.execute_fetchall("SHOW server_encoding")
     if encoding != "UTF8":
         raise UsageError(
-            f"{database.name}: its encoding is {encoding}, which does not hold the texts of the web; choose a database "
+            f"{database.name}: its encoding is {encoding}, which cannot hold all texts of the web; choose a database "
             "made with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
-    version = await _version(database, len(known))
-    if version == len(known):
+    if await _is_made(database):
         return
-    run = f"`crawler run --db {quote(database.name)}`"
-    if not may_make and version == 0:
-        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     if not may_make:
-        raise UsageError(f"{database.name}: an older store (version {version}); {run} migrates it")
+        run = f"`crawler run --db {quote(database.name)}`"
+        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     await database.execute("BEGIN")
     try:
         await database.execute("SELECT pg_advisory_xact_lock(?)", (OPENING,))
-        for number in range(await _version(database, len(known)), len(known)):
-            await database.execute(known[number])
-            await database.execute("DELETE FROM store_version")
-            await database.execute("INSERT INTO store_version VALUES (?)", (number + 1,))
+        if not await _is_made(database):
+            await database.execute(schema("postgres"))
+            await database.execute("INSERT INTO store_version VALUES (?)", (SCHEMA_VERSION,))
         await database.execute("COMMIT")
     except BaseException:
         with suppress(StoreError):
@@ -283,28 +278,21 @@ async def bring_up_to_date(database: Postgres, *, may_make: bool) -> None:
 
 
 async def holds_store(url: str) -> bool:
-    """Whether there is a store in this database, of whatever version. Changes nothing."""
+    """Whether this database holds a store. Changes nothing."""
     database = Postgres(url)
     try:
-        return await _version(database, len(migrations("postgres"))) > 0
+        return await _is_made(database)
     finally:
         await database.close()
 
 
-async def _version(database: Postgres, newest: int) -> int:
-    """The version of the store in this database; 0 where there is none yet. Changes nothing."""
+async def _is_made(database: Postgres) -> bool:
+    """Whether the database holds a store that this crawler can use. Changes nothing."""
     rows = await database.execute_fetchall(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
-    tables = {row[0] for row in rows}
-    if "store_version" not in tables:
-        if tables:
-            raise UsageError(f"{database.name}: a database with other tables, no crawl store; choose an empty one")
-        return 0
-    ((version,),) = await database.execute_fetchall("SELECT version FROM store_version")
-    if version > newest:
-        raise StoreVersionError(
-            f"{database.name}: written by a newer crawler (store version {version}, this one knows {newest}); "
-            "upgrade the crawler"
-        )
-    return int(version)
+    tables = {name for (name,) in rows}
+    version = 0
+    if "store_version" in tables:
+        ((version,),) = await database.execute_fetchall("SELECT version FROM store_version")
+    return has_store(database.name, tables, version)

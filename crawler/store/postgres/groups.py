@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from crawler.store.keys import site_of
 from crawler.store.postgres.connection import Postgres
-from crawler.store.sql.offers import HASH_BITS
 
 #: Every table with the group of its rows, and whose number in it tells the group: a URL's, or a site's.
 GROUPED = {
@@ -52,7 +52,7 @@ class GroupedPostgres(Postgres):
 
     async def groups_of(self, numbers: Iterable[int]) -> list[int | None]:
         """The group of each URL or site with such a number; ``None`` where there is no such site."""
-        sites = [number >> HASH_BITS or number for number in numbers]
+        sites = [site_of(number) or number for number in numbers]
         await self._learn(self._of_site, set(sites), "SELECT id, group_id FROM site WHERE id = ANY($1::bigint[])")
         return [self._of_site.get(site) for site in sites]
 

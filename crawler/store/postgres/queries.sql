@@ -62,7 +62,7 @@ DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.fo
 
 -- name: enqueue
 INSERT INTO frontier (group_id, site_id, due_at, depth, url_id, again)
-SELECT u.group_id, u.id >> 39, u.due_at, u.depth, u.id,
+SELECT u.group_id, site_of(u.id), u.due_at, u.depth, u.id,
   EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id)::int
 FROM unnest(:groups($1), $1::bigint[]) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id
 WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
@@ -70,7 +70,7 @@ WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
 -- name: dequeue
 DELETE FROM frontier f USING unnest(:groups($1), $1::bigint[]) AS t (group_id, id), url u
 WHERE u.group_id = t.group_id AND u.id = t.id AND f.group_id = t.group_id
-  AND f.site_id = u.id >> 39 AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
+  AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
 
 -- name: change_url
 UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason = t.reason,
@@ -119,7 +119,7 @@ WITH RECURSIVE behind (site) AS (
   SELECT unnest(texts($1)) COLLATE "C"
   UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
 SELECT u.id FROM behind b JOIN site s ON s.name = b.site
-JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
 WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
 
 -- name: links_of
@@ -429,7 +429,7 @@ UPDATE run SET finished_at = $1, ended_by = $2 WHERE id = $3
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > $1;
 
 -- name: excluded_from
-SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > $1 AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT $2;
 
 -- name: robots_copy_of
@@ -439,7 +439,7 @@ FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON 
 
 -- name: alike_sites
 WITH twin AS (
-  SELECT body_id, url_id >> 39 AS b, min(url_id >> 39) OVER (PARTITION BY body_id, url_id & (1::bigint << 39) - 1) AS a
+  SELECT body_id, site_of(url_id) AS b, min(site_of(url_id)) OVER (PARTITION BY body_id, path_hash_of(url_id)) AS a
   FROM page
   WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
 alike AS (
@@ -449,8 +449,8 @@ ranked AS (
   FROM alike JOIN site s ON s.id IN (a, b) JOIN site t
     ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
 SELECT site, main_site, n,
-  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (main_id << 39 | (p.url_id & (1::bigint << 39) - 1))
-   WHERE p.url_id BETWEEN site_id << 39 AND (site_id + 1 << 39) - 1 AND p.body_id IS NOT NULL AND q.body_id IS NOT NULL),
+  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (first_url_of(main_id) | (path_hash_of(p.url_id)))
+   WHERE p.url_id BETWEEN first_url_of(site_id) AND last_url_of(site_id) AND p.body_id IS NOT NULL AND q.body_id IS NOT NULL),
   fetched
 FROM ranked ORDER BY n DESC, main_id;
 
@@ -473,7 +473,7 @@ WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM
 WITH RECURSIVE way (id, found_on, n) AS (
   SELECT id, found_on, 0 FROM url WHERE id = $1
   UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
-SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;
+SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
 
 -- name: expire_robots
 UPDATE robots_copy SET valid_until = least(valid_until, $1), retry_at = NULL
@@ -493,7 +493,7 @@ UPDATE site s SET group_id = g.id FROM unnest($1::text[], $2::bigint[]) AS t (gr
 JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
 
 -- name: queued_from
-SELECT u.id, s.name || u.path, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > $1 AND u.state = 'queued' ORDER BY u.id LIMIT $2;
 
 -- name: visit_group
@@ -547,9 +547,9 @@ ON CONFLICT DO NOTHING;
 -- name: due_revisits
 SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
 FROM revisit r JOIN url u ON u.id = r.url_id
-LEFT JOIN hint_record h ON h.site_id = r.url_id >> 39 AND h.source = r.hint
+LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
 LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
-  WHERE t.silent_at > $1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = r.url_id >> 39
+  WHERE t.silent_at > $1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
 WHERE r.due_at <= $1 AND r.not_before < $2 AND u.state <> 'queued' AND (r.hint IS NOT NULL OR NOT $3::boolean)
   AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < greatest(told.registered_at, $4)
     OR (r.failures > 0 AND u.state <> 'failed'));
@@ -582,7 +582,7 @@ FROM unnest(:groups($11), $1::float8[], $2::float8[], $3::float8[], $4::float8[]
 
 -- name: record_hint
 INSERT INTO hint_record AS h (group_id, site_id, source, tried, changed)
-SELECT r.group_id, r.url_id >> 39, r.hint, count(*), sum(t.was_right)
+SELECT r.group_id, site_of(r.url_id), r.hint, count(*), sum(t.was_right)
 FROM unnest(:groups($2), $1::int[], $2::bigint[]) AS t (group_id, was_right, id)
 JOIN revisit r ON r.group_id = t.group_id AND r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 2, 3
 ON CONFLICT (site_id, source, group_id) DO UPDATE SET tried = h.tried + excluded.tried, changed = h.changed + excluded.changed;
@@ -667,8 +667,8 @@ SELECT f.url_id FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.la
 JOIN frontier f ON f.site_id = s.id LIMIT $2;
 
 -- name: numbers_on
-SELECT s.id << 39, (s.id + 1 << 39) - 1 FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
-WHERE s.id >= $2::bigint >> 39 ORDER BY s.id;
+SELECT first_url_of(s.id), last_url_of(s.id) FROM ranges($1) r JOIN site s ON s.name BETWEEN r.first AND r.last
+WHERE s.id >= site_of($2::bigint) ORDER BY s.id;
 
 -- name: blocked_within
 SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason = $3 ORDER BY id LIMIT $4;

@@ -21,8 +21,9 @@ from crawler.clock import SystemClock, boot_s, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.model import Body
+from crawler.store.keys import render_keys
 from crawler.store.postgres.commit import PostgresTurns
-from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, bring_up_to_date, locked
+from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked
 from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.parts import parts_of
@@ -31,10 +32,11 @@ from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.retrying import lasting
 from crawler.store.sql.control import SqliteControl
 from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqlStore
 from crawler.store.sql.subscriptions import SqliteRup
 from crawler.store.sql.workers import Workers
-from crawler.store.sqlite.connection import compress, every, load_queries, one
+from crawler.store.sqlite.connection import compress, every, one
 
 T = TypeVar("T")
 
@@ -138,7 +140,7 @@ class PostgresStore(SqlStore):
         store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
         store._is_patient = patient
         try:
-            await store._again(lambda: bring_up_to_date(store._reader, may_make=may_make and not read_only))
+            await store._again(lambda: ensure_schema(store._reader, may_make=may_make and not read_only))
             ((nodes,),) = await store._every("SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) AS n")
             store._db.is_spread = nodes > 1
             store._clock = clock
@@ -301,11 +303,12 @@ class PostgresStore(SqlStore):
         await super().regroup()
         async with self._writing():
             for table, column in GROUPED.items():
-                site = column if column == "site_id" else f"{column} >> 39"
-                await self._db.execute(
-                    f"UPDATE {table} t SET group_id = s.group_id FROM site s WHERE s.id = t.{site}"
+                site = "t.site_id" if column == "site_id" else f"site_of(t.{column})"
+                sql = (
+                    f"UPDATE {table} t SET group_id = s.group_id FROM site s WHERE s.id = {site}"
                     " AND t.group_id <> s.group_id"
                 )
+                await self._db.execute(render_keys(sql))
 
     async def columns_of(self, table: str) -> list[str]:
         """Without the group that rows carry here, which their site tells."""

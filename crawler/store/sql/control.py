@@ -12,12 +12,12 @@ from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
 from crawler.store.protocols import Beat
 from crawler.store.retrying import Again, lasting
+from crawler.store.sql.statements import load_queries
 from crawler.store.sqlite.connection import (
     UNFINISHED,
     Database,
     Read,
     every,
-    load_queries,
     one,
     open_database,
     require_usable,
@@ -112,7 +112,7 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock) -> O
     """
     require_usable(path, read_only=True)
     require_usable(path, read_only=False)
-    db = await open_database(path, migrate=False)
+    db = await open_database(path, may_make=False)
     try:
         require_whole(await every(db, UNFINISHED), str(path))
         async with transaction(db, path):

@@ -6,24 +6,16 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xxhash import xxh3_64_intdigest
-
 from crawler.frontier.offers import Change, Known, Offer, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
+from crawler.store.keys import site_of, url_number
 from crawler.store.sqlite.connection import Database, every
 from crawler.url import split
 
-#: Bits of a URL's number that hash its path; the site's number stands above them.
-HASH_BITS = 39
 _GENERATION = 20_000
 _SITES_KEPT = 100_000
 _REFUSED = 1 << 30  # the depth remembered for a URL that was refused: any admitted offer beats it
-
-
-def url_number(site_id: int, path: str) -> int:
-    """The number of a URL, if no other path of its site has the same hash bits."""
-    return site_id << HASH_BITS | xxh3_64_intdigest(path.encode()) >> (64 - HASH_BITS)
 
 
 @dataclass(slots=True)
@@ -254,7 +246,7 @@ class Offers:
         return await self.groups(await self._apply(better, max_depth))
 
     async def groups(self, numbers: Iterable[int]) -> set[int]:
-        sites = list({number >> HASH_BITS for number in numbers})
+        sites = list({site_of(number) for number in numbers})
         if not sites:
             return set()
         return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (json.dumps(sites),))}

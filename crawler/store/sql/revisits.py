@@ -26,7 +26,8 @@ from crawler.frontier.revisit import (
 )
 from crawler.model import Kind, State
 from crawler.page.directives import asked_of
-from crawler.store.sql.offers import HASH_BITS, Offers
+from crawler.store.keys import site_of
+from crawler.store.sql.offers import Offers
 from crawler.store.sqlite.connection import Database, every, one
 
 _ROWS_AT_ONCE = 5000
@@ -91,7 +92,7 @@ class Revisits:
             chance = Habits(changes, watched_s).chance(now - checked_at)
             if hinted:
                 chance = max(chance, hint_trust(tried or 0, right or 0))
-            choice.offer(number >> HASH_BITS, number, chance)
+            choice.offer(site_of(number), number, chance)
         chosen = choice.chosen()
         for start in range(0, len(chosen), _ROWS_AT_ONCE):
             await self._queue(chosen[start : start + _ROWS_AT_ONCE])
@@ -114,7 +115,7 @@ class Revisits:
         spent: dict[int, int] = {}
         if settings.per_site is not None:
             for number in chosen:
-                spent[number >> HASH_BITS] = spent.get(number >> HASH_BITS, 0) + 1
+                spent[site_of(number)] = spent.get(site_of(number), 0) + 1
         bills = [(site, n, settings.per_site) for site, n in spent.items()] + [
             (_ALL_SITES, len(chosen), settings.per_day)
         ]
@@ -203,14 +204,14 @@ class Revisits:
         return others + with_folders(asked, known.keys() | folders.keys()), folders
 
     async def _move(self, hints: list[tuple[int, Hint]], now: float) -> int:
-        sites = json.dumps(list({number >> HASH_BITS for number, _ in hints}))
+        sites = json.dumps(list({site_of(number) for number, _ in hints}))
         records = {
             (site, source): hint_trust(tried, right)
             for site, source, tried, right in await every(self._db, self._sql["hint_records"], (sites,))
         }
         moved = 0
         for number, hint in hints:
-            trust = records.get((number >> HASH_BITS, hint.source), hint_trust(0, 0))
+            trust = records.get((site_of(number), hint.source), hint_trust(0, 0))
             asked = hint.source in ASKED_FOR
             counts = asked or trust >= DUE_CHANCE
             taken = await one(self._db, self._sql["take_hint"], (hint.source, hint.at, counts, now, number, asked))

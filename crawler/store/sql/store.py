@@ -21,6 +21,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
+from crawler.store.keys import url_number
 from crawler.store.protocols import (
     CommitBatch,
     CommitResult,
@@ -34,9 +35,10 @@ from crawler.store.protocols import (
 from crawler.store.retrying import lasting
 from crawler.store.sql.commit import TurnTaker, robots_copy
 from crawler.store.sql.control import SqliteControl
-from crawler.store.sql.offers import Offers, url_number
+from crawler.store.sql.offers import Offers
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.runs import SqlRuns
+from crawler.store.sql.statements import load_queries
 from crawler.store.sql.subscriptions import SqliteRup
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
@@ -45,7 +47,6 @@ from crawler.store.sqlite.connection import (
     every,
     fit_cache,
     is_held,
-    load_queries,
     lock_store,
     one,
     open_with_ear,
@@ -74,7 +75,7 @@ class SqlStore(SqlRuns):
                 await self._turns.refresh(touched, None)
 
     async def seeds(self) -> list[str]:
-        rows = await self._every("SELECT s.name || u.path FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.seed = 1")
+        rows = await self._every("SELECT url FROM urls WHERE seed = 1")
         return [row[0] for row in rows]
 
     async def main_sites(self) -> list[tuple[str, str]]:

@@ -1,15 +1,13 @@
-"""Opening a SQLite store: pragmas, migrations by version, the lock, and the named queries."""
+"""Opening a SQLite store: pragmas, the schema, the lock."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sqlite3
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
@@ -17,15 +15,15 @@ from typing import Any, Protocol
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.errors import StatementError, StoreError, StoreInUse, StoreVersionError, UsageError
+from crawler.errors import StatementError, StoreError, StoreInUse, UsageError
 from crawler.gunzip import gunzip
+from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-_SQL = files("crawler.store")
 _GZIP = b"\x1f\x8b"
 _PRAGMAS = """
 PRAGMA page_size = 8192;
@@ -66,25 +64,6 @@ class Read(Protocol):
     async def __call__(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
 
-def load_queries(dialect: str = "sqlite") -> dict[str, str]:
-    """The named queries in the SQL of "sqlite" or "postgres", without their comments."""
-    text = (_SQL / dialect / "queries.sql").read_text()
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
-    return {
-        name: re.sub(r"^--.*\n", "", sql, flags=re.M).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)
-    }
-
-
-def migrations(dialect: str) -> list[str]:
-    """The schema's versions in order; each file takes a store from the version before it."""
-    found = sorted((_SQL / dialect).iterdir(), key=lambda file: file.name)
-    return [file.read_text() for file in found if re.match(r"\d{4}_", file.name)]
-
-
-def _migrations() -> list[str]:
-    return migrations("sqlite")
-
-
 def compress(body: bytes) -> bytes:
     """The stored form of a body that came without gzip."""
     return zstd.compress(body, level=1)
@@ -109,13 +88,13 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
 
-async def open_database(path: Path, *, read_only: bool = False, migrate: bool = True) -> aiosqlite.Connection:
-    """Open a store, making or migrating it as needed. Close it, or its thread keeps the process alive.
+async def open_database(path: Path, *, read_only: bool = False, may_make: bool = True) -> aiosqlite.Connection:
+    """Open a store, and make one in a new or empty file unless ``read_only`` or not ``may_make``.
 
-    Without ``migrate`` an older store is refused, as it is to readers: a crawl may be running on it.
+    The caller must close the connection: its thread keeps the process alive.
 
-    Raises :class:`UsageError` where there is no such store to read, :class:`StoreVersionError` for one
-    that a newer crawler wrote, :class:`StoreError` for a damaged file or one that is no store.
+    Raises :class:`UsageError` if there is no store to read, :class:`StoreVersionError` for a store with another schema,
+    :class:`StoreError` for a damaged file and for a file of another kind.
     """
     target = _read_only_uri(path) if read_only else str(path)
     opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None))
@@ -128,10 +107,14 @@ async def open_database(path: Path, *, read_only: bool = False, migrate: bool = 
             await (await opening).close()  # or its thread might tell a loop that is closed by then
         raise
     try:
-        version = await _version(db, path, read_only or not migrate)
+        is_made = await _is_made(db, path)
+        if not is_made and (read_only or not may_make):
+            raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
         if not read_only:
             await db.executescript(_PRAGMAS)
-        await _migrate(db, version)
+        if not is_made:
+            version = f"PRAGMA user_version = {SCHEMA_VERSION};"
+            await db.executescript(f"BEGIN IMMEDIATE;\n{schema('sqlite')}\n{version}\nCOMMIT;")
         await db.create_function("zstd", 1, compress, deterministic=True)
         if read_only:
             await db.set_authorizer(_may_read)
@@ -206,29 +189,11 @@ def _read_only_uri(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=ro" + ("&immutable=1" if alone else "")
 
 
-async def _version(db: aiosqlite.Connection, path: Path, read_only: bool) -> int:
-    """The version of the store in a file that this crawler may use; 0 where there is none yet. Changes nothing."""
-    migrations = _migrations()
+async def _is_made(db: Database, path: Path) -> bool:
+    """Whether the file holds a store that this crawler can use. Changes nothing."""
     (version,) = await one(db, "PRAGMA user_version")
-    if version > len(migrations):
-        raise StoreVersionError(
-            f"{path}: written by a newer crawler (store version {version}, this one knows {len(migrations)}); "
-            "upgrade the crawler"
-        )
-    (tables,) = await one(db, "SELECT count(*) FROM sqlite_master")
-    if version == 0 and tables:
-        raise UsageError(f"{path}: a SQLite file, but no crawl store; choose another --db")
-    if read_only and version == 0:
-        raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
-    if read_only and version < len(migrations):
-        run = f"`crawler run --db {quote(str(path))}`"
-        raise UsageError(f"{path}: an older store (version {version}); {run} migrates it")
-    return int(version)
-
-
-async def _migrate(db: aiosqlite.Connection, version: int) -> None:
-    for number, script in enumerate(_migrations()[version:], version + 1):
-        await db.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
+    tables = {name for (name,) in await every(db, "SELECT name FROM sqlite_master")}
+    return has_store(str(path), tables, version)
 
 
 @asynccontextmanager

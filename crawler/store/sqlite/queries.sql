@@ -11,11 +11,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: enqueue
 -- The frontier row of a queued URL, from its own row.
 INSERT INTO frontier (site_id, due_at, depth, url_id, again)
-SELECT id >> 39, due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
+SELECT site_of(id), due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
 FROM url WHERE id = ? AND state = 'queued' ON CONFLICT DO NOTHING;
 
 -- name: dequeue
-DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT id >> 39, due_at, depth, id FROM url WHERE id = ?);
+DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id), due_at, depth, id FROM url WHERE id = ?);
 
 -- name: change_url
 -- A better offer: (depth, hops, state, reason, found_on, is a seed, id).
@@ -61,7 +61,7 @@ WITH RECURSIVE behind (site) AS (
   SELECT value FROM json_each(?)
   UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
 SELECT u.id FROM behind b JOIN site s ON s.name = b.site
-JOIN url u ON u.id BETWEEN s.id << 39 AND (s.id + 1 << 39) - 1
+JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
 WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
 
 -- name: links_of
@@ -324,7 +324,7 @@ SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > ?;
 
 -- name: excluded_from
 -- Excluded and failed URLs after a number, for a look under changed options: (last number, how many).
-SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > ? AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT ?;
 
 -- name: robots_copy_of
@@ -338,7 +338,7 @@ FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON 
 -- that one body at a path of ten thousand sites makes ten thousand pairs. Counted out are those that have at least so
 -- many distinct bodies in common. The same path has the same bits in every site's numbers. (how many)
 WITH twin AS (
-  SELECT body_id, url_id >> 39 AS b, min(url_id >> 39) OVER (PARTITION BY body_id, url_id & (1 << 39) - 1) AS a
+  SELECT body_id, site_of(url_id) AS b, min(site_of(url_id)) OVER (PARTITION BY body_id, path_hash_of(url_id)) AS a
   FROM page
   WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
 alike AS (
@@ -348,8 +348,8 @@ ranked AS (
   FROM alike JOIN site s JOIN site t
     ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
 SELECT site, main_site, n,
-  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (main_id << 39 | (p.url_id & (1 << 39) - 1))
-   WHERE p.url_id BETWEEN site_id << 39 AND (site_id + 1 << 39) - 1 AND p.body_id NOTNULL AND q.body_id NOTNULL),
+  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (first_url_of(main_id) | (path_hash_of(p.url_id)))
+   WHERE p.url_id BETWEEN first_url_of(site_id) AND last_url_of(site_id) AND p.body_id NOTNULL AND q.body_id NOTNULL),
   fetched
 FROM ranked ORDER BY n DESC, main_id;
 
@@ -372,7 +372,7 @@ WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM
 WITH RECURSIVE way (id, found_on, n) AS (
   SELECT id, found_on, 0 FROM url WHERE id = ?
   UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
-SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = u.id >> 39 ORDER BY n DESC;
+SELECT s.name || u.path FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
 
 -- name: expire_robots
 -- Another reading, or another token: what the answers meant under the old one no longer applies; or of those only where
@@ -394,7 +394,7 @@ UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = ?) WHER
 
 -- name: queued_from
 -- Queued URLs after a number: (last number, how many).
-SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = u.id >> 39
+SELECT u.id, s.name || u.path, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > ? AND u.state = 'queued' ORDER BY u.id LIMIT ?;
 
 -- name: visit_group
@@ -442,9 +442,9 @@ WHERE id NOT IN (SELECT url_id FROM revisit);
 -- before it began to, or could not be reached since.
 SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL, h.tried, h.changed
 FROM revisit r JOIN url u ON u.id = r.url_id
-LEFT JOIN hint_record h ON h.site_id = r.url_id >> 39 AND h.source = r.hint
+LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
 LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
-  WHERE t.silent_at > ?1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = r.url_id >> 39
+  WHERE t.silent_at > ?1 AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
 WHERE r.due_at <= ?1 AND r.not_before < ?2 AND u.state <> 'queued' AND (r.hint IS NOT NULL OR NOT ?3)
   AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < max(told.registered_at, ?4)
     OR (r.failures AND u.state <> 'failed'));
@@ -478,7 +478,7 @@ WHERE url_id = ?11;
 -- name: record_hint
 -- Whether a hint was right: (1 if it was, URL).
 INSERT INTO hint_record (site_id, source, tried, changed)
-SELECT url_id >> 39, hint, 1, ?1 FROM revisit WHERE url_id = ?2 AND hint IS NOT NULL
+SELECT site_of(url_id), hint, 1, ?1 FROM revisit WHERE url_id = ?2 AND hint IS NOT NULL
 ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.changed;
 
 -- name: take_hint
@@ -559,8 +559,8 @@ JOIN frontier f ON f.site_id = s.id LIMIT ?;
 -- name: numbers_on
 -- The first and the last number that URLs of a site may have, of sites in these ranges of names, but for those that end
 -- before a number: (JSON list, number).
-SELECT s.id << 39, (s.id + 1 << 39) - 1 FROM json_each(?) r
-CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1 WHERE s.id >= ? >> 39 ORDER BY s.id;
+SELECT first_url_of(s.id), last_url_of(s.id) FROM json_each(?) r
+CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1 WHERE s.id >= site_of(?) ORDER BY s.id;
 
 -- name: blocked_within
 -- Some URLs that are left out for a reason: (first number, last, reason, how many). The signs keep SQLite from building

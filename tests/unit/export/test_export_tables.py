@@ -37,7 +37,8 @@ def without_guard(cell: str) -> str:
 
 
 async def test_every_view_has_its_columns_with_their_kinds(store: SqliteStore) -> None:
-    views = [row["name"] for row in await store.query("SELECT name FROM sqlite_master WHERE type = 'view'")]
+    found = await store.query("SELECT name FROM sqlite_master WHERE type = 'view'")
+    views = [row["name"] for row in found if not row["name"].endswith("_by_id")]
     columns = await store.query(
         "SELECT m.name AS view, c.name AS name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'view'"
     )

@@ -14,7 +14,7 @@ import pytest
 from crawler.errors import StoreError
 from crawler.rank.link_graph import read_graph
 from crawler.rank.ranking import RankingSummary, rank, top
-from crawler.store.sql.offers import url_number
+from crawler.store.keys import url_number
 from crawler.store.sql.store import SqliteStore
 from crawler.url import split
 

@@ -1,0 +1,48 @@
+"""How the number of a URL packs its site and its path; no other module knows it.
+
+The number is ``site << 39 | hash``: the number of the site, then 39 bits of a hash of the path. SQL says
+``site_of(x)``, ``first_url_of(x)``, ``last_url_of(x)`` and ``path_hash_of(x)``. :func:`render_keys` writes them out as
+arithmetic for both databases: any client can read a view, and an index on the number serves it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from xxhash import xxh3_64_intdigest
+
+_HASH_BITS = 39
+_HASH_MASK = (1 << _HASH_BITS) - 1
+
+_FUNCTIONS = {
+    "site_of": f"({{0}} >> {_HASH_BITS})",
+    "first_url_of": f"({{0}} << {_HASH_BITS})",
+    "last_url_of": f"(({{0}} << {_HASH_BITS}) + {_HASH_MASK})",
+    "path_hash_of": f"({{0}} & {_HASH_MASK})",
+}
+_CALL = re.compile(rf"\b({'|'.join(_FUNCTIONS)})\(([^()]+)\)")
+
+
+def url_number(site_id: int, path: str) -> int:
+    """The number of a URL, unless another path of its site has the same hash; then the next free number is taken."""
+    return first_url_of(site_id) | xxh3_64_intdigest(path.encode()) >> (64 - _HASH_BITS)
+
+
+def site_of(number: int) -> int:
+    """The number of the site of a URL."""
+    return number >> _HASH_BITS
+
+
+def first_url_of(site_id: int) -> int:
+    """The least number that a URL of a site can have."""
+    return site_id << _HASH_BITS
+
+
+def last_url_of(site_id: int) -> int:
+    """The greatest number that a URL of a site can have."""
+    return first_url_of(site_id) | _HASH_MASK
+
+
+def render_keys(sql: str) -> str:
+    """SQL with the calls of ``site_of`` and the like written out as arithmetic. Their arguments contain no brackets."""
+    return _CALL.sub(lambda call: _FUNCTIONS[call[1]].format(call[2]), sql)

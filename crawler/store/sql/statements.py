@@ -1,0 +1,50 @@
+"""The SQL files of both dialects: the schema, and the named queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import cache
+from importlib.resources import files
+
+from crawler.errors import StoreVersionError, UsageError
+from crawler.store.keys import render_keys
+
+#: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
+SCHEMA_VERSION = 1
+
+_FILES = files("crawler.store")
+
+
+@cache
+def schema(dialect: str) -> str:
+    """The statements that make an empty store, for ``sqlite`` or ``postgres``."""
+    return render_keys((_FILES / dialect / "schema.sql").read_text())
+
+
+@cache
+def load_queries(dialect: str = "sqlite") -> dict[str, str]:
+    """The named queries for ``sqlite`` or ``postgres``, without their comments."""
+    text = render_keys((_FILES / dialect / "queries.sql").read_text())
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
+    return {
+        name: re.sub(r"^--.*\n", "", sql, flags=re.M).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def has_store(name: str, tables: Collection[str], version: int) -> bool:
+    """Whether a database with these tables and views holds a store; False for an empty database.
+
+    ``name`` is what messages call the database. Raises :class:`crawler.errors.UsageError` for a database with other
+    tables, and :class:`crawler.errors.StoreVersionError` for a store with another schema.
+    """
+    if not tables:
+        return False
+    if "politeness_group" not in tables:
+        raise UsageError(f"{name}: a database with other tables, no crawl store; choose another --db")
+    if version != SCHEMA_VERSION or "runs" not in tables:
+        raise StoreVersionError(
+            f"{name}: written by another version of the crawler (schema {version}, this version uses "
+            f"{SCHEMA_VERSION}); choose another --db, or use that version"
+        )
+    return True
