@@ -92,7 +92,7 @@ def start(*arguments: str | Path, group: int | None = None) -> subprocess.Popen[
     )
 
 
-def finish(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
+def finish(process: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
     """Wait for a started command."""
     out, err = process.communicate(timeout=timeout_s)
     assert "Traceback" not in err, err
@@ -114,7 +114,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     return Ended(code, out.getvalue(), err.getvalue())
 
 
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 300) -> None:
     """Wait for something that another process does."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -87,7 +87,7 @@ log_line_prefix = '%m [%p] %q%a '
         if os.getuid() == 0:
             command = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--init-groups", *command]
         done = subprocess.run(
-            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", timeout=120
+            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", timeout=300
         )
         assert done.returncode == 0, done.stdout
         return done.stdout

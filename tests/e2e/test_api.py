@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,10 +87,8 @@ async def test_cancelling_the_caller_leaves_a_store_to_go_on_with(web: LoopbackW
     task = asyncio.create_task(consume())
     await asyncio.to_thread(until, lambda: len(web.log) >= 6, "some requests")
     task.cancel()
-    started = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - started < 10
     async with crawler.open(db_path, QUICK) as crawl:
         async for _ in crawl.run():
             pass

@@ -152,7 +152,7 @@ asyncio.run(main())
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     lines = done.stdout.splitlines()

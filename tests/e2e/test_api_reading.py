@@ -56,7 +56,7 @@ def test_a_loop_that_was_left_lets_go_of_the_store(home: str, db_path: Path) -> 
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("well\n", "")

@@ -32,7 +32,7 @@ def audit(db: Path, *options: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "crawler", "audit", "--db", str(db), *options],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -77,7 +77,7 @@ class Dashboard:
     def ask(
         self, path: str, body: object = None, *, method: str = "", **headers: str
     ) -> tuple[int, str, http.client.HTTPResponse]:
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=300)
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
@@ -95,7 +95,7 @@ class Dashboard:
 
     def look(self) -> dict[str, Any]:
         """The next event of the live stream."""
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=300)
         try:
             connection.request("GET", "/live")
             answer = connection.getresponse()
@@ -433,7 +433,7 @@ def test_workers_are_shown_in_a_browser(web: LoopbackWeb, many: tuple[str, Crawl
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text))
         page.goto(dashboard.url)
-        expect(page.locator("#workers tr")).to_have_count(2, timeout=20_000)
+        expect(page.locator("#workers tr")).to_have_count(2, timeout=120_000)
         expect(page.locator("#workers")).to_contain_text("more")
         assert wrong == []
     dashboard.close()
@@ -454,24 +454,24 @@ def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Cr
         page.on("console", lambda said: wrong.append(said.text))
         page.goto(dashboard.url)
         state = page.locator("#state")
-        expect(state).to_have_text("running", timeout=20_000)
+        expect(state).to_have_text("running", timeout=120_000)
         expect(page.locator("#sites tr")).to_have_count(2)
         named(page, "Pause").click()
-        expect(state).to_have_text("paused", timeout=20_000)
+        expect(state).to_have_text("paused", timeout=120_000)
         expect(page.locator("#notice")).to_contain_text("Paused by the operator since")
         named(page, "Go on").click()
-        expect(state).to_have_text("running", timeout=20_000)
+        expect(state).to_have_text("running", timeout=120_000)
         page.locator("#sites tr", has_text="b.test").get_by_role("button", name="Block").click()
-        expect(page.locator("#blocked")).to_contain_text("b.test is blocked since", timeout=20_000)
-        expect(page.locator("#sites tr")).to_have_count(1, timeout=20_000)
+        expect(page.locator("#blocked")).to_contain_text("b.test is blocked since", timeout=120_000)
+        expect(page.locator("#sites tr")).to_have_count(1, timeout=120_000)
         named(page, "Unblock").click()
-        expect(page.locator("#blocked")).to_be_hidden(timeout=20_000)
-        expect(page.locator("#sites tr")).to_have_count(2, timeout=20_000)
+        expect(page.locator("#blocked")).to_be_hidden(timeout=120_000)
+        expect(page.locator("#sites tr")).to_have_count(2, timeout=120_000)
         page.get_by_label("Why this URL?").fill(web.url("a.test", "/7"))
         named(page, "Tell").click()
         expect(page.locator("#told")).to_contain_text("forbidden by line 2")
         named(page, "Stop").click()
-        expect(state).to_have_text("ended", timeout=20_000)
+        expect(state).to_have_text("ended", timeout=120_000)
         assert wrong == []
     assert finish(crawling).code == 3
 
@@ -500,7 +500,7 @@ def hostile_db(loopback: LoopbackWeb, db: Path) -> Path:
 
 def shown(page: BrowserPage, loopback: LoopbackWeb) -> None:
     """Have the dashboard show the crawl, why a URL, and what a search finds."""
-    expect(page.locator("#state")).to_have_text("ended", timeout=20_000)
+    expect(page.locator("#state")).to_have_text("ended", timeout=120_000)
     expect(page.locator("#sites tr").first).to_be_visible()
     page.get_by_label("Search the pages").fill("needle")
     named(page, "Search").click()

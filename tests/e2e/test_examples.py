@@ -101,7 +101,7 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "COLUMNS": "120"},
     )

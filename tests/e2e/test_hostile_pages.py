@@ -174,5 +174,5 @@ def test_brotli_is_not_asked_for_where_another_module_has_its_name(tmp_path: Pat
     program = "from crawler.fetch.decoding import ACCEPT_ENCODING; print(ACCEPT_ENCODING)"
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-c", program]
-    offered = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    offered = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     assert offered.stdout == "gzip, deflate, zstd\n"

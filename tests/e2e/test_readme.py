@@ -27,7 +27,7 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
         there = code.replace("https://example.org/", seed).replace('"politeness.delay": 2', on_loopback)
         assert there != code
         done = subprocess.run(
-            [sys.executable, "-c", there], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", there], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [f"{seed} 200 Home 1", f"{web.url('home.test', '/two')} 200 Two 0"]
@@ -47,7 +47,7 @@ def test_the_python_page_handles_every_page_once_though_it_is_killed(tmp_path: P
         killed = there.replace(noting, f"{noting}\n            if page.title == '2': import os; os._exit(9)")
         assert len({code, there, killed}) == 3
         ends = [
-            subprocess.run([sys.executable, "-c", script], cwd=tmp_path, timeout=60, check=False).returncode
+            subprocess.run([sys.executable, "-c", script], cwd=tmp_path, timeout=300, check=False).returncode
             for script in (killed, there)
         ]
         left = web.url("home.test", "/2")

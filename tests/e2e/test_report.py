@@ -59,7 +59,7 @@ def opened(html: Path) -> str:
     options += [f"--user-data-dir={html.parent}/profile", "--virtual-time-budget=3000", "--dump-dom"]
     assert CHROMIUM is not None
     command = [CHROMIUM, *options, html.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 def test_the_report_is_one_file_with_the_figures_of_the_crawl(db: Path, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def dovecot() -> Iterator[Dovecot]:
         yield Dovecot(port, folder / "mail", folder / "cert.pem")
     finally:
         server.terminate()
-        server.communicate(timeout=20)
+        server.communicate(timeout=300)
         shutil.rmtree(folder)
 
 

@@ -102,7 +102,7 @@ class Server:
         return self._ask("POST", "/rup", body.encode("latin-1"), headers)
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -359,7 +359,7 @@ def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path, miss
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30,
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
         check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, ""), done.stderr

@@ -136,5 +136,5 @@ def test_a_worker_that_is_left_alone_ends_before_it_has_a_crawl_too() -> None:
     )
     assert worker.stdin is not None
     Part(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.stdin)
-    out, _ = worker.communicate(timeout=60)  # whoever was above it is gone
+    out, _ = worker.communicate(timeout=300)  # whoever was above it is gone
     assert (worker.returncode, out) == (3, b"")

@@ -63,7 +63,7 @@ def test_help_shows_every_name_and_nothing_is_loaded_before(tmp_path: Path) -> N
     )
     env = os.environ | {"PYTHONPATH": str(Path(crawler.__file__).parent.parent)}
     done = subprocess.run(
-        [sys.executable, "-c", look], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", look], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=True
     )
     loaded, names, text = done.stdout.split("\n", 2)
     assert not {"aiohttp", "aiosqlite", "asyncio", "sqlite3"} & set(loaded.split())

@@ -118,7 +118,7 @@ def test_pywb_replays_it(loopback: LoopbackWeb, tmp_path: Path, options: tuple[s
     urls = [loopback.url("a.test", path) for path in ("/two", "/copy", "/none", "/hid", "/old", "/pdf")]
     files = ",".join(map(str, archives(tmp_path)))
     command = [sys.executable, "-W", "ignore", "-c", PYWB, "shown:", files, *urls]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     shown = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("shown:")]
     assert len(shown) == 6, done.stderr
     assert shown[:2] == [["200", str(len(TEXT)), "True", "False"]] * 2

@@ -58,7 +58,7 @@ class TreeSite:
     def close_rup(self) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.communicate(timeout=20)
+            self.process.communicate(timeout=300)
             self.process = None
 
     def tree(self) -> dict[str, str]:

@@ -103,7 +103,7 @@ def image(tmp_path: Path) -> dict[str, str]:
 
 def in_image(image: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
     entry = [str(ROOT / "config/docker/crawl"), *command]
-    return subprocess.run(entry, env=image, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(entry, env=image, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 4)])
@@ -146,7 +146,7 @@ async def test_a_container_is_healthy_while_a_worker_in_it_holds_a_lease(postgre
     def checked(db: str) -> tuple[int, str]:
         healthy = [sys.executable, str(ROOT / "config/docker/healthy")]
         ended = subprocess.run(
-            healthy, env=os.environ | {"CRAWLER_DB": db}, capture_output=True, text=True, timeout=30, check=False
+            healthy, env=os.environ | {"CRAWLER_DB": db}, capture_output=True, text=True, timeout=300, check=False
         )
         return ended.returncode, ended.stderr
 
