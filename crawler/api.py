@@ -17,6 +17,7 @@ from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
 from crawler.errors import StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import crawl_session, run_to_end
 from crawler.settings.loading import Settings, apply, read_file, settings_from
 from crawler.settings.option_names import named_for_python
@@ -67,8 +68,9 @@ def open(db: str | Path | None = None, config: Settings | Mapping[str, object] |
 class OpenCrawl:
     """What :func:`open` gives; enter it with ``async with``. One task uses it at a time.
 
-    ``ended_by`` says why the newest run that has ended did. A run whose loop was left comes to its end meanwhile: the
-    next call, or the end of the context, waits for that, and raises what went wrong there.
+    ``ended_by`` is the sentence that says why the newest run ended, ``ended_code`` its code. A run whose loop was left
+    goes on to its end in the background: the next call, or the end of the context, waits for that end, and raises the
+    error that the run failed with.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -77,6 +79,7 @@ class OpenCrawl:
         self._writing = asyncio.Lock()
         self._readings: set[_Reading] = set()  # those that have a store open
         self.ended_by: str | None = None
+        self.ended_code: EndCode | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -303,7 +306,8 @@ class OpenCrawl:
             async with session as (crawl, store):
                 stopper = asyncio.create_task(_stop_when(run.stop, crawl))
                 try:
-                    self.ended_by = await run_to_end(crawl, store, clock)
+                    end = await run_to_end(crawl, store, clock)
+                    self.ended_by, self.ended_code = end.sentence, end.code
                 finally:
                     stopper.cancel()
 
@@ -317,7 +321,7 @@ def _canonical(url: str) -> str:
 
 async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
     await asked.wait()
-    crawl.stop("stopped by the caller; run() goes on")
+    crawl.stop(RunEnd(EndCode.CALLER))
 
 
 @dataclass(slots=True, eq=False)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.gunzip import gunzip
+from crawler.reasons import ErrorKind, RequestError
 
 Headers = tuple[tuple[str, str], ...]
 """Response headers in the order received, names as sent. Read them with :func:`header`."""
@@ -47,23 +48,6 @@ class Reading(StrEnum):
     STRICT = "strict"
     DRAFT1996 = "draft1996"
     RFC9309 = "rfc9309"
-
-
-class FailureKind(StrEnum):
-    """What went wrong with a request, at the level where it went wrong."""
-
-    HTTP = "http"  # an answer with an error status; ``status`` tells
-    DNS = "dns"
-    CONNECT = "connect"  # refused, unreachable, reset before an answer
-    TLS = "tls"
-    TIMEOUT = "timeout"
-    TRUNCATED = "truncated"  # the body ended before its announced length
-    PROTOCOL = "protocol"  # not HTTP, or headers beyond the limits
-    ENCODING = "encoding"  # a Content-Encoding that is broken or not offered
-    TOO_LARGE = "too_large"
-    UNWANTED_TYPE = "unwanted_type"  # told from the headers, the body was not read
-    FAULT = "fault"  # a bug of ours, which the answer brought to light
-    ADDRESS = "address"  # our own refusal: a private address, or off loopback without a contact
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +149,16 @@ class Redirected(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Answer):
-    """Anything else. ``detail`` is one sentence for people."""
+    """Anything else. ``kind`` and ``detail`` are those of :attr:`error`."""
 
-    kind: FailureKind = FailureKind.HTTP
+    kind: ErrorKind = ErrorKind.HTTP
     status: int | None = None
     detail: str = ""
+
+    @property
+    def error(self) -> RequestError:
+        """What went wrong."""
+        return RequestError(self.kind, self.detail)
 
 
 FetchResult = Fetched | NotModified | Redirected | Failed

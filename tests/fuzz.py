@@ -23,7 +23,6 @@ from protego import Protego
 
 from crawler.model import (
     Failed,
-    FailureKind,
     Fetched,
     FetchResult,
     Headers,
@@ -32,6 +31,7 @@ from crawler.model import (
     Redirected,
     RobotsAction,
 )
+from crawler.reasons import ErrorKind
 from crawler.robots import (
     Follow,
     RobotsSettings,
@@ -257,7 +257,7 @@ class Came:
                 return Redirected(url, now, now, self.headers, location=self.location)
             case "failed":
                 return Failed(url, now, now, self.headers, status=self.status)
-        return Failed(url, now, now, kind=FailureKind(self.kind))
+        return Failed(url, now, now, kind=ErrorKind(self.kind))
 
 
 KINDS = ["fetched", "fetched", "304", "redirected", "failed", "failed", "dns", "timeout", "truncated", "address"]

@@ -6,13 +6,14 @@ import asyncio
 import signal
 from typing import Protocol
 
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.coordination import Awaited
 
 
 class Stoppable(Protocol):
     """A crawl that can be told to end."""
 
-    def stop(self, why: str) -> None: ...
+    def stop(self, why: RunEnd) -> None: ...
 
 
 class Signals:
@@ -31,7 +32,7 @@ class Signals:
     def stop_from_now_on(self, crawl: Stoppable, store: Awaited | None = None) -> None:
         self._crawl, self._store = crawl, store
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: RunEnd) -> None:
         """What a signal does, for whatever else ends the command."""
         if self._crawl is not None:
             self._crawl.stop(why)
@@ -43,4 +44,4 @@ class Signals:
         if self.came and self._store is not None and self._store.away_s is not None:
             self._store.give_up()
         self.came = self.came or name
-        self.stop(f"stopped by {self.came}; the same command goes on")
+        self.stop(RunEnd(EndCode.SIGNAL, self.came))

@@ -71,8 +71,8 @@ async def run_demo(
         async with crawl_session(demo_settings(db, web), web.seeds, clock=clock) as (crawl, store):
             on_crawl(crawl)
             async with _watched(crawl, store, clock, console, live):
-                ended_by = await run_to_end(crawl, store, clock)
-            result = summary(crawl, await store.counts(), ended_by, str(db), clock.now())
+                end = await run_to_end(crawl, store, clock)
+            result = summary(crawl, await store.counts(), end, str(db), clock.now())
             kept = web.kept()
             result["promises"] = [{"site": k.host, "promise": k.what, "requests": k.requests} for k in kept]
             result["missed"] = sorted(web.missed())

@@ -16,7 +16,6 @@ from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
 from crawler.frontier.scope import Scope
 from crawler.model import (
     Failed,
-    FailureKind,
     Fetched,
     FetchResult,
     Kind,
@@ -27,6 +26,7 @@ from crawler.model import (
     State,
 )
 from crawler.page.headers import header_facts
+from crawler.reasons import ErrorKind
 from crawler.store.protocols import Store
 
 
@@ -64,7 +64,7 @@ class Answers:
     async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
         """How the visit ends."""
         facts: PageFacts | None = None
-        if isinstance(result, Failed) and result.kind is FailureKind.FAULT:
+        if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
         if queued.kind is Kind.RUP:
             return after_rupinfo(queued, result, self._scope, self._policy.retry)

@@ -34,6 +34,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, PageFacts, RobotsAction
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Claim, ClaimLimits, RequestRow, RobotsNews, Store
 
 _BATCH = Load(100, 1_000, 16 << 20)  # in one transaction, when outcomes come fast
@@ -89,14 +90,14 @@ class Crawl:
         self._turned = asyncio.Event()  # set by the next turn to begin, when it has ended
         self._workers: dict[int, tuple[str, asyncio.Task[None]]] = {}
         self._robots_waiters = Waiters()
-        self._stopping: str | None = None
+        self._stopping: RunEnd | None = None
         self._hurried = False
         self._crowd = ClaimCapacity(clock)
         self._failure: BaseException | None = None
         self._ending = Ending(store, policy, clock, self.progress, self.budget, self._crowd)
         self._visits = Visits(policy, scope, clock, self.gate, self._robots, self._answers, self.budget, self)
 
-    async def run(self) -> str:
+    async def run(self) -> RunEnd:
         """Crawl until nothing is left or a limit is reached; returns why it ended. Raises :class:`StoreError` where the
         store fails: everything committed is kept."""
         await self._robots.remember()
@@ -118,7 +119,7 @@ class Crawl:
         finally:
             await self._cancel_workers()
 
-    async def _lasting_as_the_lease(self) -> str:
+    async def _lasting_as_the_lease(self) -> RunEnd:
         async with background_task(self.lease.keep(self._wake.set, self.fail)):
             ended_by = await self._turns()
             await self._drain()
@@ -136,14 +137,14 @@ class Crawl:
             await self._store.commit_late(pending.late(self._clock.now()))
             self.progress.committed(pending.requests, [])
 
-    async def _begin_anew(self) -> str | None:
+    async def _begin_anew(self) -> RunEnd | None:
         self._robots_waiters.clear()
         self.budget.drop()
         self.gate.forget()
         self.lease.lost = None
         if not await self._store.rejoin(self._clock.now()):
             self.progress.stopped_by_operator = True
-            self.stop("out of touch for longer than its lease, and another crawl was begun meanwhile")
+            self.stop(RunEnd(EndCode.SUPERSEDED))
         return self._stopping
 
     @property
@@ -151,7 +152,7 @@ class Crawl:
         """Whether it was told to end, rather than came to its end."""
         return self._stopping is not None
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: RunEnd) -> None:
         """End soon: nothing new is sent, requests in flight are waited for (6 s at most). May be called twice."""
         if self._stopping is None:
             self._stopping = why
@@ -170,13 +171,13 @@ class Crawl:
 
     # --- the heartbeat ------------------------------------------------------------------------
 
-    async def _turns(self) -> str:
+    async def _turns(self) -> RunEnd:
         while True:
             await self._turn()
             if self.lease.lost is not None:
                 raise self.lease.lost
             if self._failure is not None:
-                self.stop("a bug")
+                self.stop(RunEnd(EndCode.BUG))
             if self._stopping is not None:
                 return self._stopping
             if not self._workers and self._pending.since is None:
@@ -186,12 +187,12 @@ class Crawl:
             else:
                 await self._until_due()
             if self._out_of_time():
-                self.stop("--max-time is over")
+                self.stop(RunEnd(EndCode.MAX_TIME))
 
-    async def _nothing_under_way(self) -> str | None:
+    async def _nothing_under_way(self) -> RunEnd | None:
         """With nothing claimed: the end, or a wait for the first group whose time comes."""
         found = await self._ending.look(self.frame)
-        if isinstance(found, str):
+        if isinstance(found, RunEnd):
             return found
         if found > 0:
             await self._woken(found)

@@ -12,7 +12,8 @@ from crawler.clock import Clock
 from crawler.engine.lease import Lease
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
-from crawler.model import Answer, Failed, FailureKind, FetchResult, Redirected, Request
+from crawler.model import Answer, Failed, FetchResult, Redirected, Request
+from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.protocols import RequestRow
 from crawler.url import split
@@ -238,9 +239,9 @@ class Gate:
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
     if isinstance(error, asyncio.CancelledError):
-        return Failed(request.url, started_at, ended_at, detail="stopped before the answer was complete")
-    detail = f"broken off by a fault of the crawler: {type(error).__name__}"  # its words may hold a secret of the URL's
-    return Failed(request.url, started_at, ended_at, kind=FailureKind.FAULT, detail=detail)
+        return Failed(request.url, started_at, ended_at, kind=ErrorKind.STOPPED)
+    # The message of the error may repeat a secret that the URL holds.
+    return Failed(request.url, started_at, ended_at, kind=ErrorKind.FAULT, detail=type(error).__name__)
 
 
 def shown_location(request: Request, answer: Redirected) -> str:
@@ -256,7 +257,7 @@ def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: fl
         started_at=answer.started_at,
         finished_at=over_at,
         status=answer.status,
-        error=answer.detail if isinstance(answer, Failed) else None,
+        error=answer.error if isinstance(answer, Failed) else None,
         bytes=answer.wire_bytes,
         retry_after_s=retry_after_s(answer.headers, answer.finished_at)
         if isinstance(answer, Failed | Redirected)

@@ -14,7 +14,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.frontier.sample_design import Method
-from crawler.reasons import SAMPLE
+from crawler.reasons import SAMPLE, EndCode, RunEnd
 from crawler.store.protocols import Beat, Store
 
 _LOOK_EVERY_S = 0.25  # so that what is asked holds within half a second, the reading of it included
@@ -96,7 +96,7 @@ class _Ear:
 
     def _stop(self) -> None:
         self._crawl.progress.stopped_by_operator = True
-        self._crawl.stop("stopped by the operator; the same command goes on")
+        self._crawl.stop(RunEnd(EndCode.OPERATOR))
 
     def _take(self, order: Order, since: float) -> None:
         """The rest of what an order asks, or the note that it is still to do."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -12,27 +11,16 @@ from crawler.errors import fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import Found
 from crawler.model import Purpose, State
-from crawler.reasons import FAULT, UNWANTED_TYPE
+from crawler.reasons import ErrorKind
 from crawler.store.protocols import RequestRow, Waiting
 
 #: Bugs of ours that a run may meet before it ends by them.
 MAX_FAULTS = 100
 
-_KINDS = [
-    (re.compile(pattern), kind)
-    for pattern, kind in (
-        (r"^the name \S+ has", "a name has"),
-        (r"^\S+ is no name", "no name"),
-        (r"^(no connection to|no TLS with|no answer from) \S+", r"\1 a host"),
-        (r"^\S+ is (an? [\w -]+ address)", r"\1"),
-        (r"^\S+ is not loopback", "not loopback"),
-    )
-]
-
 
 @dataclass(slots=True)
 class Progress:
-    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by kind of failure.
+    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by HTTP status or :class:`ErrorKind`.
 
     ``pages`` are those visits that left a row in the view ``pages``: a sitemap is ``fetched``, and no page.
     """
@@ -61,15 +49,20 @@ class Progress:
     def sent(self, row: RequestRow) -> None:
         self.requests += 1
         self.wire_bytes += row.bytes
-        if row.error is not None and not _is_nothing(row):
-            self.troubles[str(row.status) if row.status and row.status >= 300 else kind_of(row.error)] += 1
+        if row.error is not None and row.error.kind is not ErrorKind.FAULT and not _is_nothing(row):
+            self.troubles[str(row.status) if row.status and row.status >= 300 else row.error.kind.value] += 1
 
     def met(self, error: Exception) -> str:
         """A bug of ours on one line, counted. Raises it past :data:`MAX_FAULTS`: so many are about no single answer."""
-        if self.troubles[FAULT] >= MAX_FAULTS:
+        if self.faults >= MAX_FAULTS:
             raise error
-        self.troubles[FAULT] += 1
+        self.troubles[ErrorKind.FAULT.value] += 1
         return fault(error)
+
+    @property
+    def faults(self) -> int:
+        """How many bugs of ours this run has met."""
+        return self.troubles[ErrorKind.FAULT.value]
 
     def report(self) -> dict[str, Any]:
         """All of it as one JSON object, for :meth:`sum_of`."""
@@ -116,16 +109,13 @@ class Progress:
             self.pages += outcome.page is not None
 
 
-def kind_of(error: str) -> str:
-    """What kind of trouble an error was: its words without the names and addresses that belong to one host."""
-    words = error.partition(": ")[0]
-    for pattern, kind in _KINDS:
-        words = pattern.sub(kind, words)
-    return words if len(words) <= 60 else f"{words[:60].rpartition(' ')[0]} …"
-
-
 def _is_nothing(row: RequestRow) -> bool:
     """No trouble: a site need not have a robots.txt or a sitemap, and what is no page is left alone as asked."""
-    if row.error is not None and row.error.startswith(UNWANTED_TYPE):
+    if row.error is not None and row.error.kind is ErrorKind.UNWANTED_TYPE:
         return True
     return row.purpose is not Purpose.PAGE and row.status in (401, 403, 404, 410)
+
+
+def trouble(key: str) -> str:
+    """A key of :attr:`Progress.troubles` in words: the meaning of its kind of error; a status as it is."""
+    return key if key.isdigit() else ErrorKind(key).meaning

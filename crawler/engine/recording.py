@@ -11,7 +11,8 @@ from typing import Protocol
 
 from crawler.engine.gate import Fetcher
 from crawler.frontier.decide import Queued
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, Kind, PageFacts, Purpose, Recorded, Request
+from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Purpose, Recorded, Request
+from crawler.reasons import ErrorKind
 
 _ASKED = "the page asks that no copy is kept"
 
@@ -55,6 +56,6 @@ def of_document(queued: Queued, answer: Fetched, facts: PageFacts) -> Recorded:
 
 def _why_unread(answer: FetchResult) -> str:
     """Nobody reads the bodies of redirects and errors, so nobody knows whether they may be kept."""
-    if isinstance(answer, Failed) and answer.kind is not FailureKind.HTTP:
-        return answer.detail
+    if isinstance(answer, Failed) and answer.kind is not ErrorKind.HTTP:
+        return answer.error.sentence
     return "not a page: its body was not read"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from crawler.clock import Clock
 from crawler.engine.gate import Blocked, FetchPermit, Gate
 from crawler.errors import CrawlerError, Fault
-from crawler.frontier.decide import told_fault
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, Pace, group_name
-from crawler.model import Failed, FailureKind, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.model import Failed, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, interpret
@@ -184,9 +184,9 @@ class RobotsKeeper:
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
-            now, detail = self._clock.now(), told_fault(self._met(error))
+            now, detail = self._clock.now(), self._met(error)
             settings = replace(self._needs.settings, stale_if_error=False)
-            failed = Failed(seen[-1], now, now, kind=FailureKind.FAULT, detail=detail)
+            failed = Failed(seen[-1], now, now, kind=ErrorKind.FAULT, detail=detail)
             unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)
             assert isinstance(unread, RobotsCopy)
             return unread, failed, None
@@ -197,11 +197,11 @@ class RobotsKeeper:
         heard: FetchResult | None = None
         while True:
             answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
-            if isinstance(answer, Failed) and answer.kind is FailureKind.FAULT:
+            if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
                 raise Fault(answer.detail)
             now = self._clock.now()
             if isinstance(answer, str):  # nothing was sent: the site's robots.txt cannot be had for now
-                answer = Failed(seen[-1], now, now, kind=FailureKind.CONNECT, detail=answer)
+                answer = Failed(seen[-1], now, now, kind=ErrorKind.CONNECT, detail=answer)
             else:
                 heard = answer
             meaning = interpret(

@@ -9,10 +9,9 @@ from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.model import State
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Store
 
-#: What is said of a crawl that was kept from all it began with.
-LEFT_OUT = "every seed was left out"
 _LOOK_EVERY_S = 1.0  # for work that other workers have made, beside their telling
 
 
@@ -35,11 +34,11 @@ class Ending:
         self._budget = budget
         self._crowd = crowd
 
-    async def look(self, frame: SamplingFrame | None) -> str | float:
+    async def look(self, frame: SamplingFrame | None) -> RunEnd | float:
         """Why the crawl is over; or after how many seconds there may be something to do."""
         if self._budget.is_spent and not self._budget.only_revisits:
             if not self._policy.revisit.enabled:
-                return f"--max-pages reached ({self._policy.crawl.max_pages})"
+                return RunEnd(EndCode.MAX_PAGES, str(self._policy.crawl.max_pages))
             self._budget.only_revisits = True
             await self._store.prepare(0)
         is_idle = self._budget.waits_for_others
@@ -60,44 +59,45 @@ class Ending:
     def pages_per_site(self) -> int | None:
         return 0 if self._budget.only_revisits else self._policy.crawl.max_pages_per_site
 
-    async def _nothing_left(self, frame: SamplingFrame | None) -> str | float:
+    async def _nothing_left(self, frame: SamplingFrame | None) -> RunEnd | float:
         if frame is not None and not frame.is_closed:
             await frame.close()
             return 0.0
-        no_revisit = ", and no revisit is due" if self._policy.revisit.enabled else ""
+        revisits = self._policy.revisit.enabled
         if self._budget.only_revisits:
-            return f"--max-pages reached ({self._policy.crawl.max_pages}){no_revisit}"
+            return RunEnd(EndCode.MAX_PAGES, f"{self._policy.crawl.max_pages}; no revisit is due")
         queued = await self._store.queued_count()
         if queued == 0:
-            return await nothing_left(self._store, self._progress, no_revisit)
+            return await nothing_left(self._store, self._progress, revisits=revisits)
         if await self._store.next_ready() is not None:
             return 0.0  # a block was lifted meanwhile
         return at_their_limit(self._policy.crawl.max_pages_per_site, queued)
 
 
-async def nothing_left(store: Store, progress: Progress, no_revisit: str) -> str:
-    """Why the frontier is empty: all was visited, or the crawl was kept from all it began with, or had nothing to do.
+async def nothing_left(store: Store, progress: Progress, *, revisits: bool) -> RunEnd:
+    """Why the frontier is empty: everything was visited, every seed was left out, or nothing was queued.
 
-    ``no_revisit`` is what there is to say of revisits."""
-    ended_by = f"nothing is left in the frontier{no_revisit}"
+    ``revisits`` says whether the run also makes revisits.
+    """
+    done = RunEnd(EndCode.NO_REVISIT_DUE if revisits else EndCode.DONE)
     if progress.pages:
-        return ended_by
+        return done
     seeds = await store.query(
         "SELECT state, reason, count(*) AS n FROM url WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"
     )
     if seeds and all(row["state"] == State.EXCLUDED for row in seeds):
         others = len(seeds) - 1
         more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
-        return f"{ended_by}: {LEFT_OUT}: {seeds[0]['reason']}{more}"
+        return RunEnd(EndCode.SEEDS_LEFT_OUT, f"{seeds[0]['reason']}{more}")
     last = await store.query("SELECT run_id FROM request ORDER BY id DESC LIMIT 1")
     others_asked = bool(last) and last[0]["run_id"] == store.run_id
     if not progress.requests and not progress.ends.total() and not others_asked:
-        return f"{ended_by}: nothing was queued when this run began"
-    return ended_by
+        return RunEnd(EndCode.NOTHING_QUEUED)
+    return done
 
 
-def at_their_limit(limit: int | None, queued: int) -> str:
-    """What is left may not be had: every site has ``limit`` pages, and ``queued`` URLs stay."""
+def at_their_limit(limit: int | None, queued: int) -> RunEnd:
+    """The end of a crawl in which every site with queued URLs has its ``limit`` of pages; ``queued`` URLs stay."""
     assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
     left = f"{queued:,} URL stays" if queued == 1 else f"{queued:,} URLs stay"
-    return f"every site with URLs left has its --max-pages-per-site ({limit}), {left} queued"
+    return RunEnd(EndCode.MAX_PAGES_PER_SITE, f"({limit}), {left}")

@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crawler.export.warc import warc_date, warc_fields
-from crawler.model import Failed, FailureKind, NotModified, Purpose, Recorded
+from crawler.model import Failed, NotModified, Purpose, Recorded
+from crawler.reasons import ErrorKind
 
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
 _HEAD = re.compile(rb"HTTP/[0-9.]+ +[1-9][0-9][0-9][ \r\n].*?\r?\n\r?\n", re.DOTALL)
 _LENGTH = re.compile(rb"(?<=\n)(Content-Length)(?=[ \t]*:)", re.IGNORECASE)
 _FRAMING = re.compile(rb"(?<=\n)(Content-Length|Content-Encoding|Transfer-Encoding)(?=[ \t]*:)", re.IGNORECASE)
-_CUT_SHORT = {FailureKind.TRUNCATED: "disconnect", FailureKind.TIMEOUT: "time", FailureKind.TOO_LARGE: "length"}
+_CUT_SHORT = {ErrorKind.TRUNCATED: "disconnect", ErrorKind.TIMEOUT: "time", ErrorKind.TOO_LARGE: "length"}
 
 Fields = list[tuple[str, str]]
 
@@ -122,7 +123,7 @@ def _renamed(head: bytes, names: re.Pattern[bytes]) -> bytes:
 
 def _said(recorded: Recorded) -> Fields:
     answer = recorded.answer
-    error = answer.detail if isinstance(answer, Failed) else ""
+    error = answer.error.sentence if isinstance(answer, Failed) else ""
     return [
         ("purpose", recorded.purpose),
         ("hopsFromSeed", "L" * recorded.depth),

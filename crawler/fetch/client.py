@@ -28,7 +28,6 @@ from crawler.fetch.failures import (
     FETCH_ERRORS,
     AddressRefused,
     Attempts,
-    Problem,
     before_answer,
     in_body,
 )
@@ -36,7 +35,6 @@ from crawler.fetch.resolver import Resolver
 from crawler.fetch.wire_recorder import Tape, TeeConnector, taping
 from crawler.model import (
     Failed,
-    FailureKind,
     Fetched,
     FetchResult,
     Headers,
@@ -47,7 +45,7 @@ from crawler.model import (
     header,
     header_values,
 )
-from crawler.reasons import TOO_LARGE, UNWANTED_TYPE
+from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of
 
 #: Seconds an idle connection is kept. Less than the five of common servers, so that it is we who close it, and
@@ -177,7 +175,7 @@ class HttpFetcher:
             return await self._ask(request, tape)
         except Exception as error:
             told = fault(error) if request.shown_url is None else type(error).__name__  # it may repeat a secret
-            return Failed(request.url, started_at, self._clock.now(), kind=FailureKind.FAULT, detail=told)
+            return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.FAULT, detail=told)
 
     async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
         started_at = self._clock.now()
@@ -216,7 +214,7 @@ class HttpFetcher:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location)
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes)
-        kind, detail = FailureKind.HTTP, _status_line(status)
+        kind, detail = ErrorKind.HTTP, _status_line(status)
         if nothing is not None:
             detail += f", {nothing}"
         elif status in _REDIRECTS:
@@ -230,7 +228,7 @@ class HttpFetcher:
         body = self._objection(request, content_type, headers) or await self._body(request, response, headers)
         now, wire_bytes = self._clock.now(), response.content.total_bytes
         answer = (request.url, started_at, now, headers, wire_bytes)
-        if isinstance(body, Problem):
+        if isinstance(body, RequestError):
             return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail)
         return Fetched(
             *answer,
@@ -242,16 +240,16 @@ class HttpFetcher:
             truncated=body.overflowed,
         )
 
-    def _objection(self, request: Request, content_type: str, headers: Headers) -> Problem | None:
+    def _objection(self, request: Request, content_type: str, headers: Headers) -> RequestError | None:
         """Why the body is not worth reading, as the headers tell."""
         if content_type not in self._accepted and not request.any_type:
-            return Problem(FailureKind.UNWANTED_TYPE, f"{UNWANTED_TYPE} {content_type[:100]} is not wanted")
+            return RequestError(ErrorKind.UNWANTED_TYPE, content_type[:100])
         length = header(headers, "Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
             return _too_large(request, f"announces {int(length):,} bytes")
         return None
 
-    async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | Problem:
+    async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | RequestError:
         connection = response.connection and response.connection.protocol  # gone where all has come already
         try:
             decoder = decoder_for(header_values(headers, "Content-Encoding"))
@@ -262,7 +260,7 @@ class HttpFetcher:
         if body.overflowed:
             return body if request.truncate else _too_large(request, "goes on")
         if decoder is not None and response.content.total_bytes and not decoder.complete():
-            return Problem(FailureKind.TRUNCATED, "the body's encoded data stop half-way")
+            return RequestError(ErrorKind.TRUNCATED, "the body's encoded data stop half-way")
         if connection is not None and _was_reset(connection, headers):
             return BROKEN_OFF
         return body
@@ -339,8 +337,8 @@ def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Header
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
 
 
-def _too_large(request: Request, what: str) -> Problem:
-    return Problem(FailureKind.TOO_LARGE, f"{TOO_LARGE} the body {what}, and {request.max_bytes:,} bytes are allowed")
+def _too_large(request: Request, what: str) -> RequestError:
+    return RequestError(ErrorKind.TOO_LARGE, f"the body {what}, and {request.max_bytes:,} bytes are allowed")
 
 
 def _content_type(value: str) -> tuple[str, str | None]:

@@ -6,13 +6,12 @@ import os
 import re
 import ssl
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
 from crawler.fetch.decoding import BadCoding
-from crawler.model import FailureKind
+from crawler.reasons import ErrorKind, RequestError
 from crawler.terminal_text import shown
 
 #: What the HTTP library raises, before there is an answer, when a server or the network misbehaves.
@@ -21,13 +20,6 @@ FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)
 BODY_ERRORS = (*FETCH_ERRORS, BadCoding, RuntimeError)
 #: OpenSSL's words in ``[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)``.
 _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
-
-
-class Problem(NamedTuple):
-    """Why an answer is a failure; ``detail`` is one sentence."""
-
-    kind: FailureKind
-    detail: str
 
 
 class AddressRefused(OSError):
@@ -42,49 +34,51 @@ class Attempts:
     permitted: bool = False  # whether the guard let any address be tried
 
 
-def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> Problem:
+def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> RequestError:
     """The problem behind an error that came before the headers did."""
     match error:
         case TimeoutError():
-            return Problem(FailureKind.TIMEOUT, _timeout(error, host, timeouts))
+            return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
         case aiohttp.ClientConnectorDNSError():
-            return Problem(FailureKind.DNS, f"the name {host} has no address: {_reason(error.os_error)}")
+            return RequestError(ErrorKind.DNS, f"the name {host} has no address: {_reason(error.os_error)}")
         case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):
-            return Problem(FailureKind.TLS, f"the certificate is not valid: {_printable(reason.verify_message)}")
+            return RequestError(ErrorKind.TLS, f"the certificate is not valid: {_printable(reason.verify_message)}")
         case aiohttp.ClientSSLError():
-            return Problem(FailureKind.TLS, f"no TLS with {host}: {_reason(error.os_error)}")
+            return RequestError(ErrorKind.TLS, f"no TLS with {host}: {_reason(error.os_error)}")
         case aiohttp.ClientConnectorError():
             return _not_connected(error.os_error, host, attempts)
         case aiohttp.ServerDisconnectedError():
-            return Problem(FailureKind.CONNECT, "the server closed the connection without an answer")
+            return RequestError(ErrorKind.CONNECT, "the server closed the connection without an answer")
         case aiohttp.ClientOSError():
             # A client certificate asked for in vain comes only after the handshake (RFC 8446, 4.4.2.4).
-            kind = FailureKind.TLS if "[SSL" in str(error) else FailureKind.CONNECT
-            return Problem(kind, f"the connection broke before an answer: {_reason(error)}")
+            kind = ErrorKind.TLS if "[SSL" in str(error) else ErrorKind.CONNECT
+            return RequestError(kind, f"the connection broke before an answer: {_reason(error)}")
         case aiohttp.ClientResponseError():
-            return Problem(
-                FailureKind.PROTOCOL, f"the answer is not HTTP within limits: {_parser_words(error.message)}"
+            return RequestError(
+                ErrorKind.PROTOCOL, f"the answer is not HTTP within limits: {_parser_words(error.message)}"
             )
         case aiohttp.InvalidURL():
-            return Problem(FailureKind.DNS, f"{_printable(host)} is no name that can be looked up")
-    return Problem(FailureKind.CONNECT, f"no answer from {host}: {_printable(str(error))}")
+            return RequestError(ErrorKind.DNS, f"{_printable(host)} is no name that can be looked up")
+    return RequestError(ErrorKind.CONNECT, f"no answer from {host}: {_printable(str(error))}")
 
 
-def in_body(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, connection: BaseException | None) -> Problem:
+def in_body(
+    error: Exception, host: str, timeouts: aiohttp.ClientTimeout, connection: BaseException | None
+) -> RequestError:
     """The problem behind an error that came while the body was read; ``connection`` is the connection's own error."""
     match error, connection:
         case BadCoding(), _:
-            return Problem(FailureKind.ENCODING, str(error))
+            return RequestError(ErrorKind.ENCODING, str(error))
         case _, HttpProcessingError():
             # aiohttp closes the connection then, but lets the reader of the body wait for its timeout.
-            return Problem(FailureKind.PROTOCOL, f"the body is garbled: {_parser_words(connection.message)}")
+            return RequestError(ErrorKind.PROTOCOL, f"the body is garbled: {_parser_words(connection.message)}")
         case TimeoutError(), _:
-            return Problem(FailureKind.TIMEOUT, _timeout(error, host, timeouts))
+            return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
     return BROKEN_OFF
 
 
 #: A body that ended before its end.
-BROKEN_OFF = Problem(FailureKind.TRUNCATED, "the connection broke before the end of the body")
+BROKEN_OFF = RequestError(ErrorKind.TRUNCATED, "the connection broke before the end of the body")
 
 
 def _timeout(error: TimeoutError, host: str, timeouts: aiohttp.ClientTimeout) -> str:
@@ -96,13 +90,13 @@ def _timeout(error: TimeoutError, host: str, timeouts: aiohttp.ClientTimeout) ->
     return f"the answer was not complete after {timeouts.total:g} s"
 
 
-def _not_connected(error: OSError, host: str, attempts: Attempts) -> Problem:
+def _not_connected(error: OSError, host: str, attempts: Attempts) -> RequestError:
     """Every address of a name was tried in vain, or refused; the guard's reasons are told in either case."""
     refusals = tuple(dict.fromkeys(attempts.refusals))
     if refusals and not attempts.permitted:
-        return Problem(FailureKind.ADDRESS, refusals[0])
+        return RequestError(ErrorKind.ADDRESS, refusals[0])
     reason = "its other addresses do not answer" if isinstance(error, AddressRefused) else _reason(error)
-    return Problem(FailureKind.CONNECT, "; ".join((f"no connection to {host}: {reason}", *refusals)))
+    return RequestError(ErrorKind.CONNECT, "; ".join((f"no connection to {host}: {reason}", *refusals)))
 
 
 def _reason(error: OSError) -> str:

@@ -27,7 +27,6 @@ from crawler.frontier.scope import Scope
 from crawler.model import (
     Body,
     Failed,
-    FailureKind,
     Fetched,
     FetchResult,
     Kind,
@@ -40,7 +39,7 @@ from crawler.model import (
     State,
     header,
 )
-from crawler.reasons import ADDRESS, FAULT, MIRROR, REDIRECTS, ROBOTS, TYPE
+from crawler.reasons import ADDRESS, FAULT, MIRROR, REDIRECTS, ROBOTS, TYPE, ErrorKind
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
@@ -312,25 +311,25 @@ def _too_many_hops(hops: int, settings: RetrySettings) -> str | None:
 
 
 def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome:
-    if result.kind is FailureKind.UNWANTED_TYPE:
-        return Outcome(queued, State.EXCLUDED, f"{TYPE} {result.detail}")
-    if result.kind is FailureKind.ADDRESS:
-        return Outcome(queued, State.EXCLUDED, f"{ADDRESS} {result.detail}")
+    if result.kind is ErrorKind.UNWANTED_TYPE:
+        return Outcome(queued, State.EXCLUDED, f"{TYPE} {result.error}")
+    if result.kind is ErrorKind.ADDRESS:
+        return Outcome(queued, State.EXCLUDED, f"{ADDRESS} {result.error}")
     if queued.kind is Kind.SITEMAP and result.status in (404, 410):
         return Outcome(queued, State.EXCLUDED, f"sitemap: there is none ({result.status})")
     if not is_temporary(result):
-        return Outcome(queued, State.FAILED, result.detail)
+        return Outcome(queued, State.FAILED, result.error.sentence)
     attempts = queued.attempts + 1
     if attempts > settings.retries:
-        return Outcome(queued, State.FAILED, f"{result.detail} ({attempts} attempts)")
+        return Outcome(queued, State.FAILED, f"{result.error} ({attempts} attempts)")
     pause_s = settings.retry_pause_s * 3 ** (attempts - 1)
     pause_s = max(pause_s, retry_after_s(result.headers, result.finished_at) or 0.0)
-    reason = f"{result.detail}, attempt {attempts} of {settings.retries + 1}"
+    reason = f"{result.error}, attempt {attempts} of {settings.retries + 1}"
     return Outcome(queued, State.QUEUED, reason, retry_at=result.finished_at + pause_s)
 
 
 def is_temporary(result: Failed) -> bool:
     """Whether a failure may pass by itself."""
-    if result.kind is FailureKind.HTTP:
+    if result.kind is ErrorKind.HTTP:
         return result.status in (408, 425, 429) or (result.status or 0) >= 500
-    return result.kind in (FailureKind.DNS, FailureKind.CONNECT, FailureKind.TIMEOUT, FailureKind.TRUNCATED)
+    return result.kind in (ErrorKind.DNS, ErrorKind.CONNECT, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from crawler.model import Failed, FailureKind, FetchResult, Redirected
+from crawler.model import Failed, FetchResult, Redirected
+from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registrable_domain
 
@@ -42,11 +43,11 @@ class Pace:
 
 #: Failures below HTTP that say "this server is in trouble": they slow us down like a 503.
 _TROUBLE = {
-    FailureKind.DNS: "no address",
-    FailureKind.CONNECT: "no connection",
-    FailureKind.TLS: "no TLS",
-    FailureKind.TIMEOUT: "no answer in time",
-    FailureKind.TRUNCATED: "a body cut short",
+    ErrorKind.DNS: "no address",
+    ErrorKind.CONNECT: "no connection",
+    ErrorKind.TLS: "no TLS",
+    ErrorKind.TIMEOUT: "no answer in time",
+    ErrorKind.TRUNCATED: "a body cut short",
 }
 
 

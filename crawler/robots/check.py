@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from crawler import url
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, Headers, NotModified, Reading, Redirected, header
+from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Reading, Redirected, header
 from crawler.model import RobotsAction as Action
+from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import http_date
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
@@ -112,7 +113,7 @@ def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float)
     if 300 <= status <= 399 and location is not None:
         return Redirected(asked, now, now, headers, status=status, location=location)
     if status == 0:
-        return Failed(asked, now, now, kind=FailureKind.TIMEOUT)
+        return Failed(asked, now, now, kind=ErrorKind.TIMEOUT)
     return Failed(asked, now, now, headers, status=status)
 
 

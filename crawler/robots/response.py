@@ -17,7 +17,6 @@ from crawler import url
 from crawler.model import (
     Answer,
     Failed,
-    FailureKind,
     Fetched,
     FetchResult,
     Headers,
@@ -29,6 +28,7 @@ from crawler.model import (
     header,
     header_values,
 )
+from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
 from crawler.robots.text import MAX_BYTES, notes, whole_lines
 from crawler.terminal_text import shown
@@ -191,14 +191,14 @@ class _Asked:
 
     def fail(self, answer: Failed) -> RobotsCopy:
         """Error statuses decide by themselves, their bodies are never parsed; no answer at all: defer."""
-        if answer.kind is FailureKind.ADDRESS and self.hops == 0:
+        if answer.kind is ErrorKind.ADDRESS and self.hops == 0:
             again_at = self.now + self.settings.retry_max_s  # a name may come to stand for another address
-            return RobotsCopy(RobotsAction.UNREACHABLE, "address", self.now, again_at, note=answer.detail)
+            return RobotsCopy(RobotsAction.UNREACHABLE, "address", self.now, again_at, note=answer.error.sentence)
         status = answer.status
-        if answer.kind is not FailureKind.HTTP or status is None:
-            return self._defer(answer, answer.kind.value, answer.detail)
+        if answer.kind is not ErrorKind.HTTP or status is None:
+            return self._defer(answer, answer.kind.value, answer.error.sentence)
         if not 400 <= status <= 499 or status in _TEMPORARY:
-            return self._defer(answer, str(status), answer.detail)
+            return self._defer(answer, str(status), answer.error.sentence)
         if status in _RESTRICTING and self.settings.reading is not Reading.RFC9309:
             return self._lasting(RobotsAction.RESTRICTED, answer, str(status))
         return self._lasting(RobotsAction.FREE, answer, str(status))

@@ -15,11 +15,10 @@ from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, console, ra
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
-from crawler.engine.termination import LEFT_OUT
 from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per
 from crawler.model import Reading
-from crawler.reasons import FAULT
+from crawler.reasons import EndCode
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.session import begun, crawl_session, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
@@ -140,8 +139,8 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, tell=tell) as (crawl, store):
         signals.stop_from_now_on(crawl, store)
         async with _shown(settings, crawl, store, store, clock, signals):
-            ended_by = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), ended_by, shown(settings.output.db), clock.now())
+            end = await run_to_end(crawl, store, clock)
+        result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store)
     _tell_end(settings, result if survey is None else result | {"sample": survey.as_json()})
@@ -162,17 +161,17 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team)
         async with _shown(settings, team, team, store, clock, signals):
-            ended_by = await team.run()
+            end = await team.run()
             if not team.stopped:
                 await look_back(team.progress, store, clock)
-        await store.end_run(ended_by, clock.now())
-        result = summary(team, await store.counts(), ended_by, shown(settings.output.db), clock.now())
+        await store.end_run(end, clock.now())
+        result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
     _tell_end(settings, result)
     return _exit_code(team.progress, stopped=signals.came or team.cut_short)
 
 
 def _exit_code(progress: Progress, *, stopped: object) -> int:
-    if faults := progress.troubles[FAULT]:
+    if faults := progress.faults:
         tell(
             f"{many(faults, 'answer')} met a bug of this crawler: the URLs failed by it, or wait for a robots.txt that "
             "met it; please report what `crawler status` says of them"
@@ -190,9 +189,8 @@ def _shown(
 
 
 def _tell_end(settings: Settings, result: dict[str, Any]) -> None:
-    _, left_out, why = result["ended_by"].partition(LEFT_OUT)
-    if left_out:
-        tell(f"nothing was crawled: {left_out}{why}; `crawler why URL --db {quote(result['db'])}` tells by what")
+    if result["ended_code"] == EndCode.SEEDS_LEFT_OUT:
+        tell(f"nothing was crawled: {result['ended_by']}; `crawler why URL --db {quote(result['db'])}` tells why")
     if settings.output.json:
         print_json(result)
     else:

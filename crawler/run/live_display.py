@@ -15,12 +15,13 @@ from rich.text import Text
 from crawler.cli.layout import Fact, duration, facts, many, size
 from crawler.clock import Clock, brief_time
 from crawler.engine.page_budget import Budget
-from crawler.engine.progress import Progress
+from crawler.engine.progress import Progress, trouble
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.politeness import Pace
 from crawler.inspect.status import GO_ON
 from crawler.model import State
+from crawler.reasons import RunEnd
 from crawler.store.coordination import Awaited
 from crawler.store.protocols import Counts, Store, Waiting
 
@@ -239,11 +240,12 @@ class WaitNotes:
             self._tell(what)
 
 
-def summary(crawl: Watched, counts: Counts, ended_by: str, db: str, now: float) -> dict[str, Any]:
+def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` are of the whole store."""
     progress = crawl.progress
     return {
-        "ended_by": ended_by,
+        "ended_by": end.sentence,
+        "ended_code": end.code,
         "db": db,
         "seconds": round(now - progress.started_at, 3),
         "urls": {state.value: n for state, n in counts.states.items()},
@@ -284,4 +286,4 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
 
 
 def _troubles(troubles: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{n:,} × {what}" for what, n in troubles)
+    return ", ".join(f"{n:,} × {trouble(what)}" for what, n in troubles)

@@ -24,6 +24,7 @@ from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.frontier.scope import Scope
+from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.settings.loading import KEYS, Settings
 from crawler.settings.stores import open_store
@@ -243,30 +244,30 @@ async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bo
     return SamplingFrame(depth, draw, last is not None and last.stands)
 
 
-async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> str:
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> RunEnd:
     """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks back
     when all have ended."""
-    ended_by = "a failure"
+    end = RunEnd(EndCode.FAILURE)
     try:
         async with measured(crawl.progress), heeded(crawl, store, clock):
-            ended_by = await crawl.run()
+            end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_back(crawl.progress, store, clock)
     except ConnectionLost:
         raise  # it was waited for: there is nobody to tell
     except StoreError as error:
         with suppress(StoreError):  # a full disk may not take even this
-            await store.end_run(f"the store failed: {error}", clock.now())
+            await store.end_run(RunEnd(EndCode.STORE_FAILED, str(error)), clock.now())
         raise
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError):
-            ended_by = "cut short by the caller; run() goes on"
-        await store.end_run(ended_by, clock.now())
+            end = RunEnd(EndCode.CUT_SHORT)
+        await store.end_run(end, clock.now())
         raise
-    await store.end_run(ended_by, clock.now())
+    await store.end_run(end, clock.now())
     if not crawl.stopped and store.lease_s is not None and look_alone:
         await look_back(crawl.progress, store, clock)
-    return ended_by
+    return end
 
 
 async def look_back(progress: Progress, store: Store, clock: Clock) -> None:

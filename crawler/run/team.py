@@ -23,6 +23,7 @@ from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.politeness import Pace
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.worker import Part
 from crawler.settings.loading import Settings
 from crawler.store.sql.store import SqlStore
@@ -59,12 +60,12 @@ class _Worker:
         return f"worker{number} (process {self.process.pid})"
 
 
-def _dismiss(process: subprocess.Popen[bytes], why: str) -> None:
+def _dismiss(process: subprocess.Popen[bytes], why: RunEnd) -> None:
     """Have a worker end in order, by the word that it waits for on its standard input."""
     assert process.stdin is not None
     if not process.stdin.closed:
         with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(why.encode())
+            process.stdin.write(json.dumps(why.as_json()).encode())
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class Team:
     _dead: list[_Worker] = field(default_factory=list)  # and replaced
     _ended: list[_Worker] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
-    _stopping: str | None = None
+    _stopping: RunEnd | None = None
     _deaths: int = 0
     _given_up: bool = False
 
@@ -120,7 +121,7 @@ class Team:
     def slowest(self) -> tuple[str, Pace] | None:
         return None  # each worker knows its own
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: RunEnd) -> None:
         """Have all workers end in order. May be called twice."""
         self._stopping = self._stopping or why
         for worker in self._workers.values():
@@ -133,26 +134,26 @@ class Team:
         for worker in self._workers.values():
             worker.process.kill()
 
-    async def run(self) -> str:
+    async def run(self) -> RunEnd:
         """Until all have ended; why they did. Raises :class:`StoreError` where the store failed them."""
         self.started_at = self.clock.now()
         loop, limit_s = asyncio.get_running_loop(), self.settings.crawl.max_time_s
-        timer = None if limit_s is None else loop.call_later(limit_s, self.stop, "--max-time is over")
+        timer = None if limit_s is None else loop.call_later(limit_s, self.stop, RunEnd(EndCode.MAX_TIME))
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         places = [asyncio.create_task(self._fill(place)) for place in range(self.settings.team.workers)]
         try:
             await asyncio.gather(*places)
         except BaseException:
-            self.stop("a failure")
+            self.stop(RunEnd(EndCode.FAILURE))
             await asyncio.gather(*places, return_exceptions=True)
             raise
         finally:
             loop.remove_signal_handler(signal.SIGTSTP)
             if timer is not None:
                 timer.cancel()
-        return self._stopping or self._ended_by()
+        return self._stopping or self._end()
 
-    def _ended_by(self) -> str:
+    def _end(self) -> RunEnd:
         codes = {worker.code for worker in self._ended}
         for error in (StoreError, UsageError):
             if error.exit_code in codes:
@@ -163,9 +164,11 @@ class Team:
         ended = [
             worker.report
             for worker in self._ended
-            if worker.report and worker.report["ended_by"] and (worker.code == 0 or self.cut_short)
+            if worker.report and worker.report["end"] and (worker.code == 0 or self.cut_short)
         ]
-        return str(max(ended, key=lambda report: report["requests"])["ended_by"]) if ended else "stopped"
+        if not ended:
+            return RunEnd(EndCode.STOPPED)
+        return RunEnd.from_json(max(ended, key=lambda report: report["requests"])["end"])
 
     async def _fill(self, place: int) -> None:
         """See that one place among the workers is taken, until its crawl has ended."""

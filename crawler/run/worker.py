@@ -22,6 +22,7 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.messages import receive, send
 from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end, worker_session
 from crawler.settings.loading import Settings
 from crawler.store.protocols import Store
@@ -71,8 +72,8 @@ async def _work(part: Part) -> int:
         signals.stop_from_now_on(crawl)
         collect_garbage_seldom()
         async with background_task(_report(crawl, store)):
-            ended_by = await run_to_end(crawl, store, part.clock, look_alone=False)
-        _tell_progress(crawl, store, ended_by)
+            end = await run_to_end(crawl, store, part.clock, look_alone=False)
+        _tell_progress(crawl, store, end)
     return STOPPED if crawl.stopped else 0
 
 
@@ -81,7 +82,7 @@ async def _until_alone(signals: Signals) -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     why = await reader.read()
-    signals.stop(why.decode() or "stopped; the same command goes on")
+    signals.stop(RunEnd.from_json(json.loads(why)) if why else RunEnd(EndCode.STOPPED))
 
 
 async def _report(crawl: Crawl, store: Store) -> None:
@@ -90,8 +91,9 @@ async def _report(crawl: Crawl, store: Store) -> None:
         await asyncio.sleep(REPORT_EVERY_S)
 
 
-def _tell_progress(crawl: Crawl, store: Store, ended_by: str | None) -> None:
-    _tell(crawl.progress.report() | {"worker": store.worker_id, "ended_by": ended_by, "away_s": store.away_s})
+def _tell_progress(crawl: Crawl, store: Store, end: RunEnd | None) -> None:
+    told = None if end is None else end.as_json()
+    _tell(crawl.progress.report() | {"worker": store.worker_id, "end": told, "away_s": store.away_s})
 
 
 def _tell(news: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from crawler.frontier.operator import Order
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
+from crawler.reasons import RequestError, RunEnd
 from crawler.store.coordination import PageGrant, Shared
 from crawler.store.subscriptions import SubscriptionStore
 
@@ -34,7 +35,7 @@ class RequestRow:
     started_at: float
     finished_at: float
     status: int | None
-    error: str | None
+    error: RequestError | None
     bytes: int
     retry_after_s: float | None
     robots_id: int | None  # the copy in force when it was sent; None for robots.txt itself
@@ -250,7 +251,7 @@ class Store(Shared, Protocol):
         with none, and :meth:`last_settings` is empty."""
         ...
 
-    async def end_run(self, ended_by: str, now: float) -> None: ...
+    async def end_run(self, end: RunEnd, now: float) -> None: ...
 
     async def last_settings(self) -> dict[str, Any] | None:
         """The settings of the run before this one."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind
+from crawler.reasons import EndCode, RunEnd
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 
 A, B = "http://a.test/", "http://b.test/"
@@ -236,11 +237,15 @@ async def test_the_settings_of_the_run_before_are_remembered(harness: Harness) -
     assert await harness.store.last_settings() is None
     await harness.reopen(settings={"depth": [1, 2]})
     assert await harness.store.last_settings() == {}
-    await harness.store.end_run("done", NOW + 9)
+    await harness.store.end_run(RunEnd(EndCode.DONE), NOW + 9)
     await harness.reopen()
     assert await harness.store.last_settings() == {"depth": [1, 2]}
     runs = await harness.store.query("SELECT finished_at, ended_by FROM run ORDER BY id")
-    assert [tuple(run.values()) for run in runs] == [(None, None), (NOW + 9, "done"), (None, None)]
+    assert [tuple(run.values()) for run in runs] == [
+        (None, None),
+        (NOW + 9, "nothing is left in the frontier"),
+        (None, None),
+    ]
 
 
 async def test_excluded_urls_are_listed_in_parts_and_put_back(harness: Harness) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Beat
 from crawler.store.sql.control import give_order
 from crawler.store.sql.store import SqliteStore, SqlStore
@@ -60,7 +61,7 @@ async def test_stop_is_about_the_latest_run_and_only_while_it_goes_on(harness: H
     await give(harness, tmp_path, Command.STOP)
     (order,) = await harness.store.control.orders()
     assert order.run_id == harness.store.run_id
-    await harness.store.end_run("enough", NOW)
+    await harness.store.end_run(RunEnd(EndCode.DONE), NOW)
     with pytest.raises(UsageError, match="nothing to stop"):
         await give(harness, tmp_path, Command.STOP)
     assert len(await harness.store.control.orders()) == 1

@@ -15,6 +15,7 @@ import pytest
 from crawler.errors import LeaseLost, StoreError, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.copy import TABLES, copy_store
 from crawler.store.postgres.connection import Postgres
 from crawler.store.postgres.groups import GROUPED, _marks
@@ -417,7 +418,7 @@ async def test_nobody_begins_while_bodies_are_swept(
         await sweep(self)
 
     monkeypatch.setattr(Revisits, "sweep", while_others_come)
-    await harness.store.end_run("done", NOW)
+    await harness.store.end_run(RunEnd(EndCode.DONE), NOW)
     await begun[0]
     await harness.store.query("INSERT INTO body_to_drop VALUES (1)")
     await harness.store.start_run({}, NOW)  # the other one is at work: nothing is swept

@@ -14,6 +14,7 @@ from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError
 from crawler.frontier.operator import Command
 from crawler.frontier.politeness import Pace
 from crawler.model import State
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.coordination import PageGrant
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
@@ -245,7 +246,7 @@ async def test_a_content_that_no_turn_came_to_name_is_swept(postgres: Cluster) -
             (claim,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
             await second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
         assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
-        await second.end_run("done", now)
+        await second.end_run(RunEnd(EndCode.DONE), now)
         assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
         assert await second.query("SELECT count(*) FROM body") == [{"count": 2}]
         assert await second.query("SELECT * FROM body_to_drop") == []
@@ -396,7 +397,7 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
         for _ in range(2):
             tried.clear()
             with pytest.raises(ConnectionLost):
-                await first.end_run("a failure", now)
+                await first.end_run(RunEnd(EndCode.FAILURE), now)
             assert len(tried) == 1
     finally:
         await first.close()

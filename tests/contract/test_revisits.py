@@ -9,6 +9,7 @@ from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.model import Fetched, NotModified, PageFacts, State
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Claim
 from tests.contract.visits import NOW, Harness, fetched, redirected
 
@@ -100,7 +101,7 @@ async def test_of_a_page_that_turns_noindex_no_body_stays(harness: Harness) -> N
         await harness.finish(claim, changed(claim.urls[0], harness.now, str(facts).encode(), **facts))
     rows = await harness.store.query("SELECT version, title, body_sha256, noindex FROM page_versions ORDER BY version")
     assert [tuple(row.values()) for row in rows] == [(n, None, None, 1) for n in (1, 2, 3)]
-    await harness.store.end_run("done", harness.now)
+    await harness.store.end_run(RunEnd(EndCode.DONE), harness.now)
     assert await harness.store.query("SELECT * FROM body") == []
 
 
@@ -111,7 +112,7 @@ async def test_a_body_that_another_page_has_too_stays(harness: Harness) -> None:
     outcomes = {queued.url: unchanged(queued, harness.now) for queued in claim.urls}
     outcomes[A] = changed(next(q for q in claim.urls if q.url == A), harness.now, b"closed", index=False)
     await harness.finish(claim, *outcomes.values())
-    await harness.store.end_run("done", harness.now)
+    await harness.store.end_run(RunEnd(EndCode.DONE), harness.now)
     assert await harness.store.body(f"{A}twin") == b"<p>body"
 
 

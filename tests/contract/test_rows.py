@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from crawler.model import Link, Purpose, RobotsAction, RobotsCopy, State
+from crawler.reasons import ErrorKind, RequestError
 from tests.contract.visits import NOW, Harness, deferred, fetched, link, redirected, request, retried, robots
+
+TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")
 
 A, B = "http://a.test/", "http://b.test/"
 
@@ -124,7 +127,15 @@ async def test_every_request_is_a_row(harness: Harness) -> None:
     rows = [
         request(site, "/robots.txt", purpose=Purpose.ROBOTS),
         request(site, "/", NOW + 2, robots_id=number, verdict_line=3),
-        request(site, "/", NOW + 9, status=None, error="timeout", robots_id=number, retry_after_s=5.0),
+        request(
+            site,
+            "/",
+            NOW + 9,
+            status=None,
+            error=TIMEOUT,
+            robots_id=number,
+            retry_after_s=5.0,
+        ),
     ]
     await harness.commit(requests=rows)
     stored = await harness.store.query("SELECT * FROM requests ORDER BY started_at")
@@ -137,7 +148,7 @@ async def test_every_request_is_a_row(harness: Harness) -> None:
     assert [(r["finished_at"] - r["started_at"], r["status"], r["error"], r["bytes"]) for r in stored] == [
         (0.5, 200, None, 100),
         (0.5, 200, None, 100),
-        (0.5, None, "timeout", 100),
+        (0.5, None, "no answer in time", 100),
     ]
 
 

@@ -15,6 +15,7 @@ from crawler.engine.polite_client import PoliteClient
 from crawler.errors import LeaseLost, StoreError
 from crawler.frontier.operator import Command
 from crawler.model import Failed, FetchResult, Purpose, Request
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import begun, crawl_policy, crawl_session, worker_session
 from crawler.settings.loading import Settings
 from crawler.settings.stores import existing_store
@@ -33,10 +34,10 @@ async def test_who_begins_a_run_for_others_is_at_work_until_the_first_of_them_is
         assert await worker.run_under_way(clock.now()) == (run_id, {"workers": 2})
         await worker.join_run(run_id, clock.now())
         assert [row["worker"] for row in await worker.query("SELECT worker FROM workers")] == [worker.worker_id]
-        await worker.end_run("done", clock.now())
+        await worker.end_run(RunEnd(EndCode.DONE), clock.now())
         assert await above.run_under_way(clock.now()) is None
         await above.take_part(run_id, clock.now(), at_work=False)
-        await above.end_run("no worker came", clock.now())
+        await above.end_run(RunEnd(EndCode.DONE), clock.now())
         assert await worker.run_under_way(clock.now()) is None
     finally:
         await above.close()
@@ -47,11 +48,11 @@ async def test_of_two_that_end_at_once_one_ends_the_run(postgres: Cluster) -> No
     first, second, now = await two_workers(postgres.make_database())
     try:
         async with first._writing():
-            await first._end_run("stopped", now)
-            other = asyncio.create_task(second.end_run("stopped", now))
+            await first._end_run(RunEnd(EndCode.STOPPED), now)
+            other = asyncio.create_task(second.end_run(RunEnd(EndCode.STOPPED), now))
             await asyncio.wait([other], timeout=0.5)
         await other
-        assert (await first.last_run() or {})["ended_by"] == "stopped"
+        assert (await first.last_run() or {})["ended_by"] == "stopped; the same command goes on"
     finally:
         await first.close()
         await second.close()
@@ -134,8 +135,8 @@ async def test_who_comes_back_goes_on_with_a_run_that_the_others_thought_was_ove
     first, second, now = await two_workers(postgres.make_database())
     try:
         await second.bury(first.worker_id, "lease ran out", now)
-        await second.end_run("stopped by SIGINT", now)
-        assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT"
+        await second.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), now)
+        assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT; the same command goes on"
         assert await first.rejoin(now)
         assert (await second.last_run() or {})["finished_at"] is None
         await first.renew(now)

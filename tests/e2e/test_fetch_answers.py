@@ -13,7 +13,8 @@ import pytest
 
 from crawler.clock import SystemClock
 from crawler.fetch.client import FetchSettings, HttpFetcher
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.reasons import ErrorKind
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -79,9 +80,9 @@ async def fetch_from(what: bytes | Answer, settings: FetchSettings = SETTINGS, *
         return await fetcher.fetch(Request(server.origin + "/", **wanted))
 
 
-def failure(result: FetchResult) -> tuple[FailureKind, str]:
+def failure(result: FetchResult) -> tuple[ErrorKind, str]:
     assert isinstance(result, Failed), result
-    return result.kind, result.detail
+    return result.kind, result.error.sentence
 
 
 async def test_a_page_in_full() -> None:
@@ -181,7 +182,7 @@ async def test_a_request_is_sent_once_even_where_the_connection_breaks() -> None
     async with serving(hang_up) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
         for path in ("/", "/bye", "/bye"):  # the first /bye on a kept connection, the second on a new one
             result = await fetcher.fetch(Request(server.origin + path, Purpose.PAGE, 100_000))
-    assert failure(result) == (FailureKind.CONNECT, "the server closed the connection without an answer")
+    assert failure(result) == (ErrorKind.CONNECT, "the server closed the connection without an answer")
     assert len(server.heads) == 3
 
 
@@ -214,7 +215,7 @@ async def test_octets_above_ascii_in_a_location_are_escaped(raw: bytes, location
 )
 async def test_error_statuses(status: str, detail: str) -> None:
     result = await fetch_from(answer(b"", "Retry-After: 7", status=status))
-    assert failure(result) == (FailureKind.HTTP, detail)
+    assert failure(result) == (ErrorKind.HTTP, detail)
     assert isinstance(result, Failed)
     assert result.status == int(status[:3])
     assert ("Retry-After", "7") in result.headers
@@ -240,9 +241,9 @@ async def test_bodies_of_errors_and_unwanted_types_are_not_read() -> None:
     async def video(head: bytes, writer: asyncio.StreamWriter) -> None:
         await endless(head, writer, "200 OK\r\nContent-Type: Video/MP4; x=y")
 
-    assert failure(await fetch_from(teapot))[0] is FailureKind.HTTP
+    assert failure(await fetch_from(teapot))[0] is ErrorKind.HTTP
     result = await fetch_from(video)
-    assert failure(result) == (FailureKind.UNWANTED_TYPE, "content type video/mp4 is not wanted")
+    assert failure(result) == (ErrorKind.UNWANTED_TYPE, "content type video/mp4 is not wanted")
     assert isinstance(result, Failed)
     assert result.status == 200
 
@@ -256,7 +257,7 @@ async def test_a_missing_content_type_counts_as_html(header: str) -> None:
 
 async def test_an_answer_without_a_body() -> None:
     empty = b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"
-    assert failure(await fetch_from(empty)) == (FailureKind.HTTP, "204 No Content, so there is no page")
+    assert failure(await fetch_from(empty)) == (ErrorKind.HTTP, "204 No Content, so there is no page")
     robots = await fetch_from(empty, purpose=Purpose.ROBOTS, any_type=True)
     assert isinstance(robots, Fetched), "docs/protocols.md: a 2xx is read, and an empty file is no instructions"
     assert (robots.status, robots.body) == (204, b"")
@@ -266,7 +267,7 @@ async def test_an_answer_without_a_body() -> None:
 async def test_a_part_that_nobody_asked_for_is_no_page(purpose: Purpose) -> None:
     part = answer(PAGE[:10], "Content-Range: bytes 0-9/900", status="206 Partial Content")
     said = "206 Partial Content, though no part was asked for"
-    assert failure(await fetch_from(part, purpose=purpose)) == (FailureKind.HTTP, said)
+    assert failure(await fetch_from(part, purpose=purpose)) == (ErrorKind.HTTP, said)
 
 
 async def test_a_body_that_the_connections_end_delimits() -> None:
@@ -302,22 +303,22 @@ async def test_codings(coding: str, encode: Callable[[bytes], bytes]) -> None:
         (
             gzip.compress(gzip.compress(PAGE, mtime=0), mtime=0),
             "gzip, gzip",
-            FailureKind.ENCODING,
+            ErrorKind.ENCODING,
             "the body is encoded 2 times over",
         ),
-        (PAGE, "compress", FailureKind.ENCODING, "the body's encoding 'compress' was not asked for"),
-        (PAGE, "gzip", FailureKind.ENCODING, "the body is not valid gzip"),
-        (gzip.compress(PAGE, mtime=0)[:-20], "gzip", FailureKind.TRUNCATED, "the body's encoded data stop half-way"),
+        (PAGE, "compress", ErrorKind.ENCODING, "the body's encoding 'compress' was not asked for"),
+        (PAGE, "gzip", ErrorKind.ENCODING, "the body is not valid gzip"),
+        (gzip.compress(PAGE, mtime=0)[:-20], "gzip", ErrorKind.TRUNCATED, "the body's encoded data stop half-way"),
     ],
 )
-async def test_broken_codings(data: bytes, coding: str, kind: FailureKind, detail: str) -> None:
+async def test_broken_codings(data: bytes, coding: str, kind: ErrorKind, detail: str) -> None:
     assert failure(await fetch_from(answer(data, f"Content-Encoding: {coding}"))) == (kind, detail)
 
 
 async def test_an_announced_length_beyond_the_limit_fails_at_once() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"  # and then the server waits for ever
     detail = "too large: the body announces 5,000 bytes, and 100 bytes are allowed"
-    assert failure(await fetch_from(head, max_bytes=100)) == (FailureKind.TOO_LARGE, detail)
+    assert failure(await fetch_from(head, max_bytes=100)) == (ErrorKind.TOO_LARGE, detail)
 
 
 @pytest.mark.parametrize("length", [99, 100, 101])
@@ -333,7 +334,7 @@ async def test_an_endless_body_is_cut_or_fails() -> None:
     assert isinstance(result, Fetched)
     assert (len(result.body), result.truncated) == (100_000, True)
     detail = "too large: the body goes on, and 100,000 bytes are allowed"
-    assert failure(await fetch_from(endless)) == (FailureKind.TOO_LARGE, detail)
+    assert failure(await fetch_from(endless)) == (ErrorKind.TOO_LARGE, detail)
 
 
 async def test_a_bomb_is_cut_or_fails() -> None:
@@ -341,7 +342,7 @@ async def test_a_bomb_is_cut_or_fails() -> None:
     result = await fetch_from(bomb, truncate=True)
     assert isinstance(result, Fetched)
     assert (result.body, result.truncated) == (bytes(100_000), True)
-    assert failure(await fetch_from(bomb))[0] is FailureKind.TOO_LARGE
+    assert failure(await fetch_from(bomb))[0] is ErrorKind.TOO_LARGE
 
 
 async def test_coded_data_that_yield_nothing_are_cut_too() -> None:

@@ -18,7 +18,8 @@ import uvloop
 from crawler.clock import SystemClock
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import Resolver
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, Purpose, Request
+from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
+from crawler.reasons import ErrorKind
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -180,7 +181,7 @@ def test_broken_answers(name: str, run: Run) -> None:
     handler, kind, detail = BROKEN[name]
     result = run(get_from(handler))
     assert isinstance(result, Failed), result
-    assert (result.kind, result.detail[: len(detail)]) == (FailureKind(kind), detail)
+    assert (result.kind, result.detail[: len(detail)]) == (ErrorKind(kind), detail)
     assert result.started_at <= result.finished_at < result.started_at + 2
 
 
@@ -248,7 +249,7 @@ def test_nobody_listens(run: Run) -> None:
         free.bind(("127.0.0.1", 0))
         result = run(get(f"http://a.test:{free.getsockname()[1]}/"))
     assert isinstance(result, Failed)
-    assert (result.kind, result.detail) == (FailureKind.CONNECT, "no connection to a.test: connection refused")
+    assert (result.kind, result.detail) == (ErrorKind.CONNECT, "no connection to a.test: connection refused")
 
 
 def test_a_name_without_an_address(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +259,7 @@ def test_a_name_without_an_address(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Resolver, "resolve", resolve)
     result = run(get("http://nowhere.example/"))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.DNS
+    assert result.kind is ErrorKind.DNS
     assert result.detail == "the name nowhere.example has no address: domain name not found"
 
 
@@ -266,7 +267,7 @@ def test_a_name_without_an_address(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 def test_odd_names_never_raise(host: str, run: Run) -> None:
     result = run(get(f"http://{host}/"))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.DNS
+    assert result.kind is ErrorKind.DNS
 
 
 def test_cancelling_passes_through_and_closes_the_connection(run: Run) -> None:
@@ -306,7 +307,7 @@ def test_tls(run: Run, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> 
 
     result = run(scenario("tls.test"))
     assert isinstance(result, Failed)
-    assert (result.kind, result.detail) == (FailureKind.TLS, "the certificate is not valid: self-signed certificate")
+    assert (result.kind, result.detail) == (ErrorKind.TLS, "the certificate is not valid: self-signed certificate")
 
     trusting = ssl.create_default_context(cadata=CERTIFICATE)
     monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", trusting)
@@ -315,7 +316,7 @@ def test_tls(run: Run, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> 
     assert result.body == b"abc"
     result = run(scenario("other.test"))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.TLS
+    assert result.kind is ErrorKind.TLS
     assert "Hostname mismatch, certificate is not valid for 'other.test'" in result.detail
 
 
@@ -331,5 +332,5 @@ def test_tls_where_there_is_none(run: Run) -> None:
 
     result = run(scenario())
     assert isinstance(result, Failed)
-    assert result.kind in (FailureKind.TLS, FailureKind.CONNECT)  # as the close or the bytes come first
+    assert result.kind in (ErrorKind.TLS, ErrorKind.CONNECT)  # as the close or the bytes come first
     assert "a.test" in result.detail

@@ -12,7 +12,8 @@ import uvloop
 from crawler.clock import SystemClock
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import Resolver
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, Purpose, Request
+from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
+from crawler.reasons import ErrorKind
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 CLOSED = FetchSettings(
@@ -50,7 +51,7 @@ async def visit(host: str, settings: FetchSettings) -> tuple[FetchResult, int]:
 def test_loopback_is_refused_however_it_is_written(host: str, run: Run) -> None:
     result, seen = run(visit(host, CLOSED))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.ADDRESS
+    assert result.kind is ErrorKind.ADDRESS
     assert result.detail.endswith(" is a loopback address; --allow-private permits it")
     assert seen == 0
 
@@ -67,7 +68,7 @@ def test_loopback_is_reached_where_it_is_permitted(host: str, settings: FetchSet
 def test_private_literals_are_refused(host: str, run: Run) -> None:
     result, _ = run(visit(host, CLOSED))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.ADDRESS
+    assert result.kind is ErrorKind.ADDRESS
     assert result.detail.startswith(host.strip("[]"))
 
 
@@ -75,7 +76,7 @@ def test_private_literals_are_refused(host: str, run: Run) -> None:
 def test_without_a_contact_nothing_leaves_loopback(host: str, run: Run) -> None:
     result, _ = run(visit(host, LOOPBACK))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.ADDRESS
+    assert result.kind is ErrorKind.ADDRESS
     assert result.detail == f"{host.strip('[]')} is not loopback, and a crawl without --contact stays on loopback"
 
 
@@ -104,7 +105,7 @@ def test_the_reason_survives_where_all_addresses_are_refused(run: Run, monkeypat
     resolving_to(monkeypatch, "10.0.0.1", "fd00::1", "127.0.0.1")
     result, seen = run(visit("many.example", CLOSED))
     assert isinstance(result, Failed)
-    assert (result.kind, seen) == (FailureKind.ADDRESS, 0)
+    assert (result.kind, seen) == (ErrorKind.ADDRESS, 0)
     assert result.detail.endswith("address; --allow-private permits it")
 
 
@@ -115,7 +116,7 @@ def test_the_reason_is_told_beside_a_refused_connection(
     resolving_to(monkeypatch, *addresses)  # the server is not on 127.0.0.2
     result, _ = run(visit("many.example", LOOPBACK))
     assert isinstance(result, Failed)
-    assert result.kind is FailureKind.CONNECT
+    assert result.kind is ErrorKind.CONNECT
     assert result.detail.startswith("no connection to many.example: ")
     assert result.detail.endswith("; 10.0.0.1 is not loopback, and a crawl without --contact stays on loopback")
 
@@ -133,4 +134,4 @@ def test_a_name_that_moves_to_a_private_address_is_refused(run: Run, monkeypatch
     first, second = run(scenario())
     assert isinstance(first, Fetched)
     assert isinstance(second, Failed)
-    assert second.kind is FailureKind.ADDRESS
+    assert second.kind is ErrorKind.ADDRESS

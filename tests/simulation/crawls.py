@@ -23,6 +23,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
+from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.store.sql.store import SqliteStore
 from tests.reading import ReaderInProcess
@@ -74,7 +75,7 @@ async def crawl(
     async with session(clock, path, fetcher, seeds, options or Options()) as (run, store):
         ended_by = await run.run()
         await store.end_run(ended_by, clock.now())
-        return ended_by
+        return str(ended_by)
 
 
 async def crawl_for(
@@ -94,7 +95,7 @@ async def crawl_for(
         if not done and crash:
             task.cancel()
         elif not done:
-            run.stop("enough")
+            run.stop(RunEnd(EndCode.CALLER))
         await asyncio.wait([task])
         if not task.cancelled():
             task.result()  # raises what went wrong

@@ -12,8 +12,8 @@ from crawler.demo.pages import Asked, Page, Site, plain
 from crawler.engine import robots_cache as robots
 from crawler.engine.progress import MAX_FAULTS
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.model import Failed, FailureKind, FetchResult, Request
-from crawler.reasons import FAULT
+from crawler.model import Failed, FetchResult, Request
+from crawler.reasons import FAULT, EndCode, ErrorKind, RunEnd
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, read
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb
@@ -39,7 +39,7 @@ class Buggy(SimulatedWeb):
             self.times -= 1
             if self.raises:
                 raise ZeroDivisionError("a bug")
-            return Failed(request.url, answer.started_at, answer.finished_at, kind=FailureKind.FAULT, detail="a bug")
+            return Failed(request.url, answer.started_at, answer.finished_at, kind=ErrorKind.FAULT, detail="a bug")
         return answer
 
 
@@ -49,8 +49,8 @@ def run(path: Path, web: type[SimulatedWeb], site: Site, options: Options | None
     async def main(clock: VirtualClock) -> tuple[SimulatedWeb, int]:
         served = web(clock, {"a.test": site}, latency_s=0.1)
         async with session(clock, path, served, ["http://a.test/"], options or Options()) as (crawl, _):
-            assert await crawl.run() == DONE
-            return served, crawl.progress.troubles[FAULT]
+            assert await crawl.run() == RunEnd(EndCode.DONE)
+            return served, crawl.progress.faults
 
     return run_virtual(main)
 
@@ -66,7 +66,7 @@ def test_a_bug_while_a_page_is_asked_for_fails_that_page(db_path: Path) -> None:
     reason = rf"{FAULT}: ZeroDivisionError: a bug \(engine/gate.py, line \d+\); please report it"
     assert re.fullmatch(reason, ended["http://a.test/1"][1])
     logged = run_virtual(lambda clock: rows(db_path, "SELECT url, error FROM requests WHERE error NOTNULL"))
-    assert logged == [("http://a.test/1", "broken off by a fault of the crawler: ZeroDivisionError")]
+    assert logged == [("http://a.test/1", "a fault of the crawler: ZeroDivisionError; please report it")]
     assert faults == 1
     starts = [hit.started_at for hit in web.log]
     assert all(later - start >= 1.1 for start, later in pairwise(starts))

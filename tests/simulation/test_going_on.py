@@ -12,7 +12,8 @@ import pytest
 from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.model import Failed, FailureKind, FetchResult, Request
+from crawler.model import Failed, FetchResult, Request
+from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
@@ -141,7 +142,7 @@ def test_a_stop_keeps_what_has_been_answered(db_path: Path) -> None:
 class Guarded(SimulatedWeb):
     """Refuses every address, or lets no name be looked up, until it is opened."""
 
-    closed: FailureKind | None = None
+    closed: ErrorKind | None = None
 
     async def fetch(self, request: Request) -> FetchResult:
         if self.closed is None:
@@ -159,15 +160,15 @@ class Allowing(Options):
     ("closed", "key", "first_end"),
     [
         (
-            FailureKind.ADDRESS,
+            ErrorKind.ADDRESS,
             "allow_private",
             "nothing is left in the frontier: every seed was left out: address: 127.0.0.1 is a loopback address",
         ),
-        (FailureKind.DNS, "resolve", None),
+        (ErrorKind.DNS, "resolve", None),
     ],
 )
 def test_what_no_address_was_permitted_for_is_asked_anew_once_the_options_have_changed(
-    closed: FailureKind, key: str, first_end: str | None, db_path: Path
+    closed: ErrorKind, key: str, first_end: str | None, db_path: Path
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         web = Guarded(clock, {"a.test": linking("/1")})

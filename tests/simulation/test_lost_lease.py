@@ -15,6 +15,7 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.operator import heeded
 from crawler.errors import ConnectionLost, StoreError
 from crawler.model import FetchResult, Recorded, Request
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end
 from crawler.store.protocols import Store
 from tests.simulation.crawls import Options, rows, session
@@ -49,12 +50,12 @@ class Robbed:
             assert self.crawl is not None
             await self.store.bury(self.store.worker_id, "lease ran out", self._clock.now())
             if self.stops:
-                self.crawl.stop("enough")
+                self.crawl.stop(RunEnd(EndCode.CALLER))
         return answer
 
 
-def robbed_crawl(db_path: Path, *, stops: bool) -> tuple[SimulatedWeb, str]:
-    async def main(clock: VirtualClock) -> tuple[SimulatedWeb, str]:
+def robbed_crawl(db_path: Path, *, stops: bool) -> tuple[SimulatedWeb, RunEnd]:
+    async def main(clock: VirtualClock) -> tuple[SimulatedWeb, RunEnd]:
         web = SimulatedWeb(clock, SITES)
         robbed = Robbed(web, clock)
         robbed.stops = stops
@@ -80,7 +81,7 @@ def served(web: SimulatedWeb) -> list[tuple[str, float, float]]:
 
 def test_what_was_sent_is_logged_and_the_longest_pause_stays(db_path: Path) -> None:
     web, ended_by = robbed_crawl(db_path, stops=False)
-    assert ended_by == "nothing is left in the frontier"
+    assert ended_by == RunEnd(EndCode.DONE)
     assert logged(db_path) == served(web)
     (cut,) = [hit for hit in web.log if hit.status == 0]
     assert cut.host == "b.test", "what was in flight was cut short, and asked again"
@@ -91,7 +92,7 @@ def test_what_was_sent_is_logged_and_the_longest_pause_stays(db_path: Path) -> N
 
 def test_the_same_holds_where_it_was_to_stop(db_path: Path) -> None:
     web, ended_by = robbed_crawl(db_path, stops=True)
-    assert ended_by == "enough"
+    assert ended_by == RunEnd(EndCode.CALLER)
     assert logged(db_path) == served(web)
     (kept,) = asyncio.run(rows(db_path, "SELECT next_at, waits_for FROM politeness_group WHERE name = 'a.test'"))
     answered = next(hit.finished_at for hit in web.log if hit.status == 429)
@@ -135,7 +136,7 @@ def test_an_order_that_waits_for_the_turn_that_was_lost_is_carried_out(db_path: 
             await store.bury(store.worker_id, "lease ran out", clock.now())
             waiting = asyncio.create_task(run.settle())
             await asyncio.wait_for(waiting, 100)
-            return await task
+            return str(await task)
 
     assert run_virtual(main) == "nothing is left in the frontier"
 

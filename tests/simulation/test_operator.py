@@ -18,6 +18,7 @@ from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.sample_design import Per, SampleSettings
+from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
 from crawler.store.protocols import Beat
 from crawler.store.sql.control import SqliteControl, give_order
@@ -58,7 +59,7 @@ class Operator:
     @asynccontextmanager
     async def crawl(
         self, web: SimulatedWeb, seeds: Sequence[str] = ()
-    ) -> AsyncIterator[tuple[Crawl, asyncio.Task[str]]]:
+    ) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd]]]:
         """A crawl that heeds this operator, in a task; what is left of it at the end is waited for."""
         async with session(self.clock, self.path, web, seeds, Options()) as (run, self.store):
             async with heeded(run, self.store, self.clock):
@@ -67,7 +68,7 @@ class Operator:
                     yield run, task
                 finally:
                     await asyncio.wait([task])
-            await self.store.end_run("over", self.clock.now())
+            await self.store.end_run(RunEnd(EndCode.DONE), self.clock.now())
         self.store = None
 
     async def make_store(self) -> None:
@@ -89,7 +90,7 @@ def test_nothing_is_sent_while_paused_and_paces_hold_afterwards(db_path: Path) -
             assert not task.done()
             resumed_at = web_time()
             await operator.ask(Command.RESUME)
-            ended_by = await task
+            ended_by = str(await task)
         return [hit.started_at for hit in web.log], asked_at, resumed_at, ended_by
 
     sent, asked_at, resumed_at, ended_by = run_virtual(main)
@@ -131,7 +132,7 @@ def test_a_pause_lasts_over_a_crash_until_it_is_lifted(db_path: Path) -> None:
             assert run.progress.paused_since is not None
             paused = len(web.log)
             await operator.ask(Command.RESUME)
-            return before, paused, await task
+            return before, paused, str(await task)
 
     before, paused, ended_by = run_virtual(main)
     assert 0 < before == paused
@@ -147,7 +148,7 @@ def test_a_paused_crawl_can_be_stopped_and_its_limit_of_time_holds(db_path: Path
             await clock.sleep(50)
             began = web_time()
             await operator.ask(Command.STOP)
-            return await task, run.progress.stopped_by_operator, web_time() - began
+            return str(await task), run.progress.stopped_by_operator, web_time() - began
 
     ended_by, by_operator, took_s = run_virtual(main)
     assert (ended_by, by_operator) == ("stopped by the operator; the same command goes on", True)
@@ -161,7 +162,7 @@ def test_a_stop_asked_of_one_run_does_not_end_the_next(db_path: Path) -> None:
         async with session(clock, db_path, web, ["http://a.test/"], Options()) as (_, operator.store):
             await operator.ask(Command.STOP)  # and killed before it is heard
         async with operator.crawl(web) as (_, task):
-            return await task
+            return str(await task)
 
     assert run_virtual(main) == "nothing is left in the frontier"
 
@@ -175,7 +176,7 @@ def test_a_blocked_site_is_not_asked_any_more_and_its_urls_say_why(db_path: Path
             await clock.sleep(12)
             asked_at = web_time()
             await operator.ask(Command.BLOCK, "b.test")
-            ended_by = await task
+            ended_by = str(await task)
         return [hit.started_at for hit in web.web.hits("b.test")], asked_at, await states(db_path), ended_by
 
     sent, asked_at, urls, ended_by = run_virtual(main)
@@ -237,7 +238,7 @@ def test_an_unblock_wakes_a_crawl_that_waits_for_something_else(db_path: Path) -
             asked_at = web_time()
             await operator.ask(Command.UNBLOCK, "a.test")
             await clock.sleep(30)
-            run.stop("enough")
+            run.stop(RunEnd(EndCode.CALLER))
             await task
             return web.web.hits("a.test")[0].started_at - asked_at
 
@@ -344,18 +345,18 @@ def test_what_was_asked_before_the_run_is_carried_out_before_its_first_request(d
         await operator.ask(Command.UNBLOCK, "big.test")
         async with session(clock, db_path, web, (), Options()) as (run, operator.store):
             slow, asked = Slow(operator.store, clock), asyncio.create_task(clock.sleep(5))
-            asked.add_done_callback(lambda _: run.stop("enough"))
+            asked.add_done_callback(lambda _: run.stop(RunEnd(EndCode.CALLER)))
             async with heeded(run, operator.store, clock):
-                stopped = await run.run()
+                stopped = str(await run.run())
             assert slow.batches == 1
         operator.store = None
         assert len(web.log) == before
         async with operator.crawl(web) as (_, last):
-            ended_by = await last
+            ended_by = str(await last)
         return stopped, ended_by, [hit.path for hit in web.web.hits("big.test")]
 
     stopped, ended_by, asked = run_virtual(main)
-    assert (stopped, ended_by) == ("enough", "nothing is left in the frontier")
+    assert (stopped, ended_by) == ("stopped by the caller; run() goes on", "nothing is left in the frontier")
     assert len(asked) == 11
 
 
@@ -388,7 +389,7 @@ def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(s
                 if chance.random() < 0.5:
                     task.cancel()
                 else:
-                    run.stop("enough")
+                    run.stop(RunEnd(EndCode.CALLER))
         await operator.ask(Command.RESUME)
         for host in hosts:
             with suppress(UsageError):
@@ -450,7 +451,7 @@ def test_a_sign_of_life_that_is_missed_is_no_reason_to_end(db_path: Path, monkey
     async def main(clock: VirtualClock) -> str:
         web = SimulatedWeb(clock, {"a.test": site(20)})
         async with Operator(db_path, clock).crawl(web, ["http://a.test/"]) as (_, task):
-            return await task
+            return str(await task)
 
     monkeypatch.setattr(SqliteControl, "beat", beat)
     assert run_virtual(main) == "nothing is left in the frontier"

@@ -298,7 +298,7 @@ def test_limits_on_pages_are_not_about_revisits(db_path: Path) -> None:
         return ended, len(web.log) - before, await rows(db_path, "SELECT count(*) FROM pages")
 
     ended, requests, pages = run_virtual(main)
-    assert ended == ["--max-pages reached (4), and no revisit is due"] * 2
+    assert ended == ["--max-pages reached (4; no revisit is due)"] * 2
     assert (requests, pages) == (4, [(4,)])
 
 
@@ -462,7 +462,7 @@ def test_a_blocked_site_is_not_visited_again_and_the_run_ends(db_path: Path) -> 
         return ended_by, asked, (await states(db_path))[PAGE][1]
 
     ended, asked, lifted = run_virtual(main)
-    assert ended == f"nothing is left in the frontier, and no revisit is due: every seed was left out: {BLOCKED}"
+    assert ended == f"nothing is left in the frontier: every seed was left out: {BLOCKED}"
     assert asked == [200]
     assert lifted == "200, unchanged (304)"
     assert look(db_path, f"SELECT version FROM pages WHERE url = '{PAGE}'") == [(1,)]

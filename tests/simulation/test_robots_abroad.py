@@ -18,6 +18,7 @@ from crawler.engine.lease import Lease
 from crawler.engine.polite_client import Closed, PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.model import Purpose, Request, RobotsAction
+from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
 from crawler.store.protocols import Store
@@ -55,7 +56,7 @@ def test_a_site_whose_robots_txt_another_worker_has_is_asked_less_and_less(
             asked = [hit.started_at for hit in web.web.hits("a.test")]
             over.set()
             assert await task == "nothing is left in the frontier"
-            await store.end_run("done", clock.now())
+            await store.end_run(RunEnd(EndCode.DONE), clock.now())
         return asked
 
     asked = run_virtual(main)
@@ -89,7 +90,7 @@ def test_meanwhile_an_earlier_copy_stays_in_force_where_that_is_wanted(
             await clock.sleep(60)
             over.clear()
             assert await task == "nothing is left in the frontier"
-            await store.end_run("done", clock.now())
+            await store.end_run(RunEnd(EndCode.DONE), clock.now())
 
     run_virtual(main)
     copies = asyncio.run(rows(db_path, "SELECT action, failures FROM robots_answers ORDER BY robots_copy"))

@@ -8,16 +8,17 @@ from types import TracebackType
 from typing import Self
 
 from crawler.demo.pages import Fault, FictionalWeb, Hit, Page, Site, retry_after_s, status_of
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, Headers, NotModified, Redirected, Request, header
+from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Redirected, Request, header
+from crawler.reasons import ErrorKind
 from crawler.url import host_of, split
 from tests.virtual_time import VirtualClock
 
 HTML_TYPES = ("text/html", "application/xhtml+xml", "")
 
 _FAULTS = {
-    Fault.RESET: FailureKind.CONNECT,
-    Fault.CUT: FailureKind.TRUNCATED,
-    Fault.RAW: FailureKind.PROTOCOL,
+    Fault.RESET: ErrorKind.CONNECT,
+    Fault.CUT: ErrorKind.TRUNCATED,
+    Fault.RAW: ErrorKind.PROTOCOL,
 }
 
 
@@ -61,7 +62,7 @@ class SimulatedWeb:
         host, path = host_of(request.url), split(request.url).path
         started_at = self._clock.now()
         if host not in self.web.sites:
-            return _failed(request, started_at, started_at, FailureKind.DNS, f"{host} has no address")
+            return _failed(request, started_at, started_at, ErrorKind.DNS, f"{host} has no address")
         page = self.web.answer(host, path, _sent_headers(request))
         begun, status = self._clock.loop.time(), 0
         try:
@@ -88,7 +89,7 @@ def _sent_headers(request: Request) -> dict[str, str]:
 def _result(request: Request, page: Page, started_at: float, now: float) -> FetchResult:
     headers, size = page.all_headers, len(page.octets)
     if page.fault is Fault.HANG:
-        return _failed(request, started_at, now, FailureKind.TIMEOUT, "no answer in time")
+        return _failed(request, started_at, now, ErrorKind.TIMEOUT, "no answer in time")
     if page.fault is not None:
         return _failed(request, started_at, now, _FAULTS[page.fault], f"simulated {page.fault.name}")
     if 200 <= page.status < 300:
@@ -98,7 +99,7 @@ def _result(request: Request, page: Page, started_at: float, now: float) -> Fetc
     location = header(headers, "Location")
     if page.status in (301, 302, 303, 307, 308) and location:
         return Redirected(request.url, started_at, now, headers, size, page.status, location)
-    return _failed(request, started_at, now, FailureKind.HTTP, f"status {page.status}", page.status, headers)
+    return _failed(request, started_at, now, ErrorKind.HTTP, f"status {page.status}", page.status, headers)
 
 
 def _fetched(request: Request, page: Page, started_at: float, now: float) -> FetchResult:
@@ -106,12 +107,12 @@ def _fetched(request: Request, page: Page, started_at: float, now: float) -> Fet
     kind, _, parameters = (header(headers, "Content-Type") or "").partition(";")
     content_type = kind.strip().lower()
     if content_type not in HTML_TYPES and not request.any_type:
-        detail = f"content type {content_type}"
-        return _failed(request, started_at, now, FailureKind.UNWANTED_TYPE, detail, page.status, headers)
+        detail = content_type
+        return _failed(request, started_at, now, ErrorKind.UNWANTED_TYPE, detail, page.status, headers)
     too_large = len(body) > request.max_bytes
     if too_large and not request.truncate:
         detail = f"{len(body)} bytes"
-        return _failed(request, started_at, now, FailureKind.TOO_LARGE, detail, page.status, headers)
+        return _failed(request, started_at, now, ErrorKind.TOO_LARGE, detail, page.status, headers)
     charset = parameters.partition("charset=")[2].strip().lower() or None
     return Fetched(
         request.url,
@@ -131,7 +132,7 @@ def _failed(
     request: Request,
     started_at: float,
     now: float,
-    kind: FailureKind,
+    kind: ErrorKind,
     detail: str,
     status: int | None = None,
     headers: Headers = (),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from crawler.reasons import EndCode, RunEnd
 from crawler.settings.loading import Settings, settings_from
 from crawler.store.postgres.store import PostgresStore
 from tests.postgres import Cluster
@@ -156,7 +157,7 @@ async def test_a_container_is_healthy_while_a_worker_in_it_holds_a_lease(postgre
     assert checked(db) == (1, "no worker here holds a lease\n")
     await store.start_run({}, 1000.0)
     assert checked(db) == (0, "")
-    await store.end_run("done", 1001.0)
+    await store.end_run(RunEnd(EndCode.DONE), 1001.0)
     assert checked(db) == (1, "no worker here holds a lease\n")
     await store.close()
 

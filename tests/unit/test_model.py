@@ -8,7 +8,6 @@ import pytest
 
 from crawler.model import (
     Failed,
-    FailureKind,
     Fetched,
     NotModified,
     PageFacts,
@@ -19,6 +18,7 @@ from crawler.model import (
     header,
     header_values,
 )
+from crawler.reasons import ErrorKind
 
 HEADERS = (("Set-Cookie", "a"), ("X-Robots-Tag", "noindex"), ("x-robots-tag", "nofollow"))
 
@@ -48,4 +48,4 @@ def test_facts_are_frozen() -> None:
 def test_names_that_stand_in_stores_and_interfaces_stay() -> None:
     assert [*State] == ["queued", "fetched", "redirected", "excluded", "failed"]
     assert [*RobotsAction] == ["parse", "free", "restricted", "defer", "given_up", "unreachable"]
-    assert all(kind.value == kind.name.lower() for kind in FailureKind)
+    assert all(kind.value == kind.name.lower() for kind in ErrorKind)

@@ -14,7 +14,8 @@ from crawler.engine.changed_options import DECIDED_BY
 from crawler.frontier.decide import Outcome, Queued, RetrySettings, after_fetch, before_fetch
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
-from crawler.model import Failed, FailureKind, FetchResult, Reading, Redirected, RobotsAction, RobotsCopy
+from crawler.model import Failed, FetchResult, Reading, Redirected, RobotsAction, RobotsCopy
+from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Cycle
 from crawler.robots.readings import read
 from crawler.robots.text import parse
@@ -42,7 +43,7 @@ def barred(action: RobotsAction, robots: str = "", main: Cycle | None = None) ->
     return outcome.reason
 
 
-def failed(kind: FailureKind) -> FetchResult:
+def failed(kind: ErrorKind) -> FetchResult:
     return Failed(QUEUED.url, EPOCH_S, EPOCH_S, kind=kind, detail="10.0.0.1")
 
 
@@ -69,8 +70,8 @@ WRITTEN: dict[str, tuple[Callable[[], str], ...]] = {
         lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test"),
         lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test", Cycle((SITE, B))),
     ),
-    reasons.TYPE: (lambda: asked(failed(FailureKind.UNWANTED_TYPE)),),
-    reasons.ADDRESS: (lambda: barred(RobotsAction.UNREACHABLE), lambda: asked(failed(FailureKind.ADDRESS))),
+    reasons.TYPE: (lambda: asked(failed(ErrorKind.UNWANTED_TYPE)),),
+    reasons.ADDRESS: (lambda: barred(RobotsAction.UNREACHABLE), lambda: asked(failed(ErrorKind.ADDRESS))),
     reasons.REDIRECTS: (
         lambda: str(
             after_fetch(
@@ -102,14 +103,3 @@ def test_statements_write_and_read_the_same_reasons(path: Path) -> None:
     sql = path.read_text()
     assert set(re.findall(r"reason = '(sample[^']*)'", sql)) == {f"{reasons.SAMPLE} not drawn"}
     assert re.findall(r"reason LIKE '([^']*)'", sql) == [f"{reasons.MIRROR} %"]
-
-
-def test_whatever_else_looks_for_a_reason_knows_how_it_begins() -> None:
-    known = tuple(value for name, value in vars(reasons).items() if name.isupper())
-    found = {
-        begins
-        for path in Path(crawler.__file__).parent.rglob("*.py")
-        for begins in re.findall(r"reason LIKE '([^'%{]+)%", path.read_text())
-    }
-    assert found
-    assert [begins for begins in found if not begins.startswith(known)] == []

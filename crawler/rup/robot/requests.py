@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 from crawler.clock import Clock
 from crawler.engine.polite_client import Closed, PoliteClient
 from crawler.errors import CrawlerError
-from crawler.model import Failed, FailureKind, Fetched, Purpose, Redirected, Request
+from crawler.model import Failed, Fetched, Purpose, Redirected, Request
+from crawler.reasons import ErrorKind
 from crawler.rup.protocol import report
 from crawler.rup.protocol.forms import Asked, GetIndex, write_form
 from crawler.rup.protocol.info import MAX_BYTES, PATHS, NoInfo, read_info
@@ -16,7 +17,7 @@ from crawler.terminal_text import shown
 
 _ANSWER_BYTES = 64 * 1024
 _NO_POST = (405, 501)
-_NEVER_SENT = (FailureKind.DNS, FailureKind.TLS, FailureKind.ADDRESS)  # a connection may break after it, too
+_NEVER_SENT = (ErrorKind.DNS, ErrorKind.TLS, ErrorKind.ADDRESS)  # a connection may break after it, too
 
 
 class NotOffered(CrawlerError):
@@ -95,6 +96,6 @@ def _told(url: str, result: object) -> str:
         case Redirected():
             return f"{url} redirects to {shown(result.location)}, which is not followed"
         case Failed():
-            return f"{url}: {result.detail}"
+            return f"{url}: {result.error}"
         case _:
             return f"{url}: no answer to what was asked"

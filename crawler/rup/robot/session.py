@@ -15,6 +15,7 @@ from crawler.errors import NoStore, UsageError
 from crawler.fetch.client import HttpFetcher
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
@@ -72,7 +73,7 @@ async def robot(
                 elsewhere = settings.updates.cgi_elsewhere
                 yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere)
         finally:
-            await store.end_run("crawler rup", clock.now())
+            await store.end_run(RunEnd(EndCode.AUXILIARY, "crawler rup"), clock.now())
 
 
 @asynccontextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.engine.gate import Fetcher
-from crawler.model import Failed, FailureKind, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.model import Failed, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.reasons import ErrorKind
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, interpret, parse, read
 from crawler.robots.text import MAX_BYTES
 
@@ -18,7 +19,7 @@ from crawler.robots.text import MAX_BYTES
 _NOBODY_S = 300.0
 _HOLDS_S = 3600.0
 _SETTINGS = RobotsSettings()
-_NOBODY = (FailureKind.DNS, FailureKind.CONNECT)
+_NOBODY = (ErrorKind.DNS, ErrorKind.CONNECT)
 
 
 @dataclass(frozen=True, slots=True)

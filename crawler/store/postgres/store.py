@@ -21,6 +21,7 @@ from crawler.clock import SystemClock, boot_s, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.model import Body
+from crawler.reasons import RunEnd
 from crawler.store.keys import render_keys
 from crawler.store.postgres.commit import PostgresTurns
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked
@@ -253,10 +254,10 @@ class PostgresStore(SqlStore):
         self._db.timeout_s = self._reader.timeout_s = max(5.0, self._workers.lease_s / 5)
         await super().join_run(run_id, now)
 
-    async def _end_run(self, ended_by: str, now: float) -> None:
+    async def _end_run(self, end: RunEnd, now: float) -> None:
         """One after the other: of two that end at once, neither would see that the other one is no more."""
         await self._db.execute("SELECT pg_advisory_xact_lock(?)", (ENDING,))
-        await super()._end_run(ended_by, now)
+        await super()._end_run(end, now)
 
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes

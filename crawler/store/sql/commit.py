@@ -239,7 +239,8 @@ class TurnTaker:
             self._sql["insert_request"],
             [
                 (
-                    self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status, r.error, r.bytes,
+                    self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status,
+                    None if r.error is None else r.error.sentence, r.bytes,
                     r.retry_after_s, r.robots_id, r.verdict_line, r.for_site_id, r.location,
                 )
                 for r in batch.requests

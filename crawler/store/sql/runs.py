@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import CommitBatch
 from crawler.store.retrying import lasting
 from crawler.store.sql.commit import TurnTaker
@@ -221,14 +222,14 @@ class SqlRuns(ABC):
             await self._turns.refresh(await self._workers.release_lost(now), None)
 
     @lasting
-    async def end_run(self, ended_by: str, now: float) -> None:
+    async def end_run(self, end: RunEnd, now: float) -> None:
         async with self._writing():
-            await self._end_run(ended_by, now)
+            await self._end_run(end, now)
 
-    async def _end_run(self, ended_by: str, now: float) -> None:
-        await self._workers.end(None, ended_by, now)
+    async def _end_run(self, end: RunEnd, now: float) -> None:
+        await self._workers.end(None, end.sentence, now)
         await self._revisits.sweep()
-        await self._db.execute(self._sql["end_run"], (now, ended_by, self._run_id))
+        await self._db.execute(self._sql["end_run"], (now, end.sentence, self._run_id))
 
     @lasting
     async def fail_circles(self) -> None:
@@ -242,7 +243,7 @@ class SqlRuns(ABC):
             with suppress(StoreError):
                 async with self._writing():
                     if await self._workers.is_at_work():
-                        await self._end_run("ended before it had begun", now)
+                        await self._end_run(RunEnd(EndCode.NOT_BEGUN), now)
 
     async def last_settings(self) -> dict[str, Any] | None:
         row = await self._one(self._sql["last_settings"], (self._run_id,))

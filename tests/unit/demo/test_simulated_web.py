@@ -6,7 +6,8 @@ import re
 from collections import deque
 
 from crawler.demo.pages import Fault, Page, Site, plain, redirect, unavailable
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.reasons import ErrorKind
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 from tests.web import random_web
@@ -38,7 +39,7 @@ def fetch(*requests: Request, latency_s: float | dict[str, float] = 0.5) -> tupl
     return run_virtual(main)
 
 
-def failure(path: str) -> tuple[FailureKind, int | None]:
+def failure(path: str) -> tuple[ErrorKind, int | None]:
     (result,), _ = fetch(page(f"http://a.test{path}"))
     assert isinstance(result, Failed)
     return result.kind, result.status
@@ -71,17 +72,17 @@ def test_redirects_and_validators() -> None:
 
 
 def test_failures_are_of_the_kind_that_the_real_fetcher_reports() -> None:
-    assert failure("/x") == (FailureKind.HTTP, 404)
-    assert failure("/nowhere") == (FailureKind.HTTP, 302)
-    assert failure("/closed") == (FailureKind.HTTP, 503)
-    assert failure("/pdf") == (FailureKind.UNWANTED_TYPE, 200)
-    assert failure("/RESET") == (FailureKind.CONNECT, None)
-    assert failure("/CUT") == (FailureKind.TRUNCATED, None)
-    assert failure("/HANG") == (FailureKind.TIMEOUT, None)
-    assert failure("/RAW") == (FailureKind.PROTOCOL, None)
+    assert failure("/x") == (ErrorKind.HTTP, 404)
+    assert failure("/nowhere") == (ErrorKind.HTTP, 302)
+    assert failure("/closed") == (ErrorKind.HTTP, 503)
+    assert failure("/pdf") == (ErrorKind.UNWANTED_TYPE, 200)
+    assert failure("/RESET") == (ErrorKind.CONNECT, None)
+    assert failure("/CUT") == (ErrorKind.TRUNCATED, None)
+    assert failure("/HANG") == (ErrorKind.TIMEOUT, None)
+    assert failure("/RAW") == (ErrorKind.PROTOCOL, None)
     (unknown,), web = fetch(page("http://b.test/"))
     assert isinstance(unknown, Failed)
-    assert (unknown.kind, web.log) == (FailureKind.DNS, [])
+    assert (unknown.kind, web.log) == (ErrorKind.DNS, [])
 
 
 def test_a_missing_content_type_is_taken_for_html() -> None:
@@ -94,7 +95,7 @@ def test_bodies_are_bounded() -> None:
     assert isinstance(cut, Fetched)
     assert (cut.body, cut.truncated) == (b"<p>", True)
     assert isinstance(refused, Failed)
-    assert refused.kind is FailureKind.TOO_LARGE
+    assert refused.kind is ErrorKind.TOO_LARGE
 
 
 def test_the_log_knows_retry_after() -> None:

@@ -1,48 +1,40 @@
-"""What a run is told of its troubles: by kind, not by host."""
+"""A run counts its troubles by HTTP status or by kind of error, never by host."""
 
 from __future__ import annotations
 
-import os
-
-import aiohttp
 import pytest
 
-from crawler.engine.progress import kind_of
-from crawler.fetch.address_guard import refusal
-from crawler.fetch.failures import Attempts, before_answer
-
-TIMEOUTS = aiohttp.ClientTimeout(total=20, sock_connect=10)
-
-
-def told(error: Exception, host: str) -> str:
-    return before_answer(error, host, TIMEOUTS, Attempts(permitted=True)).detail
+from crawler.engine.progress import Progress, trouble
+from crawler.model import Purpose
+from crawler.reasons import ErrorKind, RequestError
+from crawler.store.protocols import RequestRow
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (aiohttp.ConnectionTimeoutError(), "no connection to a host within 10 s"),
-        (aiohttp.InvalidURL("x"), "no name that can be looked up"),
-        (aiohttp.ClientPayloadError("x"), "no answer from a host"),
-        (aiohttp.ServerDisconnectedError(), "the server closed the connection without an answer"),
-    ],
-)
-def test_a_host_s_name_makes_no_kind_of_its_own(error: Exception, kind: str) -> None:
-    assert {kind_of(told(error, host)) for host in ("a.test", "www.b.example", "[::1]")} == {kind}
+def sent(status: int | None, error: RequestError | None, purpose: Purpose = Purpose.PAGE) -> Progress:
+    progress = Progress(0.0)
+    progress.sent(RequestRow(1, "/", purpose, 0.0, 1.0, status, error, 0, None, None, None))
+    return progress
 
 
-def test_no_name_and_no_connection() -> None:
-    key = aiohttp.client_reqrep.ConnectionKey("a.test", 80, False, True, None, None, None)
-    reset = OSError(104, os.strerror(104))
-    dns = aiohttp.ClientConnectorDNSError(key, reset)
-    assert {kind_of(told(dns, host)) for host in ("a.test", "b.test")} == {"a name has no address"}
-    lost = aiohttp.ClientConnectorError(key, reset)
-    assert {kind_of(told(lost, host)) for host in ("a.test", "b.test")} == {"no connection to a host"}
-    assert kind_of(told(TimeoutError(), "a.test")).startswith("the answer was not complete")
+@pytest.mark.parametrize("kind", [kind for kind in ErrorKind if kind not in (ErrorKind.FAULT, ErrorKind.UNWANTED_TYPE)])
+def test_an_error_without_a_status_counts_by_its_kind(kind: ErrorKind) -> None:
+    counted = {key for host in ("a.test", "b.test") for key in sent(None, RequestError(kind, host)).troubles}
+    assert counted == {kind.value}
+    assert [trouble(key) for key in counted] == [kind.meaning]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])
-def test_an_address_makes_no_kind_of_its_own(address: str) -> None:
-    assert kind_of(refusal(address, allow_private=False, loopback_only=False) or "") == (
-        "a loopback address; --allow-private permits it"
-    )
+def test_an_error_with_a_status_counts_by_the_status() -> None:
+    counted = sent(503, RequestError(ErrorKind.HTTP, "503 Service Unavailable")).troubles
+    assert counted == {"503": 1}
+    assert trouble("503") == "503"
+
+
+def test_a_page_of_another_type_and_a_missing_robots_txt_are_no_trouble() -> None:
+    assert not sent(200, RequestError(ErrorKind.UNWANTED_TYPE, "image/png")).troubles
+    assert not sent(404, RequestError(ErrorKind.HTTP, "404 Not Found"), Purpose.ROBOTS).troubles
+
+
+def test_a_fault_of_the_crawler_counts_once() -> None:
+    progress = sent(None, RequestError(ErrorKind.FAULT, "ZeroDivisionError"))
+    assert progress.met(ZeroDivisionError("a bug")) == "ZeroDivisionError: a bug"
+    assert progress.faults == 1

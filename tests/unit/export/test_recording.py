@@ -25,7 +25,6 @@ from crawler.export.warc_recorder import WarcFolder, mend
 from crawler.model import (
     Exchange,
     Failed,
-    FailureKind,
     Fetched,
     NotModified,
     Purpose,
@@ -33,6 +32,7 @@ from crawler.model import (
     Recorded,
     Redirected,
 )
+from crawler.reasons import ErrorKind
 
 NOW = 1_800_000_000.0
 ASKED = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n"
@@ -60,7 +60,7 @@ def page(path: str = "a", response: bytes = HEAD + BODY, left_out: str = "") -> 
     return Recorded(answer, Purpose.PAGE, left_out, depth=2)
 
 
-def failed(kind: FailureKind, response: bytes | None, *, complete: bool = False, **said: Any) -> Recorded:
+def failed(kind: ErrorKind, response: bytes | None, *, complete: bool = False, **said: Any) -> Recorded:
     made = None if response is None else exchange(response, complete=complete)
     return Recorded(Failed("http://a.test/a", NOW, NOW + 1, kind=kind, exchange=made, **said), Purpose.PAGE, "unread")
 
@@ -143,16 +143,16 @@ async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None
     ("recorded", "truncated", "block"),
     [
         (
-            failed(FailureKind.HTTP, ERROR + b"gone!", complete=True, status=404),
+            failed(ErrorKind.HTTP, ERROR + b"gone!", complete=True, status=404),
             "unspecified",
             b"HTTP/1.1 404 No\r\nX-Crawler-Content-Length: 5\r\n\r\n",
         ),
-        (failed(FailureKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", ALONE),
-        (failed(FailureKind.TIMEOUT, HEAD), "time", ALONE),
-        (failed(FailureKind.TOO_LARGE, HEAD + BODY), "length", ALONE),
+        (failed(ErrorKind.TRUNCATED, HEAD + BODY[:5]), "disconnect", ALONE),
+        (failed(ErrorKind.TIMEOUT, HEAD), "time", ALONE),
+        (failed(ErrorKind.TOO_LARGE, HEAD + BODY), "length", ALONE),
         (
             failed(
-                FailureKind.TIMEOUT,
+                ErrorKind.TIMEOUT,
                 b"HTTP/1.0 200 OK\ncontent-length : 9\nX-Content-Length: 8\nCONTENT-ENCODING:br\n\n",
             ),
             "time",
@@ -166,7 +166,7 @@ async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None
             "length",
             ERROR_ALONE + b"two",
         ),
-        (failed(FailureKind.HTTP, ERROR, complete=True), None, ERROR),
+        (failed(ErrorKind.HTTP, ERROR, complete=True), None, ERROR),
         (Recorded(Redirected("http://a.test/", NOW, NOW, exchange=exchange(ERROR)), Purpose.PAGE, "x"), None, ERROR),
         (
             Recorded(
@@ -187,7 +187,7 @@ async def test_why_a_body_is_not_whole(tmp_path: Path, recorded: Recorded, trunc
     "answer", [b"", b"HTTP/1.1 200 OK\r\nHalf a hea", b"not HTTP at all\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"]
 )
 async def test_without_an_answer_there_is_no_response(tmp_path: Path, answer: bytes) -> None:
-    request, metadata = await one(tmp_path, failed(FailureKind.CONNECT, answer, detail="it broke\r\nForged: 1"))
+    request, metadata = await one(tmp_path, failed(ErrorKind.CONNECT, answer, detail="it broke\r\nForged: 1"))
     assert (request[0], metadata[0]) == ("request", "metadata")
     assert metadata[1]["WARC-Concurrent-To"] == request[1]["WARC-Record-ID"]
     assert b"error: it broke Forged: 1\r\n" in metadata[2]
@@ -202,7 +202,7 @@ async def test_without_an_answer_there_is_no_response(tmp_path: Path, answer: by
     ],
 )
 async def test_of_an_answer_that_the_parser_refuses_the_headers_are_kept(tmp_path: Path, head: bytes) -> None:
-    refused = failed(FailureKind.PROTOCOL, head + b"okEXTRA", detail="the answer is not HTTP within limits")
+    refused = failed(ErrorKind.PROTOCOL, head + b"okEXTRA", detail="the answer is not HTTP within limits")
     response, _, metadata = await one(tmp_path, refused)
     assert response[2] == head.replace(b"Content-", b"X-Crawler-Content-")
     assert response[1]["WARC-Truncated"] == "unspecified"
@@ -212,7 +212,7 @@ async def test_of_an_answer_that_the_parser_refuses_the_headers_are_kept(tmp_pat
 
 
 async def test_what_never_left_is_told_in_metadata(tmp_path: Path) -> None:
-    (metadata,) = await one(tmp_path, failed(FailureKind.DNS, None, detail="no such name"))
+    (metadata,) = await one(tmp_path, failed(ErrorKind.DNS, None, detail="no such name"))
     assert (metadata[0], metadata[1]["WARC-Target-URI"]) == ("metadata", "http://a.test/a")
     assert b"error: no such name\r\n" in metadata[2]
 
@@ -249,7 +249,7 @@ async def test_other_readers_find_nothing_wrong(tmp_path: Path, capsys: pytest.C
         page("a", plain),
         page("b", plain),
         page("c", left_out="asked"),
-        failed(FailureKind.HTTP, ERROR + b"gone!", status=404),
+        failed(ErrorKind.HTTP, ERROR + b"gone!", status=404),
     ]
     await record(tmp_path, batch, batch)
     (file,) = files(tmp_path)

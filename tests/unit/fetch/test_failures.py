@@ -7,14 +7,14 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 
-from crawler.fetch.failures import AddressRefused, Attempts, Problem, before_answer
-from crawler.model import FailureKind
+from crawler.fetch.failures import AddressRefused, Attempts, before_answer
+from crawler.reasons import ErrorKind, RequestError
 
 TIMEOUTS = aiohttp.ClientTimeout(total=120, sock_connect=10, sock_read=30)
 KEY = Mock(host="a.example", port=443, ssl=True)
 
 
-def problem(error: Exception, *refusals: str, permitted: bool = False) -> Problem:
+def problem(error: Exception, *refusals: str, permitted: bool = False) -> RequestError:
     return before_answer(error, "a.example", TIMEOUTS, Attempts(list(refusals), permitted))
 
 
@@ -51,15 +51,16 @@ def problem(error: Exception, *refusals: str, permitted: bool = False) -> Proble
     ],
 )
 def test_one_sentence_for_each(error: Exception, kind: str, detail: str) -> None:
-    assert problem(error) == Problem(FailureKind(kind), detail)
+    assert problem(error) == RequestError(ErrorKind(kind), detail)
 
 
 def test_the_guards_reason_survives_other_addresses() -> None:
     refused = aiohttp.ClientConnectorError(KEY, AddressRefused("10.0.0.1 is a private address"))
     closed = aiohttp.ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "x"))
     reasons = ("10.0.0.1 is private", "10.0.0.1 is private", "10.0.0.2 is private")
-    assert problem(refused, *reasons) == (FailureKind.ADDRESS, "10.0.0.1 is private")
+    assert problem(refused, *reasons) == RequestError(ErrorKind.ADDRESS, "10.0.0.1 is private")
     for error, why in ((refused, "its other addresses do not answer"), (closed, "connection refused")):
-        kind, detail = problem(error, *reasons, permitted=True)
-        assert kind is FailureKind.CONNECT
+        found = problem(error, *reasons, permitted=True)
+        kind, detail = found.kind, found.detail
+        assert kind is ErrorKind.CONNECT
         assert detail == f"no connection to a.example: {why}; 10.0.0.1 is private; 10.0.0.2 is private"

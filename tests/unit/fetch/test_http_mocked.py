@@ -4,7 +4,8 @@ from aioresponses import aioresponses
 
 from crawler.clock import SystemClock
 from crawler.fetch.client import FetchSettings, HttpFetcher
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.reasons import ErrorKind
 
 URL = "http://a.example/page"
 SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", "crawl@example.org")
@@ -38,14 +39,14 @@ async def test_304_counts_only_where_a_condition_was_sent(mocked_web: aiorespons
     assert isinstance(await fetch(Request(URL, Purpose.PAGE, 1000, last_modified="yesterday")), NotModified)
     result = await fetch(Request(URL, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
-    assert (result.kind, result.status, result.detail) == (FailureKind.HTTP, 304, "304 Not Modified")
+    assert (result.kind, result.status, result.detail) == (ErrorKind.HTTP, 304, "304 Not Modified")
 
 
 async def test_errors_keep_their_headers(mocked_web: aioresponses) -> None:
     mocked_web.get(URL, status=503, headers={"Retry-After": "120"}, reason="Try <b>later</b>")
     result = await fetch(Request(URL, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
-    assert (result.kind, result.status, result.detail) == (FailureKind.HTTP, 503, "503 Service Unavailable")
+    assert (result.kind, result.status, result.detail) == (ErrorKind.HTTP, 503, "503 Service Unavailable")
     assert ("Retry-After", "120") in result.headers
 
 
@@ -60,8 +61,8 @@ async def test_unwanted_types(mocked_web: aioresponses) -> None:
     mocked_web.get(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"}, repeat=True)
     result = await fetch(Request(URL, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
-    assert (result.kind, result.status) == (FailureKind.UNWANTED_TYPE, 200)
-    assert result.detail == "content type image/png is not wanted"
+    assert (result.kind, result.status) == (ErrorKind.UNWANTED_TYPE, 200)
+    assert result.error.sentence == "content type image/png is not wanted"
     robots = await fetch(Request(URL, Purpose.ROBOTS, 1000, any_type=True))
     assert isinstance(robots, Fetched)
     assert (robots.content_type, robots.body) == ("image/png", b"\x89PNG")

@@ -9,7 +9,6 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import (
     Failed,
-    FailureKind,
     Fetched,
     Headers,
     Link,
@@ -21,6 +20,7 @@ from crawler.model import (
     RobotsCopy,
     State,
 )
+from crawler.reasons import ErrorKind
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import parse
 from crawler.url import split
@@ -209,19 +209,19 @@ def test_a_chain_of_redirects_ends() -> None:
     assert offer.refusal == "redirects: 11 in a row, at most 10 are followed"
 
 
-def failure(kind: FailureKind, status: int | None = None, *, attempts: int = 0, headers: Headers = ()) -> Outcome:
+def failure(kind: ErrorKind, status: int | None = None, *, attempts: int = 0, headers: Headers = ()) -> Outcome:
     result = Failed(URL, NOW - 1, NOW, headers, kind=kind, status=status, detail="it broke")
     return after_fetch(Queued(7, URL, 1, 2, attempts), result, None, ANY, RETRY)
 
 
 TEMPORARY = [
-    *((FailureKind.HTTP, status) for status in (408, 425, 429, 500, 502, 503, 504)),
-    *((kind, None) for kind in (FailureKind.DNS, FailureKind.CONNECT, FailureKind.TIMEOUT, FailureKind.TRUNCATED)),
+    *((ErrorKind.HTTP, status) for status in (408, 425, 429, 500, 502, 503, 504)),
+    *((kind, None) for kind in (ErrorKind.DNS, ErrorKind.CONNECT, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED)),
 ]
 
 
 @pytest.mark.parametrize(("kind", "status"), TEMPORARY)
-def test_temporary_failures_are_tried_again_at_growing_pauses(kind: FailureKind, status: int | None) -> None:
+def test_temporary_failures_are_tried_again_at_growing_pauses(kind: ErrorKind, status: int | None) -> None:
     outcomes = [failure(kind, status, attempts=n) for n in range(4)]
     assert [outcome.retry_at for outcome in outcomes] == [NOW + 10, NOW + 30, NOW + 90, None]
     assert [outcome.state for outcome in outcomes] == [State.QUEUED] * 3 + [State.FAILED]
@@ -230,28 +230,28 @@ def test_temporary_failures_are_tried_again_at_growing_pauses(kind: FailureKind,
 
 
 def test_retry_after_holds_for_the_url_too() -> None:
-    assert failure(FailureKind.HTTP, 503, headers=(("Retry-After", "3600"),)).retry_at == NOW + 3600
-    assert failure(FailureKind.HTTP, 503, headers=(("Retry-After", "1"),)).retry_at == NOW + 10
+    assert failure(ErrorKind.HTTP, 503, headers=(("Retry-After", "3600"),)).retry_at == NOW + 3600
+    assert failure(ErrorKind.HTTP, 503, headers=(("Retry-After", "1"),)).retry_at == NOW + 10
 
 
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        *((FailureKind.HTTP, status) for status in (400, 401, 403, 404, 410, 451)),
-        *((kind, 200) for kind in (FailureKind.TLS, FailureKind.PROTOCOL, FailureKind.ENCODING, FailureKind.TOO_LARGE)),
+        *((ErrorKind.HTTP, status) for status in (400, 401, 403, 404, 410, 451)),
+        *((kind, 200) for kind in (ErrorKind.TLS, ErrorKind.PROTOCOL, ErrorKind.ENCODING, ErrorKind.TOO_LARGE)),
     ],
 )
-def test_permanent_failures_are_not_tried_again(kind: FailureKind, status: int) -> None:
+def test_permanent_failures_are_not_tried_again(kind: ErrorKind, status: int) -> None:
     outcome = failure(kind, status)
-    assert (outcome.state, outcome.reason, outcome.retry_at) == (State.FAILED, "it broke", None)
+    assert (outcome.state, outcome.reason, outcome.retry_at) == (State.FAILED, kind.render("it broke"), None)
 
 
 def test_types_and_addresses_that_are_not_wanted_are_excluded() -> None:
-    assert failure(FailureKind.UNWANTED_TYPE, 200).reason == "type: it broke"
-    assert failure(FailureKind.ADDRESS).reason == "address: it broke"
-    assert failure(FailureKind.ADDRESS).state is State.EXCLUDED
+    assert failure(ErrorKind.UNWANTED_TYPE, 200).reason == "type: content type it broke is not wanted"
+    assert failure(ErrorKind.ADDRESS).reason == "address: it broke"
+    assert failure(ErrorKind.ADDRESS).state is State.EXCLUDED
 
 
 def test_every_kind_of_failure_ends_in_one_of_three_states() -> None:
-    for kind in FailureKind:
+    for kind in ErrorKind:
         assert failure(kind, attempts=99).state in (State.FAILED, State.EXCLUDED)

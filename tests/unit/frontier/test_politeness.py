@@ -13,7 +13,8 @@ from crawler.frontier.politeness import (
     group_name,
     with_crawl_delay,
 )
-from crawler.model import Failed, FailureKind, Fetched, FetchResult, Redirected
+from crawler.model import Failed, Fetched, FetchResult, Redirected
+from crawler.reasons import ErrorKind
 
 END = 1_800_000_000.0
 DEFAULT = PolitenessSettings()
@@ -24,7 +25,7 @@ def page(took_s: float = 0.0) -> FetchResult:
 
 
 def failure(
-    status: int | None = None, *, kind: FailureKind = FailureKind.HTTP, retry_after: str | None = None
+    status: int | None = None, *, kind: ErrorKind = ErrorKind.HTTP, retry_after: str | None = None
 ) -> FetchResult:
     headers = () if retry_after is None else (("Retry-After", retry_after),)
     return Failed("http://a.test/", END, END, headers, kind=kind, status=status)
@@ -75,7 +76,7 @@ def test_retry_after_is_kept_uncut(asked: str, pause_s: float) -> None:
 TROUBLES = [
     failure(429),
     failure(503),
-    *(failure(kind=getattr(FailureKind, kind)) for kind in ("DNS", "CONNECT", "TLS", "TIMEOUT", "TRUNCATED")),
+    *(failure(kind=getattr(ErrorKind, kind)) for kind in ("DNS", "CONNECT", "TLS", "TIMEOUT", "TRUNCATED")),
 ]
 
 
@@ -92,7 +93,7 @@ def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: FetchResult) ->
 
 def test_a_back_off_names_what_the_trouble_was() -> None:
     """Of a body that was cut short not the status that came before it."""
-    cut = failure(200, kind=FailureKind.TRUNCATED)
+    cut = failure(200, kind=ErrorKind.TRUNCATED)
     assert after_answer(Pace(), cut, None, DEFAULT).waits_for == "back-off after a body cut short"
     assert after_answer(Pace(), failure(429), None, DEFAULT).waits_for == "back-off after 429"
 
@@ -106,7 +107,7 @@ def test_success_lets_a_site_recover_slowly() -> None:
     assert pace.backoff_s == 0.0
 
 
-@pytest.mark.parametrize("answer", [failure(404), failure(500), failure(kind=FailureKind.TOO_LARGE)])
+@pytest.mark.parametrize("answer", [failure(404), failure(500), failure(kind=ErrorKind.TOO_LARGE)])
 def test_other_failures_slow_nothing_down(answer: FetchResult) -> None:
     assert after_answer(Pace(), answer, None, DEFAULT).pause_s == 2.0
 

@@ -12,6 +12,7 @@ import pytest
 
 from crawler.audit.run_audit import AuditResult
 from crawler.model import Purpose, State
+from crawler.reasons import ErrorKind, RequestError
 from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
 from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
 from crawler.report.rendering import render
@@ -19,6 +20,8 @@ from crawler.robots.doubts import Doubts, doubts_about
 from crawler.settings.loading import Settings
 from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, redirected, request, robots
+
+TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")
 
 STORE = Path(__file__).parents[3] / "docs/store.md"
 A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
@@ -96,7 +99,10 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
     await harness.commit(
         fetched(claims["a.test"].urls[0], [f"{A}x", B, C, f"{C}c", link(f"{C}d", follow=False)], title="The first"),
         fetched(claims["b.test"].urls[0], [A, f"{B}y"]),
-        requests=[request(site, "/", bytes=300), request(site, "/x", NOW + 5, status=None, error="timeout", bytes=0)],
+        requests=[
+            request(site, "/", bytes=300),
+            request(site, "/x", NOW + 5, status=None, error=TIMEOUT, bytes=0),
+        ],
         released=[claim.group_id for claim in claims.values()],
     )
     facts = await gathered(harness)
@@ -115,7 +121,7 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
     assert facts.graph.sites[-1] == ("http://c.test", 0)
     assert facts.graph.fetched_sites == 2
     assert (A, "The first", 1) in [(page.url, page.title, page.figure) for page in facts.most_linked]
-    assert facts.answers == [("200", 1), ("timeout", 1)]
+    assert facts.answers == [("200", 1), ("no answer in time", 1)]
     assert facts.robots == [("parse", 1)]
 
 
@@ -193,7 +199,16 @@ async def test_classes_and_quantiles_are_exact(harness: Harness) -> None:
     site = await harness.store.visit("http://a.test")
     rows = [request(site, f"/{n}", NOW, finished_at=NOW + span) for n, span in enumerate(took)]
     rows += [request(site, "/robots.txt", NOW, purpose=Purpose.ROBOTS, finished_at=NOW + 900)]
-    rows += [request(site, "/none", NOW, status=None, error="timeout", finished_at=NOW + 900)]
+    rows += [
+        request(
+            site,
+            "/none",
+            NOW,
+            status=None,
+            error=TIMEOUT,
+            finished_at=NOW + 900,
+        )
+    ]
     await harness.commit(requests=rows)
     times = (await gathered(harness)).answer_times
     by_rank = sorted(took)

@@ -8,7 +8,6 @@ import pytest
 
 from crawler.model import (
     Failed,
-    FailureKind,
     Fetched,
     Headers,
     NotModified,
@@ -17,6 +16,7 @@ from crawler.model import (
     RobotsAction,
     RobotsCopy,
 )
+from crawler.reasons import ErrorKind
 from crawler.robots import Follow, RobotsSettings, freshness, interpret
 from crawler.robots.http_dates import http_date, retry_after_s
 from crawler.robots.text import parse
@@ -31,7 +31,7 @@ def fetched(body: bytes = b"User-agent: *\n", headers: Headers = (), *, truncate
     return Fetched(ASKED, NOW, NOW, headers, plain=body, truncated=truncated)
 
 
-def failed(status: int | None = None, kind: FailureKind = FailureKind.HTTP, headers: Headers = ()) -> Failed:
+def failed(status: int | None = None, kind: ErrorKind = ErrorKind.HTTP, headers: Headers = ()) -> Failed:
     return Failed(ASKED, NOW, NOW, headers, kind=kind, status=status, detail="it failed")
 
 
@@ -130,21 +130,21 @@ def test_temporary_statuses_defer(status: int, reading: Reading) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind not in ("http", "address")])
-def test_no_usable_answer_defers(kind: FailureKind, reading: Reading) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in ErrorKind if kind not in ("http", "address")])
+def test_no_usable_answer_defers(kind: ErrorKind, reading: Reading) -> None:
     for status in (None, 200):
         copy = meaning(failed(status, kind), RobotsSettings(reading))
-        assert (copy.action, copy.status, copy.note) == ("defer", kind.value, "it failed")
+        assert (copy.action, copy.status, copy.note) == ("defer", kind.value, kind.render("it failed"))
 
 
 def test_our_own_refusal_of_the_address_makes_the_site_unreachable() -> None:
-    copy = meaning(failed(kind=FailureKind.ADDRESS))
+    copy = meaning(failed(kind=ErrorKind.ADDRESS))
     assert (copy.action, copy.retry_at, copy.failures) == (RobotsAction.UNREACHABLE, None, 0)
     assert copy.expires_at > NOW
 
 
 def test_our_own_refusal_of_a_redirects_address_is_the_redirects_failure() -> None:
-    refused = failed(kind=FailureKind.ADDRESS)
+    refused = failed(kind=ErrorKind.ADDRESS)
     copy = interpret(refused, settings=RobotsSettings(), previous=None, hops=1, seen=(ASKED,), now=NOW)
     assert isinstance(copy, RobotsCopy)
     assert copy.action is RobotsAction.DEFER
@@ -245,7 +245,7 @@ def test_retry_after_is_honoured_uncut_where_it_is_longer() -> None:
 def test_a_site_is_given_up_after_failing_for_too_long() -> None:
     settings = RobotsSettings()
     first = meaning(failed(503), settings)
-    later = meaning(failed(kind=FailureKind.DNS), settings, first, NOW + 30 * DAY - 1)
+    later = meaning(failed(kind=ErrorKind.DNS), settings, first, NOW + 30 * DAY - 1)
     last = meaning(failed(503), settings, later, NOW + 30 * DAY)
     assert later.action is RobotsAction.DEFER
     assert (last.action, last.failures, last.failing_since, last.retry_at) == ("given_up", 3, NOW, None)
