@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their places, and renamed at the end."""
+"""Write files atomically: each is written beside its final place, and renamed at the end."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _BESIDE_A_STORE = ("-wal", "-shm", "-journal", ".lock")
 
 
-class Draft:
-    """A file under way. ``place`` is where it goes in the end, and may still be changed."""
+class AtomicFile:
+    """An unfinished file. ``place`` is its final path, which the caller may change before the end."""
 
     def __init__(self, file: BinaryIO, place: Path | None = None, beside: Path | None = None) -> None:
         self.file = file
         self.place = place
-        self.beside = beside  # where it is meanwhile; None for what is written in place, as a pipe is
+        self.beside = beside  # the temporary path; None for a file that is written in place, such as a pipe
 
     def finish(self) -> None:
-        """Everything is written: see to it that it is on the disk. May be called again."""
+        """Flush the file to the disk and close it. Further calls do nothing."""
         if self.file.closed:
             return
         self.file.flush()
@@ -33,26 +33,26 @@ class Draft:
             self.file.close()
 
 
-class Drafts:
-    """A context in which drafts are written: left in order they take their places, else they are removed.
+class AtomicFiles:
+    """A context for writing files. A normal exit renames them to their places; an exception removes them.
 
-    A failure to write leaves the context as :class:`UsageError`, which names the file.
+    A failure to write leaves the context as a :class:`UsageError` that names the file.
     """
 
     def __init__(self) -> None:
-        self._drafts: list[Draft] = []
+        self._files: list[AtomicFile] = []
 
     def __enter__(self) -> Self:
         return self
 
-    def open(self, out: Path | BinaryIO) -> Draft:
-        """A new draft for a place, or for a file that the caller opened and will close.
+    def open(self, out: Path | BinaryIO) -> AtomicFile:
+        """Begin a file at the path ``out``, or write to the open file ``out``, which the caller closes.
 
-        Raises :class:`UsageError` where no file can be, and where a crawl's store is.
+        Raises :class:`UsageError` if no file can be created there, or if a crawl's store is there.
         """
-        draft = _open(out.resolve()) if isinstance(out, Path) else Draft(out)
-        self._drafts.append(draft)
-        return draft
+        file = _open(out.resolve()) if isinstance(out, Path) else AtomicFile(out)
+        self._files.append(file)
+        return file
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -70,50 +70,52 @@ class Drafts:
             raise self._told(error) from None
 
     def _publish(self) -> None:
-        for draft in self._drafts:
-            draft.finish()
+        for file in self._files:
+            file.finish()
         folders = set()
-        for draft in self._drafts:
-            if draft.place is not None and draft.beside is not None:
-                os.replace(draft.beside, draft.place)
-                folders.add(draft.place.parent)
+        for file in self._files:
+            if file.place is not None and file.beside is not None:
+                os.replace(file.beside, file.place)
+                folders.add(file.place.parent)
         for folder in folders:
             sync_folder(folder)
 
     def _discard(self) -> None:
-        for draft in self._drafts:
-            if draft.beside is not None:
-                _close(draft.file)
-                draft.beside.unlink(missing_ok=True)
+        for file in self._files:
+            if file.beside is not None:
+                _close(file.file)
+                file.beside.unlink(missing_ok=True)
 
     def _writes_files(self) -> bool:
-        return any(draft.place is not None for draft in self._drafts)
+        return any(file.place is not None for file in self._files)
 
     def _told(self, error: OSError) -> UsageError:
-        places = [draft.place for draft in self._drafts if draft.place is not None]
+        places = [file.place for file in self._files if file.place is not None]
         where = places[-1] if places else "standard output"
         return UsageError(f"{where}: cannot be written: {error.strerror or error}")
 
 
-def _open(place: Path) -> Draft:
+def _open(place: Path) -> AtomicFile:
     if place.is_dir():
         raise UsageError(f"{place}: a folder; name a file in it")
     if not place.parent.is_dir():
         raise UsageError(f"{place}: the folder {place.parent} does not exist; make it first")
     try:
         if place.exists() and not place.is_file():  # a pipe or a device: nothing may take its place
-            return Draft(place.open("wb"), place)
+            return AtomicFile(place.open("wb"), place)
         if _is_store(place):
             raise UsageError(f"{place}: a crawl's store, or a part of one, is not written over; choose another name")
         beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
-        return Draft(beside.open("xb"), place, beside)
+        return AtomicFile(beside.open("xb"), place, beside)
     except OSError as error:
         raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
 
 
 def _is_store(place: Path) -> bool:
-    """Whether it is a SQLite file, or has the name of what SQLite and the crawler keep beside one, there or not:
-    SQLite would take any file of that name for its own."""
+    """Whether ``place`` is a SQLite file or a name that SQLite or the crawler uses beside one.
+
+    The file beside the store need not exist: SQLite would use any file of that name as its own.
+    """
     for suffix in _BESIDE_A_STORE:
         if place.name.endswith(suffix):
             main = place.with_name(place.name.removesuffix(suffix))
@@ -126,7 +128,7 @@ def _is_store(place: Path) -> bool:
 
 
 def _close(file: BinaryIO) -> None:
-    """Of a file that is given up: what it still holds may not fit on the disk."""
+    """Close an abandoned file. Errors are ignored: its buffer may not fit on the disk."""
     try:
         file.close()
     except OSError:
@@ -134,7 +136,7 @@ def _close(file: BinaryIO) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A rename is safe from a power cut once its folder is on the disk; some systems cannot open a folder."""
+    """Flush a folder to the disk: only then a rename survives a power cut. Some systems cannot open a folder."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""The only place that reads the system's clock. Rules take ``now`` instead (a ruff rule keeps it)."""
+"""The only module that reads the system's clock. Pure rules take ``now`` instead; a ruff rule enforces it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GAIN = 0.01
 
 
 class Clock(Protocol):
-    """Wall-clock seconds since the epoch (UTC), and waiting. Tests replace it by virtual time."""
+    """Wall-clock seconds since the epoch (UTC), and waiting. Tests replace the clock with virtual time."""
 
     def now(self) -> float: ...
 
@@ -21,15 +21,15 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Real time, guarded against steps: it follows a clock that nobody sets from its first reading.
+    """Real time without steps: one reading of the wall clock, continued by a clock that nobody sets.
 
-    A pause promised to a site must not shrink because NTP set the wall clock forward.
+    A site's pause must not shrink because NTP sets the wall clock forward.
     """
 
     def __init__(self) -> None:
         self._offset = time.time() - boot_s()
-        self._since = -math.inf  # when it was last looked at what it follows
-        self._behind = 0.0  # by how much it was behind that then
+        self._since = -math.inf  # the boot time at which ``follow`` was last called
+        self._behind = 0.0  # the seconds by which this clock was behind the other at that time
 
     def now(self) -> float:
         return self._at(boot_s())
@@ -38,10 +38,11 @@ class SystemClock:
         return moment + self._offset + min(self._behind, _GAIN * (moment - self._since))
 
     def follow(self, earliest: float, latest: float, read_at: float) -> None:
-        """Go by another clock, which at ``read_at`` (:func:`boot_s`) showed a time between these two.
+        """Follow another clock that showed a time between ``earliest`` and ``latest`` at ``read_at`` (:func:`boot_s`).
 
-        Nothing changes while ours lies between them too: a pause must not shrink by what a network takes. Nor by the
-        other clock's being set forward: after the first time, ours runs a hundredth faster until it has caught up.
+        Nothing changes if this clock lies between them too: a pause must not shrink by the network's delay. A pause
+        must not shrink either if somebody sets the other clock forward: after the first call, this clock catches up by
+        running 1 % faster.
         """
         ours = self._at(read_at)
         ahead = min(max(ours, earliest), latest) - ours
@@ -50,27 +51,27 @@ class SystemClock:
         self._since = read_at
 
     async def sleep(self, seconds: float) -> None:
-        # uvloop rounds to whole milliseconds: what wakes up a little early would only have to sleep again.
+        # uvloop rounds to whole milliseconds. Rounding up avoids a wake-up that is too early.
         await asyncio.sleep(math.ceil(seconds * 1000) / 1000)
 
 
 def monotonic_s() -> float:
-    """Seconds of a clock that nobody sets."""
+    """Seconds of a monotonic clock."""
     return time.monotonic()
 
 
 def boot_s() -> float:
-    """The same, where the system has it also through suspension."""
+    """Seconds of a monotonic clock that runs on while the machine is suspended, if the system has one."""
     return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
 
 
 def iso(epoch_s: float) -> str:
-    """``2026-11-21T10:42:00Z`` for a time in seconds since the epoch."""
+    """A time in epoch seconds as ``2026-11-21T10:42:00Z``."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def brief_time(epoch_s: float, now: float) -> str:
-    """``10:42:00Z``, a time for people in UTC, as :func:`iso` has it; ``2026-11-21T10:42Z`` where it is not today."""
+    """A time for display in UTC: ``10:42:00Z`` if it is on the day of ``now``, else ``2026-11-21T10:42Z``."""
     try:
         then, today = (datetime.fromtimestamp(t, UTC) for t in (epoch_s, now))
     except (OverflowError, ValueError, OSError):

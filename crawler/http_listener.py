@@ -1,4 +1,4 @@
-"""Serving an aiohttp application on an address."""
+"""Serve an aiohttp application on an address."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from crawler.errors import UsageError
 
 @asynccontextmanager
 async def listening(app: web.Application, host: str, port: int, *, grace_s: float) -> AsyncIterator[tuple[str, int]]:
-    """Serve until left; gives the address taken, which tells the port where ``port`` is 0. Requests under way then get
-    ``grace_s`` seconds. Raises :class:`UsageError` where the address cannot be had."""
+    """Serve ``app`` inside the context. Yields the host and the port, which the system chooses if ``port`` is 0.
+
+    On exit, requests in progress get ``grace_s`` seconds to finish. Raises :class:`UsageError` if the address is
+    unavailable.
+    """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace_s)
     await runner.setup()
     try:

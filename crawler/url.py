@@ -1,8 +1,8 @@
-"""URLs as the crawler sees them: canonical text, site, path, politeness host.
+"""Canonical URLs and their parts: site, path, host, registrable domain.
 
-Canonical is what the WHATWG URL Standard's parser and serialiser make of an http(s) URL, without
-its fragment (https://url.spec.whatwg.org/): lower-case host, default port dropped, dot segments
-resolved. Two URLs are the same page to the crawler exactly when these texts are equal.
+The canonical form of an http(s) URL is the output of the WHATWG URL Standard's parser and serialiser without the
+fragment (https://url.spec.whatwg.org/): the host is in lower case, the default port is dropped, dot segments are
+resolved. Two URLs name the same page if and only if their canonical forms are equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crawler.terminal_text import shown
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
-#: Longest canonical URL taken, in characters. Servers commonly refuse longer ones (RFC 9110, 4.1).
+#: The longest canonical URL accepted, in characters. Servers commonly refuse longer ones (RFC 9110, 4.1).
 MAX_URL_CHARS = 8000
 
 # A site or steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
@@ -30,34 +30,34 @@ _PLAIN = re.compile(
     re.ASCII,
 )
 _STEPS_UP = 8
-_PLAIN_CHARS = MAX_URL_CHARS // 4  # base and link together; a host in other letters grows when it is written in ASCII
+_PLAIN_CHARS = MAX_URL_CHARS // 4  # base and link together; an internationalised host grows when written in ASCII
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """Read when first asked for: many a command, and the process that reads heavy pages, never does."""
+    """The Public Suffix List, loaded at the first call: many commands and the parser processes never need it."""
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()
 
 
 class NotCrawlable(ValueError):
-    """Why a text is no URL for this crawler; ``str()`` says it to a person."""
+    """The text is no URL for this crawler. ``str()`` is the reason, for display."""
 
 
 class SiteAndPath(NamedTuple):
-    """``site`` is scheme + host + port (``http://a.example:8080``); ``path`` has the query with it."""
+    """``site`` is scheme, host and port (``http://a.example:8080``); ``path`` includes the query."""
 
     site: str
     path: str
 
 
 def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL_CHARS) -> str:
-    """The canonical form of an http(s) URL, resolved against ``base`` where one is given.
+    """The canonical form of an http(s) URL, resolved against ``base`` unless it is None.
 
-    Raises :class:`NotCrawlable` for other schemes, for URLs that carry a user name or password,
-    that are too long, or that are no URLs at all.
+    Raises :class:`NotCrawlable` for text that is no URL, for other schemes, for URLs with a user name or password,
+    and for URLs longer than ``max_chars`` characters.
     """
     try:
         href = ada_url.join_url(base, text) if base is not None else ada_url.normalize_url(text)
@@ -75,15 +75,16 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
 
 @lru_cache(maxsize=4096)
 def _root_of(site: str) -> str:
-    """The canonical form of a site as written, with the slash that its paths begin with. Raises as :class:`Joiner`."""
+    """The canonical form of a site as written, with a final slash. Raises :class:`NotCrawlable`."""
     return canonicalise(site + "/")
 
 
 class Joiner:
-    """Resolves the links of one page against its canonical base URL, as :func:`canonicalise` would.
+    """Resolve the links of one page against its canonical base URL, with the results of :func:`canonicalise`.
 
-    Most links are plain paths, whose canonical form is put together from the text; for the others the base is parsed
-    again with each. Call it with a link as written, but without its fragment. Raises what :func:`canonicalise` does.
+    Most links are plain paths: their canonical form is a concatenation. Other links go through
+    :func:`canonicalise`, which parses the base again each time. Call it with a link as written, but without its
+    fragment. Raises :class:`NotCrawlable`.
     """
 
     __slots__ = ("_base", "_folders", "_root")
@@ -92,7 +93,7 @@ class Joiner:
         self._base = base
         self._root = base[: base.index("/", 8) + 1]
         folder = base.partition("?")[0].rpartition("/")[0] + "/"
-        self._folders = [folder]  # its own, the one above, and so on
+        self._folders = [folder]  # the page's folder, its parent, and so on
         while folder != self._root and len(self._folders) < _STEPS_UP:
             folder = folder[: folder.rindex("/", 0, -1) + 1]
             self._folders.append(folder)
@@ -111,19 +112,19 @@ class Joiner:
 
 
 def scheme_of(text: str) -> str | None:
-    """The scheme that ``text`` begins with, in lower case; ``None`` where it is relative."""
+    """The scheme of ``text`` in lower case; None if ``text`` is relative."""
     match = _SCHEME.match(text)
     return match[1].lower() if match else None
 
 
 def split(canonical: str) -> SiteAndPath:
-    """Cut a canonical URL into its site and its path with query."""
+    """Split a canonical URL into its site and its path with query."""
     slash = canonical.index("/", 8)
     return SiteAndPath(canonical[:slash], canonical[slash:])
 
 
 def host_of(site: str) -> str:
-    """The host of a site or canonical URL, without port; IPv6 without brackets."""
+    """The host of a site or canonical URL, without its port; IPv6 without brackets."""
     netloc = site.partition("://")[2].partition("/")[0]
     if netloc.startswith("["):
         return netloc[1:].partition("]")[0]
@@ -131,15 +132,14 @@ def host_of(site: str) -> str:
 
 
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:
-    """The IP address that ``host`` is, or ``None`` where it is a name."""
+    """The IP address that ``host`` is; None if ``host`` is a name."""
     if ":" not in host and not host[-1:].isdigit():
-        return None  # at once: most hosts are names
+        return None  # a fast path: most hosts are names
     return _address(host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host`` is this machine and no other: an address on loopback, or a name that stands for one (RFC 6761,
-    6.3)."""
+    """Whether ``host`` is a loopback address or a name for one (RFC 6761, 6.3)."""
     address = literal_address(host)
     return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
@@ -154,9 +154,9 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 @lru_cache(maxsize=65536)
 def registrable_domain(host: str) -> str:
-    """The domain somebody registered (``b.co.uk`` for ``a.b.co.uk``), by the Public Suffix List.
+    """The registrable domain (``b.co.uk`` for ``a.b.co.uk``) by the Public Suffix List.
 
-    A host that has none (an IP address, a bare name, a public suffix itself) stands for itself.
+    A host without one (an IP address, a bare name, a public suffix) is returned unchanged.
     """
     if literal_address(host) is not None:
         return host
@@ -164,6 +164,5 @@ def registrable_domain(host: str) -> str:
 
 
 def registrable_domains(hosts: Iterable[str]) -> set[str]:
-    """Those of many hosts, each looked at once: in the memory of :func:`registrable_domain` they would only drive each
-    other out."""
+    """The registrable domains of many hosts, without the cache of :func:`registrable_domain`: they would overrun it."""
     return set(map(registrable_domain.__wrapped__, hosts))

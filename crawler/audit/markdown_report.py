@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from crawler.atomic_files import Drafts
+from crawler.atomic_files import AtomicFiles
 from crawler.audit.evidence import evidence, instant, many, seconds
 from crawler.audit.records import TITLES, TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import LISTED, AuditResult
@@ -79,8 +79,8 @@ _LIMITS = """\
 
 def write_report(path: Path, found: AuditResult) -> None:
     """Write the document, whole or not at all. Raises :class:`UsageError` where it cannot be written."""
-    with Drafts() as drafts:
-        file = drafts.open(path).file
+    with AtomicFiles() as files:
+        file = files.open(path).file
         file.writelines(f"{line}\n".encode(errors="backslashreplace") for line in document(found))
 
 

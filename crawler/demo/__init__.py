@@ -1,1 +1,1 @@
-"""A small web of our own on loopback: what ``crawler demo`` crawls, and what the tests serve their pages with."""
+"""A small web on loopback. ``crawler demo`` crawls it, and the tests serve their pages with its server."""

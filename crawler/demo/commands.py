@@ -1,4 +1,4 @@
-"""``crawler demo``."""
+"""The command ``crawler demo``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from crawler.store.location import is_url, shown
 
 
 @cli.command()
-@click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; begun anew.")
+@click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; replaced at each start.")
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
-    """Crawl a small built-in web on loopback with the real engine, and show what came out."""
+    """Crawl a small built-in web on loopback with the real engine, and show the result."""
     if is_url(db):
-        raise UsageError(f"--db {shown(db)}: the demo begins its store anew, in a file; give a path")
+        raise UsageError(f"--db {shown(db)}: the demo needs a file for its store; give a path")
 
     async def show() -> int:
         signals = Signals()

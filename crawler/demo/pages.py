@@ -1,4 +1,4 @@
-"""Sites as plain descriptions, whoever serves them: the loopback server or a simulation in memory."""
+"""Descriptions of sites, for the loopback server and for simulations in memory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Fault(Enum):
-    """What goes wrong below HTTP when a page is served."""
+    """A fault below HTTP while a page is served."""
 
     RESET = auto()  # the connection ends without a byte
     CUT = auto()  # half the body, then the connection ends
     HANG = auto()  # nothing comes until the client leaves
-    RAW = auto()  # the body is all that is sent, headers and status line included
+    RAW = auto()  # the server sends only the body, which contains its own status line and headers
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answer. ``delay_s`` passes before its first byte; an empty ``content_type`` sends none of our own."""
+    """One answer. ``delay_s`` passes before its first byte; an empty ``content_type`` sends no such header."""
 
     body: str | bytes = ""
     status: int = 200
@@ -40,7 +40,7 @@ class Page:
 
     @property
     def all_headers(self) -> Headers:
-        """The headers with the content type among them."""
+        """The headers, including the content type."""
         return (("Content-Type", self.content_type), *self.headers) if self.content_type else self.headers
 
 
@@ -56,16 +56,16 @@ class Asked:
 
 Handler = Callable[[Asked], Page]
 Site = Mapping[str, Page | Handler]
-"""By path with query, else by path without it, else ``"*"``, else 404."""
+"""Pages by path with query, else by path without query, else by ``"*"``; else the answer is 404."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One request in a server's log. Times in seconds on the server's monotonic clock.
 
-    ``started_at`` is taken once the request has been read, ``finished_at`` before the end of the answer
-    is written (or when the client was seen to leave). ``status`` is 0 where no whole answer was given.
-    ``retry_after_s`` is the ``Retry-After`` of a 429 or 503, where it was given in seconds.
+    ``started_at``: after the server has read the request. ``finished_at``: before the server writes the end of the
+    answer, or when it notices that the client left. ``status`` is 0 unless the server sent a whole answer.
+    ``retry_after_s`` is the ``Retry-After`` of a 429 or 503 if it is in seconds.
     """
 
     host: str
@@ -79,7 +79,7 @@ class Hit:
 
 @dataclass(slots=True)
 class FictionalWeb:
-    """Sites by host, and the log of who asked them for what, in the order in which answers ended."""
+    """Sites by host, and the log of requests in the order in which their answers ended."""
 
     sites: dict[str, Site] = field(default_factory=dict)
     log: list[Hit] = field(default_factory=list)
@@ -93,22 +93,22 @@ class FictionalWeb:
         return Page(status=304, headers=page.headers, content_type="") if _still_valid(page, headers) else page
 
     def hits(self, host: str) -> list[Hit]:
-        """What was asked of one host, in the order asked."""
+        """The requests to one host, in the order of their starts."""
         return sorted((hit for hit in self.log if hit.host == host), key=lambda hit: hit.started_at)
 
 
 def redirect(location: str, status: int = 302) -> Page:
-    """A redirect to ``location``, sent as it is written."""
+    """A redirect to ``location``, which is sent unchanged."""
     return Page(status=status, headers=(("Location", location),))
 
 
 def plain(text: str) -> Page:
-    """A ``text/plain`` page, as robots.txt is."""
+    """A ``text/plain`` page, such as robots.txt."""
     return Page(text, content_type="text/plain; charset=utf-8")
 
 
 def unavailable(retry_after_s: int | None = None) -> Page:
-    """A 503, with ``Retry-After`` where a time is given."""
+    """A 503, with ``Retry-After`` unless ``retry_after_s`` is None."""
     after = () if retry_after_s is None else (("Retry-After", str(retry_after_s)),)
     return Page("<title>Closed</title><p>Back soon.", status=503, headers=after)
 
@@ -119,12 +119,12 @@ def first(times: int, page: Page, then: Page) -> Handler:
 
 
 def status_of(page: Page) -> int:
-    """The status for the log: 0 where the client got no whole answer."""
+    """The status for the log: 0 if the client got no whole answer."""
     return page.status if page.fault in (None, Fault.RAW) else 0
 
 
 def retry_after_s(page: Page) -> float | None:
-    """How long a 429 or 503 asks the client to wait, in seconds; a date is not read."""
+    """The seconds that a 429 or 503 asks the client to wait; None for a date or without the header."""
     value = header(page.headers, "Retry-After") if page.status in (429, 503) else None
     return float(value) if value is not None and _SECONDS.fullmatch(value) else None
 

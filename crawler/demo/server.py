@@ -1,4 +1,4 @@
-"""Serves described sites on loopback: one address, one port, told apart by their ``Host`` header."""
+"""Serve described sites on loopback: one address and one port, distinguished by the ``Host`` header."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _HANG_S = 3600.0
 
 
 class LoopbackServer:
-    """An async context manager; ``port`` is known inside it, and ``web.sites`` may change at any time.
+    """An async context manager. ``port`` is known inside it; ``web.sites`` may change at any time.
 
-    Its log errs on the client's side: a request starts for it when it has been read, and ends before its
-    last bytes are written, so the pause it sees between two requests is never shorter than the client's.
+    A request starts in the log when the server has read it, and ends before the server writes its last bytes. So a
+    pause between two requests in the log is never shorter than the client's pause.
     """
 
     def __init__(self, web: FictionalWeb | None = None) -> None:
@@ -41,7 +41,7 @@ class LoopbackServer:
         await self._runner.cleanup()
 
     def url(self, host: str, path: str = "/") -> str:
-        """The URL of a path of one of the hosts."""
+        """The URL of a path on ``host``."""
         return f"http://{host}:{self.port}{path}"
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -53,7 +53,7 @@ class LoopbackServer:
         try:
             await asyncio.sleep(_HANG_S if page.fault is Fault.HANG else page.delay_s)
             status = status_of(page)
-        finally:  # also where the client left: then the handler is cancelled
+        finally:  # also if the client disconnects, which cancels the handler
             hit = Hit(host, path, started_at, time.monotonic(), status, agent, retry_after_s(page))
             self.web.log.append(hit)
         return _send(request, page)

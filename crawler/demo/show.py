@@ -1,4 +1,4 @@
-"""``crawler demo``: serve the town, crawl it with the real engine, show what came out and how to look further."""
+"""Run ``crawler demo``: serve the town, crawl it with the real engine, show the result and further commands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SEEN = {
 
 
 def demo_settings(db: Path, web: DemoWeb) -> Settings:
-    """The crawl of the demonstration: hurried, for nobody else uses this web."""
+    """The settings of the demonstration. Its pauses are short, because nobody else uses this web."""
     pace = web.pace
     return settings_from(
         {
@@ -62,7 +62,7 @@ def demo_settings(db: Path, web: DemoWeb) -> Settings:
 async def run_demo(
     db: Path, console: Console, *, live: bool, as_json: bool, on_crawl: Callable[[Crawl], None] = lambda crawl: None
 ) -> int:
-    """Run it; 0 where every promise to the town was kept, 1 where one was broken. ``on_crawl`` gets the crawl."""
+    """Run the demonstration. Returns 0 if every promise to the town was kept, else 1. ``on_crawl`` gets the crawl."""
     await _begin_anew(db)
     clock = SystemClock()
     async with DemoWeb() as web:
@@ -95,7 +95,10 @@ async def _watched(crawl: Crawl, store: Store, clock: SystemClock, console: Cons
 
 
 async def _begin_anew(db: Path) -> None:
-    """Remove the store of an earlier demonstration, and nothing that is none."""
+    """Remove the store of an earlier demonstration.
+
+    Raises :class:`UsageError` if ``db`` is another file, or if another demonstration uses it.
+    """
     if not db.exists():
         return
     settings = settings_from({"store.db": str(db)}, source="demo")
@@ -103,10 +106,10 @@ async def _begin_anew(db: Path) -> None:
         async with existing_store(settings) as store:
             seeds = await store.seeds()
     except (StoreError, UsageError):
-        raise UsageError(f"{db} is no store of an earlier demonstration; choose another --db") from None
+        raise UsageError(f"{db} is not the store of an earlier demonstration; choose another --db") from None
     if not all(host_of(seed).endswith(".demo.test") for seed in seeds):
-        raise UsageError(f"{db} holds another crawl than a demonstration; choose another --db")
-    await (await open_store(settings)).close()  # refused where another demonstration is under way
+        raise UsageError(f"{db} holds a crawl that is not a demonstration; choose another --db")
+    await (await open_store(settings)).close()  # fails while another demonstration runs
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             Path(f"{db}{suffix}").unlink()
@@ -117,13 +120,13 @@ async def _show(store: Store, web: DemoWeb, console: Console) -> None:
         _section(title, [(row["a"], row["b"]) for row in await store.query(sql)], web.port, console)
     promises = [(f"{kept.requests} × {kept.host}", kept.what) for kept in web.kept()]
     _section(
-        "What sites asked to be left alone, and how often it was asked for (by their own logs)",
+        "Requests for what sites asked to be left alone (by the sites' own logs)",
         promises,
         web.port,
         console,
     )
     if missed := web.missed():
-        _section("Never asked for, though open to all", [(url, "") for url in sorted(missed)], web.port, console)
+        _section("Allowed pages that the crawl missed", [(url, "") for url in sorted(missed)], web.port, console)
 
 
 def _section(title: str, rows: list[tuple[str, str]], port: int, console: Console) -> None:
@@ -137,7 +140,7 @@ def _section(title: str, rows: list[tuple[str, str]], port: int, console: Consol
 
 
 def _show_further(db: Path, web: DemoWeb, console: Console) -> None:
-    crawler = sys.argv[0] if Path(sys.argv[0]).stem == "crawler" else "crawler"  # as it was called
+    crawler = sys.argv[0] if Path(sys.argv[0]).stem == "crawler" else "crawler"  # the path that the user typed
     lines = [
         ("\nLook further", "bold"),
         (f"  {crawler} status --db {db}", ""),

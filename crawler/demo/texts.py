@@ -1,4 +1,4 @@
-"""The words of the demonstration web: what there is to read, buy and see in the town of Aldermere."""
+"""The texts of the demonstration web: the books, goods, news and sights of the town of Aldermere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """Something with a page of its own: the page's name, its title, a second line, a text."""
+    """One page: its name in the URL, its title, a second line and a text."""
 
     name: str
     title: str

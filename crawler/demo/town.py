@@ -1,4 +1,4 @@
-"""The sites of Aldermere: each shows one thing that a polite crawler has to know how to handle."""
+"""The sites of Aldermere. Each shows one case that a polite crawler must handle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.demo.texts import BOOKS, DOCTORS, EXHIBITS, GOODS, NEWS, POEME, TOW
 from crawler.model import Headers
 
 Url = Callable[[str, str], str]
-"""The URL of (host, path), with the port that the web is served on."""
+"""Returns the URL of (host, path) with the server's port."""
 
 WWW, LIBRARY, MIRROR, SHOP = "www.demo.test", "library.demo.test", "mirror.demo.test", "shop.demo.test"
 COUNCIL, GAZETTE, MUSEUM, CLINIC = "council.demo.test", "gazette.demo.test", "museum.demo.test", "clinic.demo.test"
@@ -23,7 +23,7 @@ MUSEUM_CRAWL_DELAY_S = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a polite crawler never asks a host for: paths that ``forbidden`` matches from their start."""
+    """Paths that a polite crawler never requests: those that ``forbidden`` matches from their start."""
 
     what: str
     forbidden: re.Pattern[str]
@@ -35,9 +35,9 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class TownSite:
-    """A site, what it shows, the paths that a complete crawl asks for, and those that it must leave alone.
+    """A site, the case that it shows, the paths that a complete crawl requests, and those that it must not.
 
-    ``endless`` sites have no complete crawl: only a limit on depth or pages ends it.
+    A crawl of an ``endless`` site ends only at a limit on depth or pages.
     """
 
     host: str
@@ -50,8 +50,8 @@ class TownSite:
 
 
 @dataclass(slots=True)
-class _Draft:
-    """A site in the making: its pages by path, of which some are closed to robots."""
+class _SiteBuilder:
+    """An unfinished site: its pages by path, and the paths closed to robots."""
 
     pages: dict[str, Page | Handler] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
@@ -68,7 +68,7 @@ class _Draft:
             self.put(f"{folder}{item.name}.html", _item_page(item, host, f"{folder}{following.name}.html"))
 
     def expected(self, *broken: str) -> frozenset[str]:
-        """Everything that is open, and the links that lead nowhere."""
+        """The open paths, and the paths of broken links."""
         return frozenset(self.pages.keys() - self.closed | set(broken))
 
 
@@ -79,7 +79,7 @@ def build_town(url: Url) -> tuple[TownSite, ...]:
 
 
 def _www(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     neighbours = [
         (LIBRARY, "The library"), (MIRROR, "The library's second address"), (SHOP, "The general store"),
         (COUNCIL, "The town council"), (GAZETTE, "The Gazette"), (MUSEUM, "The museum"), (CLINIC, "The doctor"),
@@ -105,8 +105,8 @@ def _www(url: Url) -> TownSite:
     return TownSite(WWW, about, site.pages, site.expected("/town-map-1987.html"))
 
 
-def _library_pages() -> _Draft:
-    site = _Draft()
+def _library_pages() -> _SiteBuilder:
+    site = _SiteBuilder()
     books = [(f"/books/{item.name}.html", item.title) for item in BOOKS]
     site.put("/", _page("Aldermere Library", _list("Catalogue", [*books, (f"/{POEME.name}.html", "Un poème")])))
     site.shelf("/books/", BOOKS, LIBRARY)
@@ -129,7 +129,7 @@ def _mirror(url: Url) -> TownSite:
 
 
 def _shop(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     goods = [(f"/goods/{item.name}.html", item.title) for item in GOODS]
     sorts = [("/goods?sort=price", "by price"), ("/goods?sort=name", "by name"), ("/prices.pdf", "price list")]
     basket = "<p><a rel=nofollow href='/basket'>Your basket</a></p>"
@@ -148,7 +148,7 @@ def _shop(url: Url) -> TownSite:
 
 
 def _council(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     links = [
         ("/minutes.html", "Minutes"), ("/staff.html", "Staff"), ("/partners.html", "Partners"),
         ("/bylaws.txt", "By-laws"), ("/private/", "Members only"), ("/private/budget.html", "Draft budget"),
@@ -174,7 +174,7 @@ def _council(url: Url) -> TownSite:
 
 
 def _gazette(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     stories = [(f"/news/{item.name}.html", item.title) for item in NEWS]
     links = [*stories, ("/1923.pdf", "The first issue"), ("/drafts/tomorrow.html", "Tomorrow's front page")]
     head = "<meta name=document-state content=dynamic>"
@@ -189,7 +189,7 @@ def _gazette(url: Url) -> TownSite:
 
 
 def _museum(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     rooms = [(f"/exhibits/{item.name}.html", item.title) for item in EXHIBITS]
     site.put("/", _page("Aldermere Museum", _list("Exhibits", rooms)))
     site.shelf("/exhibits/", EXHIBITS, MUSEUM)
@@ -199,7 +199,7 @@ def _museum(url: Url) -> TownSite:
 
 
 def _clinic(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     pages = [(f"/{item.name}.html", item.title) for item in DOCTORS]
     site.put("/", _page("The doctor", _list("Please read", pages), delay_s=0.5))
     for item in DOCTORS:
@@ -208,7 +208,7 @@ def _clinic(url: Url) -> TownSite:
 
 
 def _mill(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     links = [("/orders.html", "Orders"), ("/turbine.html", "Turbine"), ("/weir.html", "Weir"), ("/flour.html", "Flour")]
     site.put("/", _page("The mill", _list("Works", links)))
     site.put("/orders.html", Page("<title>Error</title><p>The order book is wet.", status=500))
@@ -221,7 +221,7 @@ def _mill(url: Url) -> TownSite:
 
 
 def _archive(url: Url) -> TownSite:
-    site = _Draft()
+    site = _SiteBuilder()
     site.put("/", _page("The archive", "<p>By appointment.</p>"), closed=True)
     site.put("/robots.txt", Page("<title>Forbidden</title>", status=403))
     promise = Promise("robots.txt answers 403: the whole archive is closed", re.compile(r"/(?!robots\.txt$)"))

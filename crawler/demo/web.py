@@ -12,9 +12,9 @@ from crawler.demo.town import WWW, TownSite, build_town
 
 @dataclass(frozen=True, slots=True)
 class DemoPace:
-    """Settings with which the whole town is crawled in about ten seconds, named as the crawler's own are.
+    """Settings that crawl the whole town in about ten seconds, with the names of the crawler's settings.
 
-    Real sites are never asked at this pace. The depth or the pages per site end the trap.
+    Real sites are never crawled at this pace. The limits on depth and on pages a site end the trap.
     """
 
     delay_s: float = 0.1
@@ -28,7 +28,7 @@ class DemoPace:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How many requests went where a site had said that none should go: 0, or a promise was broken."""
+    """A promise to a site, and the number of requests that broke it."""
 
     host: str
     what: str
@@ -36,9 +36,9 @@ class Kept:
 
 
 class DemoWeb(LoopbackServer):
-    """Serves the town inside ``async with``; afterwards ``log`` and ``kept()`` say what was asked of it.
+    """Serve the town inside ``async with``. Afterwards ``log`` and ``kept()`` describe the requests.
 
-    ``resolve`` goes to the crawler with ``seeds``: the town's names exist nowhere else. Everything is
+    The crawler needs ``resolve`` beside ``seeds``, because the town's host names exist nowhere else. Every host is
     within the seeds' registrable domain.
     """
 
@@ -58,7 +58,7 @@ class DemoWeb(LoopbackServer):
 
     @property
     def log(self) -> list[Hit]:
-        """Every request, in the order in which the answers ended; times on the monotonic clock."""
+        """Every request, in the order in which the answers ended. Times are on the monotonic clock."""
         return self.web.log
 
     def kept(self) -> list[Kept]:
@@ -70,7 +70,7 @@ class DemoWeb(LoopbackServer):
         ]
 
     def missed(self) -> set[str]:
-        """URLs that a complete crawl asks for and this one did not."""
+        """The URLs that a complete crawl requests and this crawl did not."""
         asked = {(hit.host, hit.path) for hit in self.log}
         wanted = {(site.host, path) for site in self.sites for path in site.expected}
         return {self.url(host, path) for host, path in wanted - asked}

@@ -13,8 +13,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.rup_offer import rupinfo_of
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
-from crawler.sitemaps import Kind as SitemapKind
-from crawler.sitemaps import SitemapLimits, Trust, read_sitemap
+from crawler.sitemaps import SitemapKind, SitemapLimits, Trust, read_sitemap
 from crawler.store.protocols import RobotsNews, Store
 from crawler.url import split
 

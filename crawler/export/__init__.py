@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.atomic_files import Drafts
+from crawler.atomic_files import AtomicFiles
 from crawler.errors import UsageError
 from crawler.export.job import ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
@@ -83,9 +83,9 @@ async def export(
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(f"--base-url is for a sitemap, not for {format}")
     tally = tally or ExportProgress()
-    with Drafts() as drafts:
+    with AtomicFiles() as files:
         async with AsyncExitStack() as readers:
-            job = Job(store, view, where, drafts, readers, out, tally, now, bodies, base_url)
+            job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url)
             with job.blaming_condition():
                 await store.query("BEGIN")  # all statements see what the first one saw
                 await job.require_condition()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crawler.atomic_files import Draft, Drafts
+from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
@@ -41,7 +41,7 @@ class Job:
     store: Store
     view: str
     where: str | None
-    drafts: Drafts
+    files: AtomicFiles
     readers: AsyncExitStack  # whatever still reads the store when the export ends is closed with it
     out: Path | BinaryIO
     tally: ExportProgress
@@ -61,10 +61,10 @@ class Job:
 
     def open(self) -> BinaryIO:
         """The one file of this export."""
-        return self.draft().file
+        return self.output().file
 
-    def draft(self) -> Draft:
-        return self.drafts.open(self.out)
+    def output(self) -> AtomicFile:
+        return self.files.open(self.out)
 
     async def rows(self, sql: str, keep: Keep = lambda row: True) -> AsyncIterator[tuple[Any, ...]]:
         """The rows of a query, each counted as written once it is done with; what is not to be kept, as left out."""

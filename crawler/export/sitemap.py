@@ -12,7 +12,7 @@ from typing import BinaryIO
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from crawler.atomic_files import Draft
+from crawler.atomic_files import AtomicFile
 from crawler.errors import UsageError
 from crawler.export.job import Job
 
@@ -46,13 +46,13 @@ async def write_sitemap(job: Job) -> None:
         _write_index(job, parts)
 
 
-def _begin(job: Job, out: Path | BinaryIO) -> Draft:
-    draft = job.drafts.open(out)
-    draft.file.write(_HEAD)
-    return draft
+def _begin(job: Job, out: Path | BinaryIO) -> AtomicFile:
+    file = job.files.open(out)
+    file.file.write(_HEAD)
+    return file
 
 
-def _next(job: Job, parts: list[Draft]) -> Draft:
+def _next(job: Job, parts: list[AtomicFile]) -> AtomicFile:
     """Another file; the first turns out to be one of several, too."""
     if not isinstance(job.out, Path) or job.base_url is None:
         raise UsageError(
@@ -70,12 +70,12 @@ def _part(out: Path, number: int) -> Path:
     return out.with_name(f"{out.stem}-{number}{out.suffix}")
 
 
-def _end(part: Draft) -> None:
+def _end(part: AtomicFile) -> None:
     part.file.write(_TAIL)
     part.finish()
 
 
-def _write_index(job: Job, parts: list[Draft]) -> None:
+def _write_index(job: Job, parts: list[AtomicFile]) -> None:
     file = job.open()
     base = f"{job.base_url}".rstrip("/")
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="{_NAMESPACE}">\n'.encode())

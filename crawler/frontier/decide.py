@@ -45,8 +45,7 @@ from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
 from crawler.rup.protocol.subscription import Offered
-from crawler.sitemaps import Kind as SitemapKind
-from crawler.sitemaps import Sitemap, Trust
+from crawler.sitemaps import Sitemap, SitemapKind, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
 
 _INDEX_DEPTH = 3  # an index lists sitemaps; one that lists indexes of indexes is a trap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from crawler.atomic_files import Drafts
+from crawler.atomic_files import AtomicFiles
 from crawler.errors import UsageError
 from crawler.report.facts import Facts
 
@@ -32,6 +32,6 @@ def write(out: Path, facts: Facts) -> int:
     from crawler.report.rendering import render
 
     document = render(facts)
-    with Drafts() as drafts:
-        drafts.open(out).file.write(document)
+    with AtomicFiles() as files:
+        files.open(out).file.write(document)
     return len(document)

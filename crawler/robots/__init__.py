@@ -1,20 +1,18 @@
-"""What a site asks: robots.txt, its response, its mirrors, its servers for mobile agents. All of it is pure.
+"""Robots.txt: parsing, the three readings, the response, mirrors and mobile agents. Every module here is pure.
 
-The ideas:
+* **One parser, several readers.** :func:`~crawler.robots.text.parse` turns any bytes into a neutral model and never
+  fails. :func:`~crawler.robots.readings.read` interprets the model for one agent and one site in one of three
+  readings: the 1996 draft, RFC 9309, or strict, which allows only URLs that both allow.
+* **A verdict carries its evidence**: the line of the file that decided. The audit uses it to justify each request.
+* **The response is interpreted apart from the file.** :func:`~crawler.robots.response.interpret` turns the answer to a
+  request for /robots.txt (200, 404, 503, no answer) into the copy in force or into the next hop of a redirect.
+* **Work is bounded.** The parser counts octets, matching never backtracks, and a file with too many rules for a
+  path closes that path.
 
-* **Parse once, read many.** :func:`~crawler.robots.text.parse` makes a neutral model of any bytes whatever and never
-  fails. :func:`~crawler.robots.readings.read` interprets the model for one agent and one site, in one of three
-  readings: the 1996 draft, RFC 9309, or strict, which allows what both allow.
-* **A verdict carries its evidence**: the line of the file that decided, so that every request can be justified.
-* **An answer is not a file.** :func:`~crawler.robots.response.interpret` turns what came back for /robots.txt, also
-  404, 503 or nothing at all, into the copy in force, or into the next hop of a redirect.
-* **Bounded.** The file is a stranger's: its octets are counted, no pattern makes matching backtrack, and where rules
-  are too many to be compared, the answer is no.
-
-From the bottom: ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (many of them) · ``records`` (which lines are
-for us) · ``hosts`` → ``rules`` (in order of precedence) · ``mobile_agents`` → ``readings`` (all of it together); beside
-them ``http_dates`` → ``response``, ``mirrors``; on top ``check``, for trying it without network, and ``doubts``: which
-lines may have been meant otherwise than any reading takes them.
+Modules, lowest first: ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (an index of patterns), ``records``
+(the lines for one agent), ``hosts`` → ``rules`` (rules in order of precedence), ``mobile_agents`` → ``readings``.
+``http_dates`` → ``response`` and ``mirrors`` stand beside them. ``check`` answers one case without network.
+``doubts`` finds lines that no reading may take as their author meant them.
 """
 
 from crawler.robots.check import check_case

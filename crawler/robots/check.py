@@ -1,4 +1,4 @@
-"""Trying a robots.txt without network: one case in, one answer out, as ``crawler robots check --jsonl`` has them."""
+"""Judge a robots.txt without network: one case in, one answer out, in the format of ``robots check --jsonl``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 _SETTINGS = {reading: RobotsSettings(reading) for reading in Reading}
 _DAY_S = 86_400.0
-_MAX_URL_CHARS = 1_000_000  # longer than any that a crawl would take: a check judges what it is given
+_MAX_URL_CHARS = 1_000_000  # longer than any URL that a crawl takes: the check refuses no URL for its length
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
@@ -31,15 +31,15 @@ _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
 def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[str, object]:
     """Answer one case of ``crawler robots check --jsonl``.
 
-    Of the case are read ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
-    ``reading``, ``status`` (0: no answer) and ``headers``. In the answer ``allowed`` is None where the site is
-    deferred or a redirect decides, ``expires_after`` is in seconds.
+    The case has the keys ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
+    ``reading``, ``status`` (0: no answer) and ``headers``. In the answer, ``allowed`` is None if the site is
+    deferred or a redirect decides; ``expires_after`` is in seconds.
 
-    ``now`` is the time of the answer in seconds since the epoch, of use only where its headers name dates. Headers
-    whose ``Date`` is more than a day from it, or all where it is None, are judged as of their ``Date``: a recorded
-    answer comes out the same on any day.
+    ``now`` is the time of the answer in seconds since the epoch. It matters only if the headers contain dates. If
+    ``now`` is None, or the headers' ``Date`` is more than a day from ``now``, the headers are judged as of their
+    ``Date``: a recorded answer gives the same result on any day.
 
-    Raises :class:`ValueError` that names the key which is missing or wrong.
+    Raises :class:`ValueError` with the name of the missing or wrong key.
     """
     agent = product_token(_value(case, "agent", str))
     site, path = _url(case)
@@ -47,7 +47,7 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
     headers = _headers(case)
     now = _as_of(headers, now)
     if _status(case) in _REDIRECTS and header(headers, "location") is None:
-        return _result("follow", None, None)  # where to is not said, but that is what would be done
+        return _result("follow", None, None)  # the target is unknown, but the crawler would follow it
     answer = _answer(case, site, headers, now)
     copy = interpret(answer, settings=_SETTINGS[reading], previous=None, hops=0, seen=(), now=now)
     if isinstance(copy, Follow):
@@ -63,7 +63,7 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
 
 @lru_cache(maxsize=64)
 def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
-    """Many cases in a row are often about one file."""
+    """The rules of one file. Cached, because consecutive cases are often about the same file."""
     return read(parse(body), token=token, reading=reading, site=site)
 
 
@@ -102,7 +102,7 @@ def _status(case: Mapping[str, object]) -> int:
 
 
 def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float) -> FetchResult:
-    """The answer that the case describes, as the fetcher would have reported it."""
+    """The answer that the case describes, in the form in which the fetcher reports it."""
     status = _status(case)
     asked = f"{site}/robots.txt"
     if 200 <= status <= 299:

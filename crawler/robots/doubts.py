@@ -1,7 +1,7 @@
-"""Lines of a robots.txt that no reading, or strict alone, takes as they may have been meant, and what each means to us.
+"""Find the lines of a robots.txt whose effect may differ from their author's intention.
 
-No verdict depends on them: what is fetched is settled by the readings alone. They are told to the owner, who can mend
-the file, and to the operator, who can leave out more than the file closes.
+No verdict depends on this module: the readings alone decide. The site's owner learns which lines to mend; the
+operator learns what else to exclude.
 
 Sources: the 1996 draft, 3.2 and 3.3; RFC 9309, 2.2; ``docs/protocols.md``, section 1.
 """
@@ -34,15 +34,15 @@ from crawler.robots.text import (
 )
 from crawler.terminal_text import shown
 
-#: Doubts that are told of one file; the others are counted.
+#: How many doubts about one file are shown; the rest are only counted.
 MAX_DOUBTS = 20
 
 _SHOWN_CHARS = 80
-_MAX_NAMES = 1000  # unknown field names of one file that are compared with known ones
+_MAX_NAMES = 1000  # how many unknown field names of one file are compared with known ones
 _MAX_NAME_CHARS = 40
-_ALIKE = 0.8  # of difflib's ratio: one letter amiss in "allow", two or three in longer names
+_ALIKE = 0.8  # difflib's ratio: it accepts one wrong letter in "allow", two or three in longer names
 
-# A Host line closes a mirror, and too many words are as short as "host".
+# "host" is left out: many words differ from it in one letter.
 _NAMES = sorted(KNOWN_FIELDS - {HOST})
 _BY_LETTERS = {name.replace("-", ""): name.capitalize() for name in _NAMES}
 
@@ -58,12 +58,12 @@ _EVERYBODY = frozenset({"all", "any"})
 
 
 _UNLIKE_ITS_LOOKS = (
-    "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
+    "it contains invisible characters or characters that look like blanks; only strict obeys the displayed text"
 )
 
 
 class Doubt(NamedTuple):
-    """One line in doubt. ``text`` is printable and bounded, ``means`` what the line is to us, as part of a sentence."""
+    """One line in doubt. ``text`` is printable and bounded; ``means`` is a clause that states the line's effect."""
 
     line: int
     text: str
@@ -75,7 +75,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """The first :data:`MAX_DOUBTS` lines in doubt, in the order of the file, and how many there are in all."""
+    """The first :data:`MAX_DOUBTS` lines in doubt, in file order, and the number of all lines in doubt."""
 
     first: tuple[Doubt, ...] = ()
     count: int = 0
@@ -84,15 +84,15 @@ class Doubts:
         return {"doubts": [doubt._asdict() for doubt in self.first], "doubts_count": self.count}
 
     def told(self) -> list[str]:
-        """A sentence for each of ``first``, and one for the others."""
+        """One sentence for each of ``first``, and one sentence for the rest."""
         left = self.count - len(self.first)
-        return [*map(str, self.first), *([f"{left:,} more such lines, told when these are mended"] if left else [])]
+        return [*map(str, self.first), *([f"{left:,} more such lines, not shown"] if left else [])]
 
 
 def doubts_about(body: bytes) -> Doubts:
-    """The lines in doubt of a file, from its octets. Never raises; time and memory are linear in what is read of it.
+    """Find the lines in doubt in the octets of a file. Never raises; time and memory are linear in the octets read.
 
-    An HTML page has none: it is noted as a whole (:func:`crawler.robots.text.notes`), and its lines mean nothing.
+    An HTML page has no lines in doubt; :func:`crawler.robots.text.notes` reports such a page as a whole.
     """
     whole = whole_lines(body, MAX_BYTES)
     if is_html(whole):
@@ -123,7 +123,7 @@ def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
             headed = True
             means = _about_agent(line.value)
         elif line.field in MEMBERS:
-            means = "" if headed else "it stands above every User-agent line, so it binds nobody"
+            means = "" if headed else "it stands above every User-agent line, so it applies to no robot"
             means = means or _about_member(line)
         else:
             means = "" if line.field in KNOWN_FIELDS else _without_colon(line.field) or names.about(line.field)
@@ -133,13 +133,13 @@ def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
 
 def _about_agent(value: str) -> str:
     if _SECOND_FIELD.search(value):
-        return "a second field on a line is not read, but taken for a part of the name"
+        return "the second field on the line is read as a part of the name"
     if "*" in value:
         alone = "*" in value.split()
-        return "" if alone else "* stands for all robots only by itself; here it is a part of a name"
+        return "" if alone else "* means all robots only if it stands alone; here it is a part of a name"
     if not _NAMING.search(value):
-        return "it names no robot, so rules under it alone bind nobody"
-    return "it names robots called so; all robots are *" if value.lower() in _EVERYBODY else ""
+        return "it names no robot, so the rules below it apply to no robot"
+    return "it names a robot of this name; * names all robots" if value.lower() in _EVERYBODY else ""
 
 
 def _about_member(line: Line) -> str:
@@ -149,33 +149,33 @@ def _about_member(line: Line) -> str:
     if line.field in RULES:
         return _about_path(value, "opens" if line.field == ALLOW else "closes")
     if line.field == CRAWL_DELAY and asked_delay_s(line) is None:
-        return "it is no number of seconds, such as 2 or 1.5, so it asks for no pause"
+        return "the value is not a number of seconds such as 2 or 1.5, so it sets no pause"
     if line.field == REQUEST_RATE and asked_delay_s(line) is None:
-        return "it is no rate, such as 1/10s, so it asks for no pause"
+        return "the value is not a rate such as 1/10s, so it sets no pause"
     return ""
 
 
 def _about_path(value: str, does: str) -> str:
     if _SECOND_FIELD.search(value):
-        return "a second field on a line is not read, but taken for a part of the path"
+        return "the second field on the line is read as a part of the path"
     if value[0] not in "/*":
-        return f"a path begins with /, so it {does} nothing"
+        return f"the path does not begin with /, so the line {does} nothing"
     if _COMMA.search(value):
-        return "commas separate no paths: they are taken for a part of them"
+        return "commas do not separate paths; they are read as a part of the path"
     if _COMMENT.search(value) and not all(part.startswith("/") for part in value.split()):
-        return "only # begins a comment; this is taken for a part of the path"
+        return "only # begins a comment; the text is read as a part of the path"
     return ""
 
 
 def _without_colon(text: str) -> str:
-    """Of a line, or of what stands before its first colon: whether it says something right after a field's name."""
+    """The doubt about ``text`` if it begins with a field name that is followed by a value but no colon, else ``""``."""
     name = _UNCOLONED.match(text)
-    return f"{_BY_LETTERS[_SPACING.sub('', name[1].lower())]} has no colon, so it is ignored" if name else ""
+    return f"{_BY_LETTERS[_SPACING.sub('', name[1].lower())]} has no colon, so the line is ignored" if name else ""
 
 
 @dataclass(slots=True)
 class _Names:
-    """The unknown field names of one file, each compared once."""
+    """The unknown field names of one file. Each name is compared once."""
 
     seen: dict[str, str] = field(default_factory=dict)
 
@@ -188,9 +188,9 @@ class _Names:
 
 
 def _about_name(name: str) -> str:
-    """Of a name that is a known one but for a few letters, blanks or marks; nothing of one that is commented out."""
+    """The doubt about a field name that nearly equals a known one; ``""`` if the name is commented out."""
     if name.startswith(_COMMENTED_OUT):
         return ""
     letters = "".join(filter(str.isalpha, name))
     alike = get_close_matches(letters, _BY_LETTERS, n=1, cutoff=_ALIKE)
-    return f"there is no such field, so it is ignored; there is {_BY_LETTERS[alike[0]]}" if alike else ""
+    return f"the field is unknown, so the line is ignored; a known field is {_BY_LETTERS[alike[0]]}" if alike else ""

@@ -1,4 +1,4 @@
-"""The ``Host`` line: which of several mirrors is the main one.
+"""The ``Host`` line, which names the main host of a group of mirrors.
 
 Sources: the Host proposal of 2003 ("Formal action"); ``docs/protocols.md``, section 2.
 """
@@ -21,16 +21,16 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class HostClaim:
-    """What the ``Host`` lines that count say of a site, and the line that says it."""
+    """The main site that the applicable ``Host`` lines name, and the line that decided."""
 
-    main_site: str | None = None  # None: this site is the main one, or no correct line names another
-    line: Line | None = None  # the line that equals the site, else the first correct one
+    main_site: str | None = None  # None: this site is the main one, or no correct line names another site
+    line: Line | None = None  # the line that equals the site, else the first correct line
 
 
 def host_claim(lines: Iterable[Line], site: str, knows_host: Callable[[str], bool], *, prefixed: bool) -> HostClaim:
-    """Read the ``Host`` lines among ``lines`` with ``site`` in mind; incorrect ones are passed over.
+    """Interpret the ``Host`` lines among ``lines`` for ``site``. Incorrect lines are ignored.
 
-    ``prefixed`` takes off an ``http://`` or ``https://`` before the name, as Yandex later documented it.
+    ``prefixed``: also accept a name with the prefix ``http://`` or ``https://``, as Yandex later documented.
     """
     first = HostClaim()
     for line in lines:
@@ -46,7 +46,7 @@ def host_claim(lines: Iterable[Line], site: str, knows_host: Callable[[str], boo
 
 
 def _site_named(value: str, scheme: str, knows_host: Callable[[str], bool]) -> str | None:
-    """The site that a ``Host`` value names, where its syntax is correct; the scheme's default port is left out."""
+    """The site that a ``Host`` value names, without the scheme's default port; None if the syntax is incorrect."""
     match = _NAME_AND_PORT.fullmatch(value) if len(value) <= _MAX_NAME_CHARS + 6 else None
     if match is None or len(match[1]) > _MAX_NAME_CHARS:
         return None
@@ -59,9 +59,9 @@ def _site_named(value: str, scheme: str, knows_host: Callable[[str], bool]) -> s
 
 
 def _is_canonical(named: str) -> bool:
-    """Whether a URL parser takes it as it stands (0x7f.0x1 becomes an address, and some ``xn--`` are no names).
+    """Whether a URL parser leaves the site unchanged (0x7f.0x1 becomes an address; some ``xn--`` names are invalid).
 
-    Of two sites that are equal, both are canonical; so this needs asking only of a site that is not the current one.
+    The current site is canonical already, so the caller asks only about a site that differs from it.
     """
     try:
         return url.canonicalise(named) == f"{named}/"

@@ -1,4 +1,4 @@
-"""Times in HTTP headers (RFC 9110, 5.6.7 and 10.2.3). Robots.txt and pages are both retried by them."""
+"""Parse times in HTTP headers (RFC 9110, 5.6.7 and 10.2.3), for robots.txt and for pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from crawler.model import Headers, header
 
-#: The longest number of seconds taken from a header: beyond it a number means "for ever" (RFC 9111, 1.2.2).
+#: The largest number of seconds taken from a header. Larger numbers are cut to it (RFC 9111, 1.2.2).
 MAX_SECONDS = 2**31
 
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"(\d+)(\.\d{1,9})?", re.ASCII)
 
 
 def http_date(text: str) -> float | None:
-    """Seconds since the epoch for an HTTP date in any of its three forms, always GMT; ``None`` for anything else."""
+    """Parse an HTTP date in any of its three forms, always GMT, to seconds since the epoch; None for other text."""
     match = _DAY_FIRST.search(text[:64]) or _ASCTIME.search(text[:64])
     month = _MONTHS.get(match["month"].lower()) if match else None
     if match is None or month is None:
@@ -37,7 +37,7 @@ def http_date(text: str) -> float | None:
 
 
 def delta_seconds(text: str) -> float | None:
-    """A number of seconds as headers write it, bounded by :data:`MAX_SECONDS`; ``None`` for anything else."""
+    """Parse a number of seconds in a header, at most :data:`MAX_SECONDS`; None for other text."""
     match = _NUMBER.fullmatch(text.strip(" \t\"'"))
     if match is None:
         return None
@@ -45,9 +45,9 @@ def delta_seconds(text: str) -> float | None:
 
 
 def retry_after_s(headers: Headers, now: float) -> float | None:
-    """How many seconds from ``now`` a ``Retry-After`` asks to wait; ``None`` where there is none that can be read.
+    """The seconds from ``now`` that ``Retry-After`` asks to wait; None if the header is absent or unreadable.
 
-    Bounded like a number of seconds, so that the time meant can be shown: 9999 is a year in few time zones.
+    A date is cut to :data:`MAX_SECONDS` like a number: Python cannot convert every time in the year 9999.
     """
     value = header(headers, "retry-after")
     if value is None:

@@ -1,15 +1,15 @@
-"""The first of many patterns that matches a path, at a price that no file can drive up.
+"""Find the first of many patterns that matches a path, within a bound on the work.
 
-A file of 512 KiB holds some 25,000 rules such as ``/*abc*xyz``, and a URL thousands of octets: comparing each of the
-rules with all of the URL takes the better part of a second. So
+A file of 512 KiB holds about 25,000 rules such as ``/*abc*xyz``, and a URL has thousands of octets. Comparing every
+rule with the URL takes most of a second. Three steps bound the work:
 
-* patterns are found by their literal start, of which few belong to any one path;
-* where many of them remain, those are passed over that ask for a piece which the path does not have (the path's short
-  substrings are listed once; a piece is there only if both its ends are);
-* and what is left has a bound (:data:`MAX_WORK`). Beyond it there is no answer, and no leave to fetch.
+* The index looks patterns up by their literal start. Few patterns share the start of any one path.
+* If many patterns remain, the search skips those that need a piece which the path does not contain. It lists the
+  path's short substrings once; a piece can only be present if both of its ends are listed.
+* The remaining comparisons are counted. Beyond :data:`MAX_WORK` the search stops, and the path is closed.
 
-The first two change nothing of what matches. The bound is out of reach of a file whose rules ask for different things:
-at 200 octets, 20,000 rules may have all their pieces in the path and still not match.
+The first two steps never change the result. Ordinary files do not reach the bound: with a path of 200 octets, 20,000
+rules may find all their pieces in the path and still not match.
 
 Source: the 1996 draft, section 5; ``docs/protocols.md``, section 1, "The file".
 """
@@ -21,15 +21,15 @@ from dataclasses import dataclass
 
 from crawler.robots.paths import Pattern, Tail
 
-#: What one search may cost, in comparisons of an octet: some hundredths of a second.
+#: The bound on one search, in comparisons of an octet: a few hundredths of a second.
 MAX_WORK = 2**22
 
-_MANY = 256  # patterns with "*" or "$": from so many on, their pieces are looked up first
-_SIZES = (1, 2, 4, 8, 16, 32, 64)  # of the substrings listed
+_MANY = 256  # from this number of patterns with "*" or "$" on, the search looks up their pieces first
+_SIZES = (1, 2, 4, 8, 16, 32, 64)  # sizes of the listed substrings
 
 
 class TooCostly(Exception):
-    """The search was given up when it had come to the pattern ``index``."""
+    """The search reached :data:`MAX_WORK` at the pattern ``index``."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -38,17 +38,17 @@ class TooCostly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PatternIndex:
-    """Patterns in order of precedence, to be asked for the first one that matches."""
+    """Patterns in order of precedence, indexed by their literal starts."""
 
     tails: tuple[Tail | None, ...]
-    by_start: dict[str, tuple[int, ...]]  # literal start -> the patterns that have it, in order
-    lengths: tuple[int, ...]  # of the literal starts, each once, rising
-    needs: tuple[tuple[str, ...], ...]  # by pattern, what a path must contain; empty where patterns are few
+    by_start: dict[str, tuple[int, ...]]  # literal start -> its patterns, in order
+    lengths: tuple[int, ...]  # the distinct lengths of the literal starts, ascending
+    needs: tuple[tuple[str, ...], ...]  # by pattern: substrings that a path must contain; empty if patterns are few
 
     def first(self, form: str, before: int) -> int:
-        """The index of the first pattern that matches a path in its reading's form; ``before`` where none does sooner.
+        """The index of the first pattern below ``before`` that matches ``form``; ``before`` if none matches.
 
-        Raises :class:`TooCostly` where that is more work than :data:`MAX_WORK`.
+        ``form`` is the path in the form of the reading. Raises :class:`TooCostly` after :data:`MAX_WORK` comparisons.
         """
         candidates = self._candidates(form)
         present = None
@@ -71,7 +71,7 @@ class PatternIndex:
         return before
 
     def _candidates(self, form: str) -> list[int]:
-        """The patterns whose literal start is that of the path, in order."""
+        """The patterns whose literal start begins the path, in order."""
         found: list[int] = []
         for length in self.lengths:
             if length > len(form):
@@ -85,7 +85,7 @@ def index_of(patterns: Iterable[Pattern]) -> PatternIndex:
     """Index ``patterns``, given in their order of precedence."""
     tails: list[Tail | None] = []
     by_start: dict[str, list[int]] = {}
-    plain: set[str] = set()  # starts that match by themselves: no pattern after them is reached
+    plain: set[str] = set()  # starts that match by themselves: the search reaches no later pattern with the same start
     for number, pattern in enumerate(patterns):
         tails.append(pattern.tail)
         if pattern.prefix not in plain:
@@ -107,7 +107,7 @@ _NO_PATTERNS = PatternIndex((), {}, (), ())
 
 
 def _needs(tail: Tail | None) -> tuple[str, ...]:
-    """Substrings, all of a size that :func:`_substrings` lists, that a path must have for ``tail`` to match."""
+    """Substrings that a path must contain for ``tail`` to match. :func:`_substrings` lists their sizes."""
     if tail is None:
         return ()
     needs: dict[str, None] = {}
@@ -118,10 +118,10 @@ def _needs(tail: Tail | None) -> tuple[str, ...]:
 
 
 def _work(tail: Tail, octets: int) -> int:
-    """What comparing ``tail`` with a path of so many octets costs at worst, in comparisons of an octet.
+    """The worst cost of comparing ``tail`` with a path of ``octets`` octets, in comparisons of an octet.
 
-    ``str.find`` compares up to a piece's length at each place of a short text; in a long one, pieces of 100 and more
-    are looked for in linear time. Measured, each 8 octets of a piece cost as much again as the first.
+    In a short text, ``str.find`` compares up to a piece's length at each position. In a long text it finds pieces of
+    100 octets and more in linear time. Measured: every 8 octets of a piece add the cost of one comparison.
     """
     return octets * (1 + (tail.longest if octets < 2500 else min(tail.longest, 100)) // 8)
 

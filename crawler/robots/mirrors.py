@@ -1,4 +1,4 @@
-"""Following what sites say of their main host, from mirror to mirror.
+"""Resolve a site's main site: follow the claims of mirrors, and recognise mirrors by equal pages.
 
 Source: ``docs/protocols.md``, section 2, "Collapsing".
 """
@@ -9,28 +9,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: How far a chain of claims is followed.
+#: The longest chain of claims that is followed.
 MOST_STEPS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Main:
-    """The main site, to which the claims lead."""
+    """The main site at the end of the chain of claims."""
 
     site: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """The claims lead nowhere: ``members`` name each other in a circle.
+    """``members`` name each other in a circle, so none of them is the main site.
 
-    A chain longer than :data:`MOST_STEPS` ends like a circle: all of it are the members.
+    A chain longer than :data:`MOST_STEPS` counts as a circle of all its sites.
     """
 
     members: tuple[str, ...]
 
 
-#: Pages alike below which nothing is said: two sites may share a front page and an imprint.
+#: The least number of equal pages for a judgement: two unrelated sites may share a front page and an imprint.
 MIN_ALIKE = 10
 _LEAST_SHARE = 0.9
 _Z95 = 1.645  # one-sided
@@ -38,19 +38,20 @@ _Z95 = 1.645  # one-sided
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Two sites with the same pages: of ``sample`` paths that both have, at least the share ``confidence`` is alike."""
+    """Two sites with equal pages: of ``sample`` common paths, at least the share ``confidence`` has equal bodies."""
 
     sample: int
     confidence: float
 
 
 def judge_alike(*, alike: int, sample: int, pages: int) -> Alike | None:
-    """Whether ``alike`` same bodies among ``sample`` common paths make two sites mirrors, on how sure a footing.
+    """Judge whether two sites with ``alike`` equal bodies among ``sample`` common paths are mirrors; None if not.
 
-    Sites that share a part (the same manual, say) are none: of the ``pages`` of the smaller one, half must be common.
+    Sites that share only a part, such as a manual, are no mirrors: at least half of the ``pages`` of the smaller site
+    must be common.
 
-    The sample must be large enough that, with 95 % confidence, nine in ten of all their paths are alike: the
-    lower end of Wilson's interval (1927), which also holds where all of a small sample are alike.
+    Nine in ten of all common paths must have equal bodies with 95 % confidence, by the lower end of Wilson's interval
+    (1927). The interval also holds if all pages of a small sample are equal.
     """
     if alike < MIN_ALIKE or 2 * sample < pages:
         return None
@@ -61,7 +62,7 @@ def judge_alike(*, alike: int, sample: int, pages: int) -> Alike | None:
 
 
 def main_of(site: str, claim: Callable[[str], str | None]) -> Main | Cycle:
-    """Follow ``claim`` (the main site that a site names; None where it names no other)."""
+    """Follow ``claim`` from ``site``. ``claim`` returns the main site that a site names, None if it names no other."""
     chain = [site]
     while (named := claim(chain[-1])) is not None:
         if named in chain:

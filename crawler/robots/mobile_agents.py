@@ -1,4 +1,4 @@
-"""``Mobile-agent-server`` lines: which host takes in a mobile robot for which part of a site.
+"""``Mobile-agent-server`` lines, which name the host that accepts mobile agents for a part of a site.
 
 Sources: the Internet-Draft of February 1997, 3.1, 3.2 and 4; ``docs/protocols.md``, section 4.
 """
@@ -13,7 +13,7 @@ from crawler.robots.matching import PatternIndex, TooCostly, index_of
 from crawler.robots.paths import Pattern
 from crawler.robots.text import MOBILE_AGENT_SERVER, Line
 
-# No path has controls or octets that are not UTF-8, and no database takes them all.
+# No path contains control characters or octets outside UTF-8, and not every database stores them.
 _LINE = re.compile(
     r"(?P<path>/[^\x00-\x20\x7f-\x9f\ud800-\udfff]*)[ \t]+(?:(?P<none>none)|"
     r"(?P<url>[A-Za-z0-9+.-]+://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?))",
@@ -23,7 +23,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AgentServer:
-    """Where mobile agents are taken in for a URL (None: nowhere), and the line that says so (None: no line does)."""
+    """The server for mobile agents of a URL (None: not available) and the deciding line (None: no line decides)."""
 
     url: str | None = None
     line: int | None = None
@@ -31,7 +31,7 @@ class AgentServer:
 
 @dataclass(frozen=True, slots=True)
 class AgentServers:
-    """The correct lines of a file, the last first, for that is the one that wins (3.1)."""
+    """The correct lines of a file, last line first: the last matching line wins (3.1)."""
 
     latest_first: tuple[AgentServer, ...]
     paths: tuple[str, ...]  # of these lines, as written
@@ -39,7 +39,7 @@ class AgentServers:
     form: Callable[[str], str]
 
     def at(self, path: str) -> AgentServer:
-        """The answer for a path with its query; "not available" where the lines are too many to find it."""
+        """The server for a path with its query; "not available" if the search exceeds its bound."""
         last = len(self.latest_first)
         if last:
             try:
@@ -54,7 +54,7 @@ class AgentServers:
 def agent_servers(
     lines: Iterable[Line], compile_path: Callable[[str], Pattern], form: Callable[[str], str]
 ) -> AgentServers:
-    """Collect the lines of a file; those with bad syntax are passed over. Paths match like those of ``Allow``."""
+    """Collect the lines of a file, without those that have bad syntax. Paths match like those of ``Allow`` lines."""
     found: list[tuple[str, AgentServer]] = []
     for line in lines:
         if line.field != MOBILE_AGENT_SERVER:

@@ -1,8 +1,8 @@
-"""Whether a path written in robots.txt matches the path of a URL, in either reading.
+"""Match a path written in robots.txt with the path of a URL, in either reading.
 
-A pattern is compiled once per file and a URL's path brought into the same form once per verdict, so that what is
-left to do for the common pattern, a plain prefix, is to compare it. Nothing backtracks: a pattern costs at most its own
-length times the path's.
+A pattern is compiled once a file, and a URL's path is converted to the same form once a verdict. A plain prefix, the
+common pattern, then takes one comparison. Matching never backtracks: a pattern costs at most its length times the
+path's length.
 
 Sources: the 1996 draft, 3.2.2; RFC 9309, 2.2.2 and 2.2.3; ``docs/protocols.md``, section 1, "Matching".
 """
@@ -17,7 +17,7 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _HALF_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_ASCII = re.compile(r"[\x80-\xff]")
 
-# An encoded slash equals only itself. It needs a character that no octet can be: "%252F" decodes to "%2F" too.
+# An encoded slash equals only itself. A character outside the octets stands for it: "%252F" also decodes to "%2F".
 _ENCODED_SLASH = "\u0100"
 
 _DRAFT_OCTETS = [chr(octet) for octet in range(256)]
@@ -25,7 +25,7 @@ _DRAFT_OCTETS[ord("/")] = _ENCODED_SLASH
 
 
 def _rfc_octets(kept: str) -> list[str]:
-    """What each escape becomes: ASCII is decoded but for ``kept``; anything else stays, in upper case."""
+    """The replacement of each escape: ASCII except ``kept`` is decoded; other octets stay escaped, in upper case."""
     return [chr(o) if o < 128 and chr(o) not in kept else f"%{o:02X}" for o in range(256)]
 
 
@@ -34,18 +34,18 @@ _RFC_QUERY_OCTETS = _rfc_octets("%")
 
 
 class Tail(NamedTuple):
-    """What follows the first literal piece of a pattern with ``*`` or ``$``."""
+    """The part of a pattern with ``*`` or ``$`` that follows its first literal piece."""
 
-    start: int  # where in the path the tail begins: the length of the first piece
-    pieces: tuple[str, ...]  # each to be found after the one before it
-    end: str | None  # what the path must end in, after the pieces; None where there is no "$"
+    start: int  # the position in the path at which the tail begins: the length of the first piece
+    pieces: tuple[str, ...]  # each must occur after the one before it
+    end: str | None  # the path must end in it, after the pieces; None without "$"
     starred: bool  # a "*" precedes ``end``
     longest: int  # the length of the longest of ``pieces``
 
     def matches(self, form: str) -> bool:
-        """Whether the rest of ``form``, whose start is known to match, matches too.
+        """Whether the rest of ``form`` matches. The caller has compared its start.
 
-        Taking the leftmost place for every piece is enough, and so each octet is passed only once.
+        The leftmost position of each piece suffices, so the search passes each octet once.
         """
         if self.end is not None and not form.endswith(self.end):
             return False
@@ -63,19 +63,19 @@ class Tail(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """A compiled path: a plain prefix where ``tail`` is None. ``octets`` is its length, for the longest match."""
+    """A compiled path: a plain prefix if ``tail`` is None. ``octets`` is its length, for the longest match."""
 
     prefix: str
     tail: Tail | None
     octets: int
 
     def matches(self, form: str) -> bool:
-        """Whether it matches a path in the form of its reading."""
+        """Whether the pattern matches a path in the form of its reading."""
         return form.startswith(self.prefix) and (self.tail is None or self.tail.matches(form))
 
 
 def draft_form(path: str) -> str:
-    """``path`` as the 1996 draft, 3.2.2, compares it: every ``%xx`` decoded, except the slash."""
+    """``path`` in the form that the 1996 draft compares (3.2.2): every ``%xx`` is decoded, except the slash."""
     if "%" not in path and path.isascii():
         return path
     octets = path.encode("utf-8", "surrogateescape").decode("latin-1")
@@ -83,17 +83,17 @@ def draft_form(path: str) -> str:
 
 
 def draft_pattern(value: str) -> Pattern:
-    """Compile a path for the draft reading: a prefix in which ``*`` and ``$`` are literal octets."""
+    """Compile a path for the draft reading: a prefix. ``*`` and ``$`` are literal octets in it."""
     form = draft_form(value)
     return Pattern(form, None, len(form))
 
 
 def rfc_form(path: str) -> str:
-    """``path`` as RFC 9309, 2.2.2, compares it: octets outside US-ASCII encoded, ASCII octets not.
+    """``path`` in the form that RFC 9309 compares (2.2.2): octets outside US-ASCII encoded, ASCII octets decoded.
 
-    The RFC would rather encode the reserved characters on both sides; decoding them on both is the same comparison,
-    and counts an octet as one in the longest match. Encoded, ``/`` and ``?`` stay apart from their plain selves, as
-    in RFC 3986, 2.2.
+    The RFC encodes reserved characters on both sides. Decoding them on both sides gives the same comparison, and
+    each counts as one octet in the longest match. Encoded ``/`` and ``?`` stay distinct from the plain characters
+    (RFC 3986, 2.2).
     """
     if "%" not in path and path.isascii():
         return path
@@ -101,10 +101,10 @@ def rfc_form(path: str) -> str:
 
 
 def rfc_query_form(path: str) -> str | None:
-    """A second form to compare where the query has an encoded ``/`` or ``?``: there they separate nothing.
+    """A second form for a path with an encoded ``/`` or ``?`` in its query; None for other paths.
 
-    RFC 9309, 2.2.2, its table: ``?baz=http://foo.bar`` and ``?baz=http%3A%2F%2Ffoo.bar`` match. None where there is
-    nothing of the kind.
+    In a query these characters separate nothing: by the table of RFC 9309, 2.2.2, ``?baz=http://foo.bar`` and
+    ``?baz=http%3A%2F%2Ffoo.bar`` match.
     """
     if "%" not in path or "?" not in path:
         return None
@@ -114,17 +114,17 @@ def rfc_query_form(path: str) -> str | None:
 
 
 def has_half_escape(value: str) -> bool:
-    """Whether a path has a ``%`` that begins no escape: who writes ``/*%`` means the text of a URL, not its octets."""
+    """Whether a path has a ``%`` that begins no escape: ``/*%`` means the text of a URL, not its octets."""
     return "%" in value and _HALF_ESCAPE.search(value) is not None
 
 
 def rfc_written_form(path: str) -> str | None:
-    """``path`` as it is written, escapes in upper case, to compare half escapes with; None where it has no escape."""
+    """``path`` as written, with escapes in upper case, for comparing half escapes; None if it has no escape."""
     return _ESCAPE.sub(lambda escape: escape[0].upper(), path) if "%" in path else None
 
 
 def rfc_pattern(value: str) -> Pattern:
-    """Compile a path for RFC 9309, 2.2.3: ``*`` is any octets, ``$`` at the end is the end of the URL."""
+    """Compile a path for RFC 9309, 2.2.3: ``*`` matches any octets, a final ``$`` matches the end of the URL."""
     anchored = value.endswith("$")
     unescaped = "%" not in value and value.isascii()
     if unescaped and not anchored and "*" not in value:
@@ -142,7 +142,7 @@ def rfc_pattern(value: str) -> Pattern:
 
 
 def _rfc_pieces(raw: Sequence[str]) -> list[str]:
-    """The literal pieces in RFC form; from the first ``?`` on they are known to stand in the query."""
+    """The literal pieces in RFC form. Pieces after the first ``?`` take the form of a query."""
     forms = []
     in_query = False
     for piece in raw:

@@ -29,25 +29,25 @@ _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 @dataclass(frozen=True, slots=True)
 class SiteRules:
-    """What one robots.txt asks of one agent at one site. Made once per file, asked for every URL."""
+    """The rules of one robots.txt for one agent at one site. Built once a file, asked for every URL."""
 
     reading: Reading
-    crawl_delay_s: float | None  # uncut; strict: the larger of both readings
-    main_site: str | None  # where this site is a mirror: the site it names; never in the rfc9309 reading
-    host_line: int | None  # the Host line that counts, or in the rfc9309 reading would count
+    crawl_delay_s: float | None  # uncut; strict: the larger value of both readings
+    main_site: str | None  # the main site that a mirror names; always None in the rfc9309 reading
+    host_line: int | None  # the Host line that decides; in the rfc9309 reading the line that would decide
     sitemaps: tuple[str, ...]  # canonical URLs
-    parts: tuple[Rules, ...]  # one per reading asked; each may forbid
+    parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
 
     @property
     def size(self) -> int:
-        """How many rules, servers and sitemaps: with the octets of the file they make up the memory that this takes."""
+        """The number of rules, servers and sitemaps. It measures, with the octets of the file, the memory taken."""
         return sum(len(part.lines) for part in self.parts) + len(self.servers.latest_first) + len(self.sitemaps)
 
     def verdict(self, path: str) -> Verdict:
-        """May this path with its query (as :func:`crawler.url.split` gives it) be fetched, and which line says so?
+        """Decide whether a path with its query (as :func:`crawler.url.split` returns it) may be fetched.
 
-        ``/robots.txt`` itself always may (RFC 9309, 2.2.2). The strict reading allows what both others allow.
+        ``/robots.txt`` itself is always allowed (RFC 9309, 2.2.2). Strict allows a path only if all its parts do.
         """
         if path == "/robots.txt":
             return Verdict(True, None, "", self.reading)
@@ -61,7 +61,7 @@ class SiteRules:
         return granted or Verdict(True, None, "", self.reading)
 
     def agent_server(self, path: str) -> AgentServer:
-        """Where mobile agents are taken in for this path (Internet-Draft of February 1997)."""
+        """The server for mobile agents of this path (Internet-Draft of February 1997)."""
         return self.servers.at(path)
 
 
@@ -77,14 +77,14 @@ def read(
     site: str,
     knows_host: Callable[[str], bool] = _knows_no_host,
 ) -> SiteRules:
-    """Read ``file`` as the robot called ``token`` at ``site`` (``http://a.example:8080``).
+    """Interpret ``file`` for the robot with the product token ``token`` at ``site`` (``http://a.example:8080``).
 
-    ``knows_host`` tells of a name without a dot whether the configuration resolves it, so that a ``Host`` line may
-    name it.
+    A ``Host`` line may name a host without a dot only if ``knows_host`` returns True for it: the configuration
+    resolves such a host.
     """
     token = records.product_token(token)
     parts, members, claim = _asked(file.lines, token, reading, site, knows_host)
-    if reading is Reading.STRICT and file.seen:  # what it closes by its looks may have been meant to be closed
+    if reading is Reading.STRICT and file.seen:  # strict also closes what the displayed text closes
         others, more, _ = _asked(file.seen, token, reading, site, knows_host)
         parts, members = [*parts, *others], [*members, *more]
     rfc = reading is Reading.RFC9309
@@ -102,7 +102,7 @@ def read(
 def _asked(
     lines: tuple[Line, ...], token: str, reading: Reading, site: str, knows_host: Callable[[str], bool]
 ) -> tuple[list[Rules], list[Line], HostClaim]:
-    """The rules of each reading asked, the lines that they are of and stand with, and what the ``Host`` lines say."""
+    """The rules of each reading asked, all member lines of their records, and the claim of the ``Host`` lines."""
     parts: list[Rules] = []
     members: list[Line] = []
     claim = HostClaim(None, None)
@@ -118,7 +118,7 @@ def _asked(
             line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in lines
         ):
             exact, _ = records.rfc_rules(lines, token, digits=True)
-            if exact != ruling:  # "fig2" may mean us, or it may not: then what is said to others counts too
+            if exact != ruling:  # "fig2" may or may not mean the token "fig": strict obeys both groups
                 parts.append(rules.rfc_rules(exact, reading))
         if reading is Reading.RFC9309:
             claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
@@ -127,10 +127,10 @@ def _asked(
 
 
 def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], reading: Reading) -> HostClaim:
-    """What the ``Host`` lines of the record say.
+    """The claim of the record's ``Host`` lines.
 
-    Strict must forbid whatever ``draft1996`` forbids. So a prefixed line, which only strict can read, makes a site a
-    mirror, but does not clear one that the other lines call a mirror.
+    Strict must forbid everything that ``draft1996`` forbids. Only strict reads a line with a scheme prefix: such a
+    line can make a site a mirror, but cannot clear a site that the other lines call a mirror.
     """
     hosts = [line for line in members if line.field == HOST]
     plain = host_claim(hosts, site, knows_host, prefixed=False)
@@ -141,14 +141,14 @@ def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], re
 
 
 def _crawl_delay_s(members: Iterable[Line]) -> float | None:
-    """The longest pause asked for."""
+    """The longest pause that the lines ask for, in seconds; None if they ask for none."""
     return max((delay_s for delay_s in map(asked_delay_s, members) if delay_s is not None), default=None)
 
 
 def asked_delay_s(line: Line) -> float | None:
-    """Seconds between requests by a ``Crawl-delay: 2.5`` or a ``Request-rate: 1/5``, 1/10m, 100/24h.
+    """The seconds between requests that ``Crawl-delay: 2.5`` or ``Request-rate: 1/5`` (1/10m, 100/24h) asks for.
 
-    None where it cannot be read. A time of day after a rate is passed over: the pause is kept all day.
+    None if the value is unreadable. A time of day after a rate is ignored: the pause holds all day.
     """
     if line.field == CRAWL_DELAY and _SECONDS.fullmatch(line.value):
         return min(float(line.value), MAX_DELAY_S)
@@ -159,7 +159,7 @@ def asked_delay_s(line: Line) -> float | None:
 
 
 def _sitemaps(lines: Iterable[Line], site: str) -> tuple[str, ...]:
-    """The sitemaps named anywhere in the file, each once; what is no http(s) URL is passed over."""
+    """The sitemaps named anywhere in the file, each once, without values that are no http(s) URL."""
     found: dict[str, None] = {}
     for line in lines:
         if line.field == SITEMAP and line.value:

@@ -1,4 +1,4 @@
-"""Which lines of a file speak to us: the records of the 1996 draft, the groups of RFC 9309.
+"""Select the lines of a file that apply to one agent: the records of the 1996 draft, the groups of RFC 9309.
 
 Sources: the 1996 draft, 3.2, 3.2.1 and 3.3; RFC 9309, 2.2.1; ``docs/protocols.md``, section 1.
 """
@@ -12,7 +12,7 @@ from crawler.robots.text import ALLOW, CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE
 
 RULES = frozenset({ALLOW, DISALLOW})
 
-#: Fields that belong to a record; ``Sitemap`` and unknown ones stand where they like and separate nothing.
+#: Fields that belong to a record. ``Sitemap`` and unknown fields may stand anywhere and separate nothing.
 MEMBERS = RULES | {CRAWL_DELAY, REQUEST_RATE, HOST}
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]*")
@@ -20,17 +20,17 @@ _RFC_TOKEN = re.compile(r"[A-Za-z_-]*")
 
 
 def product_token(user_agent: str) -> str:
-    """The name a robot scans for, in lower case: ``figtree`` for ``FigTree/0.1 Robot/1.0`` (1996 draft, 3.2.1).
+    """The name that a robot scans for, in lower case: ``figtree`` for ``FigTree/0.1 Robot/1.0`` (1996 draft, 3.2.1).
 
-    Empty where the text does not begin with a name; then only records for ``*`` apply.
+    Empty if the text does not begin with a name; only records for ``*`` apply then.
     """
     return _token(_TOKEN, user_agent.strip())
 
 
 def draft_record(lines: Sequence[Line], token: str) -> list[Line]:
-    """The members of the first record that names us, else of the first for ``*``, else none (1996 draft, 3.2.1).
+    """The members of the first record that names ``token``, else of the first for ``*`` (1996 draft, 3.2.1).
 
-    A record names us where a ``User-agent`` value contains the token; a value may list several agents.
+    A record names the token if one of its ``User-agent`` values contains it. A value may list several agents.
     """
     default: list[Line] | None = None
     for agents, members in _records(lines):
@@ -42,11 +42,11 @@ def draft_record(lines: Sequence[Line], token: str) -> list[Line]:
 
 
 def rfc_rules(lines: Sequence[Line], token: str, *, digits: bool = False) -> tuple[list[Line], list[Line]]:
-    """The ``Allow`` and ``Disallow`` lines of all groups that name us, else of all for ``*``; and their other members.
+    """The rules of all groups that name ``token``, else of all for ``*``; and the other members of these groups.
 
-    A group ends where a ``User-agent`` line follows a rule (RFC 9309, 2.2.1). That lets a ``Crawl-delay``, which
-    RFC 9309 does not know, run into the next group's agents; so these are assigned as their writers mean them, with
-    every member closing the list of agents. With ``digits``, a name is only what it is with its digits.
+    A ``User-agent`` line after a rule begins a new group (RFC 9309, 2.2.1). RFC 9309 does not know ``Crawl-delay``,
+    so by its grammar such a line does not close a group. The other members are therefore assigned as their authors
+    mean them: any member closes the list of agents. ``digits``: compare names only with their digits included.
     """
     named = _rfc_names(lines, token, digits)
     rules = list(_merged(lines, named, RULES))
@@ -55,7 +55,7 @@ def rfc_rules(lines: Sequence[Line], token: str, *, digits: bool = False) -> tup
 
 
 def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:
-    """The draft's records as (agents, members). Agents with no member are no record (1996 draft, 3.3)."""
+    """The draft's records as (agents, members). Agents without a member form no record (1996 draft, 3.3)."""
     agents: list[str] = []
     members: list[Line] = []
     for line in lines:
@@ -73,10 +73,10 @@ def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:
 
 
 def _rfc_names(lines: Iterable[Line], token: str, digits: bool) -> set[str]:
-    """The ``User-agent`` values that apply to us.
+    """The ``User-agent`` values that apply to ``token``.
 
-    RFC 9309 has no digits in a product token, so to it ``AB42bot`` names AB; but robots with digits in their names
-    exist. Where a group names us with its digits read, it is the one meant; else the RFC's way of reading decides.
+    A product token of RFC 9309 has no digits: ``AB42bot`` names AB. But robots with digits in their names exist. If
+    a group names the token with digits included, that group applies; else the RFC's grammar decides.
     """
     values = {line.value for line in lines if line.field == USER_AGENT}
     if token:
@@ -87,7 +87,7 @@ def _rfc_names(lines: Iterable[Line], token: str, digits: bool) -> set[str]:
 
 
 def _merged(lines: Iterable[Line], named: set[str], members: frozenset[str]) -> Iterator[Line]:
-    """The members of all groups with an agent in ``named``; each member closes the list of agents before it."""
+    """The members of all groups with an agent in ``named``. Each member closes the list of agents before it."""
     applies, closed = False, True
     for line in lines:
         if line.field == USER_AGENT:

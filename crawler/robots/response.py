@@ -1,4 +1,4 @@
-"""What the answer to a request for /robots.txt means, and for how long.
+"""Interpret the answer to a request for /robots.txt: the copy in force, and the time until which it holds.
 
 Sources: the 1996 draft, 3.1 and 3.4; RFC 9309, 2.3 and 2.4; RFC 9111, 4.2; ``docs/protocols.md``, section 1, "What the
 response to /robots.txt means" and "Freshness".
@@ -44,27 +44,27 @@ _TEMPORARY = frozenset({408, 425, 429})
 _CONTENT_RANGE = re.compile(r"bytes[ \t]+0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
 _DIRECTIVE = re.compile(r'([A-Za-z-]+)(?:[ \t]*=[ \t]*("[^"]*"|[^", \t]+))?')
 
-#: Actions that say something lasting of a site, and so may be stretched by ``stale_if_error``.
+#: Actions with a lasting meaning, which ``stale_if_error`` may prolong.
 _LASTING = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRICTED})
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsSettings:
-    """How robots.txt is read, and how long one waits for it. Times in seconds."""
+    """How robots.txt is read, and how long the crawler waits for it. Times in seconds."""
 
     reading: Reading = Reading.STRICT
     stale_if_error: bool = False  # keep an earlier copy in force while the site fails
     give_up_after_s: float = 30 * _DAY_S
-    min_fresh_s: float = 300.0  # so that "no-cache" does not double a site's load
+    min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load
     max_bytes: int = MAX_BYTES
     max_redirects: int = 10
-    retry_first_s: float = 60.0  # the pause after the first failure; each one doubles it
+    retry_first_s: float = 60.0  # the pause after the first failure; each failure doubles it
     retry_max_s: float = _DAY_S
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Fetch this canonical URL next, on whatever host; what is found there applies to the site first asked."""
+    """Fetch this canonical URL next, on any host. The file found there applies to the site first asked."""
 
     url: str
 
@@ -80,8 +80,8 @@ def interpret(
 ) -> RobotsCopy | Follow:
     """The copy in force after ``answer``, or the next hop to fetch.
 
-    ``previous`` is the site's copy until now; ``hops`` how many redirects were followed to get this answer, and
-    ``seen`` the URLs asked on the way (that of ``answer`` need not be among them).
+    ``previous`` is the site's copy so far, ``hops`` the number of redirects followed to this answer, ``seen`` the
+    URLs asked on the way; the URL of ``answer`` may be missing from ``seen``. ``now`` is in seconds since the epoch.
     """
     asked = _Asked(settings, previous, hops, now)
     match answer:
@@ -98,10 +98,10 @@ def interpret(
 
 
 def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now: float) -> float:
-    """When a copy that came with ``headers`` at ``now`` runs out, in seconds since the epoch (RFC 9111, 4.2).
+    """The time at which a copy received with ``headers`` at ``now`` expires, in epoch seconds (RFC 9111, 4.2).
 
-    Never sooner than ``settings.min_fresh_s``; without directives after the default of the reading, which for
-    RFC 9309 is also the longest (2.4).
+    The copy lasts at least ``settings.min_fresh_s``. Without directives it lasts for the reading's default time,
+    which is also the longest time in the rfc9309 reading (RFC 9309, 2.4).
     """
     left_s = lifetime_left_s(headers, now)
     if left_s is None:
@@ -110,9 +110,9 @@ def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now:
 
 
 def is_part(status: int, headers: Headers) -> bool:
-    """Whether a 2xx answer brings a part of a file, which nobody asked for: a 206 that does not say that it is whole.
+    """Whether an answer holds only a part of the file: a 206 whose Content-Range does not cover the whole.
 
-    What the rest of the file closes is not known then (RFC 9110, 14.4 and 15.3.7).
+    The crawler never asks for a part, and cannot know what the rest closes (RFC 9110, 14.4 and 15.3.7).
     """
     if status != 206:
         return False
@@ -122,9 +122,9 @@ def is_part(status: int, headers: Headers) -> bool:
 
 
 def _unpacked(body: bytes, max_bytes: int, *, is_cut: bool) -> bytes | None:
-    """What gzip holds, and of what is longer than ``max_bytes`` a little more; ``None`` where the data are broken.
+    """Decompress gzip, up to one byte more than ``max_bytes``; None if the data are broken.
 
-    ``is_cut``: it was cut on the way here, so it need not be whole.
+    ``is_cut``: the fetcher cut the body, so its end may be missing.
     """
     inflate = zlib.decompressobj(wbits=31)
     try:
@@ -144,7 +144,7 @@ class _Asked:
     now: float
 
     def read(self, answer: Fetched) -> RobotsCopy:
-        """2xx: parse and obey, but no part of a file. Only whole lines are kept of a body longer than the limit."""
+        """2xx: parse and obey, unless it is a part of a file. Of a body above the limit only whole lines are kept."""
         if is_part(answer.status, answer.headers):
             ranges = shown(", ".join(header_values(answer.headers, "content-range")), _SHOWN_CHARS)
             return self._defer(answer, "206", f"only a part of the file was sent ({ranges or 'it does not say which'})")
@@ -153,18 +153,18 @@ class _Asked:
         if packed:
             plain = _unpacked(came, self.settings.max_bytes, is_cut=answer.truncated)
             if plain is None:
-                return self._defer(answer, "encoding", "the body is gzip that says it is not, and it is broken or cut")
+                return self._defer(answer, "encoding", "the body is undeclared gzip, and it is broken or cut short")
             came = plain
         body = whole_lines(came, self.settings.max_bytes, cut=answer.truncated)
-        said = (*notes(body), *(["gzip that says it is not: read all the same"] if packed else []))
+        said = (*notes(body), *(["gzip that was not declared; decompressed and read"] if packed else []))
         if len(body) < len(came) or answer.truncated:
             said = (*said, f"longer than {self.settings.max_bytes} bytes; the rest is ignored")
         return self._lasting(RobotsAction.PARSE, answer, str(answer.status), "; ".join(said), body)
 
     def renew(self, answer: NotModified) -> RobotsCopy:
-        """304: what we have is still what the site says. A 304 says again how long (RFC 9110, 15.4.5)."""
+        """304: renew the previous copy. The 304 states its lifetime again (RFC 9110, 15.4.5)."""
         if self.hops or self.previous is None or self.previous.action is not RobotsAction.PARSE:
-            return self._defer(answer, "304", "not modified, but there is no copy that it could renew")
+            return self._defer(answer, "304", "not modified, but there is no earlier copy to renew")
         return replace(
             self.previous,
             fetched_at=self.now,
@@ -178,7 +178,7 @@ class _Asked:
         )
 
     def follow(self, answer: Redirected, seen: Collection[str]) -> RobotsCopy | Follow:
-        """3xx: follow to any host, but neither in circles nor for ever (1996 draft, 3.1)."""
+        """3xx: follow to any host, but neither in a circle nor beyond ``max_redirects`` (1996 draft, 3.1)."""
         try:
             target = url.canonicalise(answer.location, answer.url)
         except url.NotCrawlable as error:
@@ -190,9 +190,9 @@ class _Asked:
         return Follow(target)
 
     def fail(self, answer: Failed) -> RobotsCopy:
-        """Error statuses decide by themselves, their bodies are never parsed; no answer at all: defer."""
+        """An error status decides without its body, which is never parsed. No answer at all defers the site."""
         if answer.kind is ErrorKind.ADDRESS and self.hops == 0:
-            again_at = self.now + self.settings.retry_max_s  # a name may come to stand for another address
+            again_at = self.now + self.settings.retry_max_s  # the name may resolve to another address later
             return RobotsCopy(RobotsAction.UNREACHABLE, "address", self.now, again_at, note=answer.error.sentence)
         status = answer.status
         if answer.kind is not ErrorKind.HTTP or status is None:
@@ -206,10 +206,10 @@ class _Asked:
     def _lasting(
         self, action: RobotsAction, answer: Answer, status: str, note: str = "", body: bytes | None = None
     ) -> RobotsCopy:
-        """An answer that stands until it runs out.
+        """A copy that holds until it expires.
 
-        Validators are kept of a file found at the site itself only. One found behind a redirect is fetched anew: asked
-        with that file's date, a site that has an older file of its own by now would answer 304.
+        Validators are kept only for a file found at the site itself. A file found behind a redirect is fetched without
+        validators: a site that now has an older file of its own would answer that file's date with 304.
         """
         own = body is not None and self.hops == 0
         return RobotsCopy(
@@ -225,7 +225,7 @@ class _Asked:
         )
 
     def _defer(self, answer: Answer, status: str, detail: str) -> RobotsCopy:
-        """A temporary failure: try again after a pause that doubles, or longer where ``Retry-After`` asks for it."""
+        """A temporary failure: try again after a pause that doubles, or longer if ``Retry-After`` asks for it."""
         settings, previous = self.settings, self.previous
         failures = previous.failures + 1 if previous else 1
         since = self.now if previous is None or previous.failing_since is None else previous.failing_since
@@ -239,7 +239,7 @@ class _Asked:
         asked_s = retry_after_s(answer.headers, self.now) or 0.0
         retry_at = self.now + max(pause_s, asked_s)
         if settings.stale_if_error and previous is not None and previous.action in _LASTING:
-            note = f"in force past its time, for the site fails: {detail or status}"
+            note = f"kept in force past its expiry because the site fails: {detail or status}"
             return replace(
                 previous,
                 fetched_at=self.now,
@@ -262,9 +262,9 @@ class _Asked:
 
 
 def lifetime_left_s(headers: Headers, now: float) -> float | None:
-    """The seconds that a response stays fresh from ``now`` on, 0 or less where it is stale; None: it does not say.
+    """The seconds from ``now`` for which a response stays fresh: 0 or less if stale, None if the headers do not say.
 
-    ``max-age`` wins over ``Expires``. What cannot be read counts as stale (RFC 9111, 4.2.1 and 5.3).
+    ``max-age`` wins over ``Expires``. Unreadable values count as stale (RFC 9111, 4.2.1 and 5.3).
     """
     directives: dict[str, str] = {}
     for value in header_values(headers, "cache-control"):

@@ -1,7 +1,7 @@
-"""The ``Allow`` and ``Disallow`` lines of one reading, compiled for deciding many URLs.
+"""The ``Allow`` and ``Disallow`` lines of one reading, compiled to decide many URLs.
 
-Both readings come down to the same thing: rules in an order, of which the first that matches decides. The 1996 draft
-(3.2.2) has them in file order; RFC 9309 (2.2.2) by falling length, ``Allow`` first.
+In both readings the first matching rule of an ordered list decides. The 1996 draft (3.2.2) orders rules as in the
+file; RFC 9309 (2.2.2) by descending length, ``Allow`` first.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from crawler.robots.text import ALLOW, DISALLOW, Line
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a URL may be fetched, and the line of robots.txt that says so.
+    """Whether a URL may be fetched, and the line of robots.txt that decided.
 
-    ``line`` is None and ``text`` empty where no rule decided; a text is printable and bounded. ``reading`` is the one
-    asked for; but a refusal of the strict reading names the reading that refused.
+    ``line`` is None and ``text`` empty if no rule decided; ``text`` is printable and bounded. ``reading`` is the
+    reading asked for; a refusal by strict names the reading that refused.
     """
 
     allowed: bool
@@ -47,12 +47,12 @@ class Rules:
     asked: Reading  # the reading asked for
     own: Reading  # the reading whose rules these are
     form: Callable[[str], str]
-    other_forms: tuple[Callable[[str], str | None], ...] = ()  # in which a path may match as well
+    other_forms: tuple[Callable[[str], str | None], ...] = ()  # further forms in which a path may match
 
     def decide(self, path: str) -> Verdict:
-        """The verdict on a path with its query, as :func:`crawler.url.split` gives it.
+        """Decide a path with its query, as :func:`crawler.url.split` returns it.
 
-        Where the rules are too many to be compared with so long a path, it may not be fetched: one of those not
+        If comparing the rules with the path exceeds the bound on work, the path is closed: one of the rules not
         compared might forbid it.
         """
         first = last = len(self.lines)
@@ -64,7 +64,7 @@ class Rules:
                         first = self.patterns.first(other, first)
             except TooCostly as stopped:
                 line = self.lines[stopped.index]
-                text = f"{line.shown} (from here on too many rules for so long a URL: closed)"
+                text = f"{line.shown} (too many rules from here on for a URL of this length: closed)"
                 return Verdict(False, line.number, text, self.own)
         if first == last:
             return Verdict(True, None, "", self.asked)
@@ -74,7 +74,7 @@ class Rules:
 
 
 def draft_rules(members: Iterable[Line], implied: Line | None, asked: Reading) -> Rules:
-    """Rules of the draft reading; ``implied`` is the ``Host`` line that adds a ``Disallow: /`` at the end."""
+    """Rules of the draft reading. ``implied`` is the ``Host`` line that adds ``Disallow: /`` at the end."""
     compiled = [
         (draft_pattern(path), line)
         for line in members
@@ -105,9 +105,9 @@ def _indexed(compiled: list[tuple[Pattern, Line]]) -> _Indexed:
 
 
 def _draft_paths(line: Line) -> Sequence[str]:
-    """The paths of a rule; none where it is empty. A ``Disallow`` may list several ('Revisited', 1996).
+    """The paths of a rule; none if the value is empty. A ``Disallow`` may list several ('Revisited', 1996).
 
-    It is a list only where every part starts with a slash; else it is one path with a blank in it.
+    The value is a list only if every part starts with a slash; else it is one path that contains a blank.
     """
     value = line.value
     if line.field == DISALLOW and (" " in value or "\t" in value):

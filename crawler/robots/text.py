@@ -1,4 +1,4 @@
-"""The neutral parse of a robots.txt file: what is written, not what it means.
+"""Parse a robots.txt file into a neutral model of its lines, without interpreting them.
 
 Sources: the 1996 draft, 3.2, 3.3 and 4.2; RFC 9309, 2.2 and 2.5; ``docs/protocols.md``, section 1.
 """
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from crawler.terminal_text import shown
 
-#: Octets of a body that are read (``docs/protocols.md``, section 1; RFC 9309, 2.5 asks for 500 KiB at least).
+#: The octets of a body that are read (``docs/protocols.md``, section 1; RFC 9309, 2.5 requires at least 500 KiB).
 MAX_BYTES = 512 * 1024
 
-#: Lines of unknown fields that are kept, to be shown. Of those that say something none is dropped: what would a line
-#: past a limit have closed? ``MAX_BYTES`` bounds them too, and :mod:`crawler.robots.matching` what rules may cost.
+#: The lines of unknown fields that are kept, for display. Lines of known fields are never dropped, because any of them
+#: may close a path. ``MAX_BYTES`` bounds their number, and :mod:`crawler.robots.matching` bounds their cost.
 MAX_EXTENSIONS = 1000
 
 USER_AGENT = "user-agent"
@@ -29,14 +29,14 @@ REQUEST_RATE = "request-rate"
 SITEMAP = "sitemap"
 MOBILE_AGENT_SERVER = "mobile-agent-server"
 
-#: Fields that some reading gives a meaning; lines with any other are extensions.
+#: Fields to which some reading gives a meaning. Lines with other fields are extensions.
 KNOWN_FIELDS = frozenset({USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER})
 
 _WHITE = " \t\x0b\x0c"
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
-#: What an editor shows as a blank, or not at all. (U+200C and U+200D shape letters, and belong to words.)
+#: Characters that an editor shows as a blank, or not at all. (U+200C and U+200D shape letters and belong to words.)
 _BLANKS = re.compile("[\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\udca0]")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+"
@@ -45,10 +45,10 @@ _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Line(NamedTuple):
-    """One line that says something, or a blank line (``text`` is empty), which ends a record in the draft reading.
+    """One line with a field, or a blank line (``text`` is empty), which ends a record in the draft reading.
 
-    ``text`` is the line without its comment and outer white space. Octets that are not UTF-8 stand in the strings
-    as surrogate escapes, so that ``value.encode("utf-8", "surrogateescape")`` gives the file's octets back (in UTF-8).
+    ``text`` is the line without its comment and outer white space. Octets outside UTF-8 are surrogate escapes in the
+    strings: ``value.encode("utf-8", "surrogateescape")`` returns the file's octets.
     """
 
     number: int  # from 1, as an editor shows it
@@ -58,15 +58,15 @@ class Line(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """``text`` for people, who find the rest by its number: printable, and no longer than is read at a glance."""
+        """``text`` for display: printable and short. A reader finds the whole line by its number."""
         return shown(self.text.replace("\t", " "))
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """A parsed file: its lines in order, comments and lines without a colon left out.
+    """A parsed file: its lines in order, without comments and without lines that lack a colon.
 
-    ``seen`` are the lines as they look, where that is not what they are: with characters that are not seen.
+    ``seen`` holds the lines as an editor displays them, if the file contains invisible or blank-like characters.
     """
 
     lines: tuple[Line, ...] = ()
@@ -83,7 +83,7 @@ class RobotsFile:
 def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     """Parse any bytes as robots.txt. Never raises; time and memory are linear in ``max_bytes``.
 
-    Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). What lies past ``max_bytes`` octets is ignored, and the file
+    Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). Octets past ``max_bytes`` are ignored, and the file is
     marked ``truncated``. Lines of unknown fields are dropped after the first :data:`MAX_EXTENSIONS`.
     """
     whole = whole_lines(body, max_bytes)
@@ -101,7 +101,7 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
 
 
 def _lines(text: str) -> tuple[tuple[Line, ...], int]:
-    """The lines that are kept, and how many there are of unknown fields."""
+    """The lines to keep, and the number of lines with unknown fields."""
     lines: list[Line] = []
     extensions = 0
     for number, content, commented in contents(text):
@@ -115,43 +115,43 @@ def _lines(text: str) -> tuple[tuple[Line, ...], int]:
                     continue
             lines.append(line)
         elif not commented and lines and lines[-1].text:
-            lines.append(Line(number, "", "", ""))  # of several blank lines, the first is enough
+            lines.append(Line(number, "", "", ""))  # one blank line stands for several
     return tuple(lines), extensions
 
 
 def contents(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Each line as (its number, what it says without its comment and outer white space, whether it has a comment)."""
+    """Each line as (number, text without comment and outer white space, whether the line has a comment)."""
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         said, mark, _ = raw.partition("#")
         yield number, said.strip(_WHITE), bool(mark)
 
 
 def line_of(number: int, content: str) -> Line | None:
-    """``content`` as a field and its value; None where it has no colon."""
+    """``content`` as a field and its value; None if it has no colon."""
     field, colon, value = content.partition(":")
     return Line(number, field.rstrip(_WHITE).lower(), value.lstrip(_WHITE), content) if colon else None
 
 
 def as_seen(text: str) -> str:
-    """``text`` as an editor shows it: a no-break space is a blank there, and a zero-width space or a NUL nothing.
+    """``text`` as an editor shows it: a no-break space as a blank, a zero-width space or a NUL as nothing.
 
-    Of UTF-16 without a BOM that leaves what is ASCII in it.
+    UTF-16 without a BOM becomes its ASCII characters.
     """
     return _UNSEEN.sub("", _BLANKS.sub(" ", text))
 
 
 def decoded(body: bytes) -> str:
-    """As UTF-8, which it has to be; but what an owner closed in a file that says it is UTF-16 is closed."""
+    """Decode as UTF-8, which robots.txt requires. A file with a UTF-16 BOM is decoded as UTF-16 and obeyed too."""
     if body.startswith(_UTF16_BOMS):
         return body.decode("utf-16", "replace")
     return body.removeprefix(_BOM).decode("utf-8", "surrogateescape")
 
 
 def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
-    """``body`` up to its last whole line within ``max_bytes``; ``cut`` says that it was cut before it came here.
+    """``body`` up to its last whole line within ``max_bytes``. ``cut``: the fetcher has cut it already.
 
-    Half a line is dropped, not read: an ``Allow: /a/b`` cut to ``Allow: /`` would open what the owner closed. In UTF-16
-    a line's end has two octets, and either of them stands in other characters as well.
+    Half a line is dropped: ``Allow: /a/b`` cut to ``Allow: /`` would open what the owner closed. In UTF-16 a line's
+    end has two octets, and each of them also occurs in other characters.
     """
     if len(body) <= max_bytes and not cut:
         return body
@@ -165,14 +165,14 @@ def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
 
 
 def is_html(body: bytes) -> bool:
-    """Whether an HTML page is served in place of the file."""
+    """Whether the body is an HTML page."""
     return body[:1024].removeprefix(_BOM).lstrip().lower().startswith(_HTML_STARTS)
 
 
 def notes(body: bytes) -> tuple[str, ...]:
-    """What strikes the eye in a body served as robots.txt. Its lines are read all the same."""
+    """Remarks on a body served as robots.txt. Its lines are read nevertheless."""
     if is_html(body):
         return ("HTML served as robots.txt",)
     if body.startswith(_UTF16_BOMS):
-        return ("UTF-16 served as robots.txt, which is to be UTF-8: read all the same",)
+        return ("UTF-16 served as robots.txt instead of UTF-8; read nevertheless",)
     return ()

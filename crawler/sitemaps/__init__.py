@@ -1,20 +1,18 @@
-"""What a site says it has: sitemaps of every kind, and for whom they may speak. All of it is pure.
+"""Sitemaps and feeds of every format: reading them, and deciding which of their URLs count. Every module is pure.
 
-The ideas:
+* **A sitemap is a hint.** Its entries are offers; robots.txt, scope and politeness decide as for any link.
+* **Reading never fails.** :func:`~crawler.sitemaps.read.read_sitemap` accepts any bytes. It keeps the entries before
+  a cut, a limit or an error, and adds a note about the rest.
+* **Work is bounded.** A small body can expand to a huge one (gzip, entities, nesting). Bytes are counted after
+  decompression, and no entity is ever declared or fetched.
+* **A sitemap counts for another site** only if that site's robots.txt names it: :class:`~crawler.sitemaps.trust.Trust`.
 
-* **A sitemap is a hint.** What is read here are offers; robots.txt, scope and politeness decide as for any link.
-* **Reading never fails.** :func:`~crawler.sitemaps.read.read_sitemap` takes any bytes. What came before a cut, a
-  limit or an error is kept, and a note says what is missing.
-* **Bounded.** A small body can stand for a huge one (gzip, entities, nesting), so bytes are counted after unpacking,
-  and no entity is ever declared or fetched.
-* **Nobody speaks for another site** unless that site's robots.txt says so: :class:`~crawler.sitemaps.trust.Trust`.
-
-From the bottom: ``findings`` (the data) · ``dates`` → ``unpack`` (gzip, encodings) → ``markup`` (XML) → ``read``;
-beside them ``trust``.
+Modules, lowest first: ``dates`` → ``findings`` (the data) → ``unpack`` (gzip, encodings) → ``markup`` (XML) → ``read``.
+``trust`` stands beside them.
 """
 
-from crawler.sitemaps.findings import Entry, Kind, Sitemap, SitemapLimits
+from crawler.sitemaps.findings import Entry, Sitemap, SitemapKind, SitemapLimits
 from crawler.sitemaps.read import read_sitemap
 from crawler.sitemaps.trust import Trust
 
-__all__ = ["Entry", "Kind", "Sitemap", "SitemapLimits", "Trust", "read_sitemap"]
+__all__ = ["Entry", "Sitemap", "SitemapKind", "SitemapLimits", "Trust", "read_sitemap"]

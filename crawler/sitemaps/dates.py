@@ -1,7 +1,7 @@
-"""Times in sitemaps and feeds.
+"""Parse times in sitemaps and feeds.
 
-Sources: W3C NOTE-datetime (sitemaps, Atom, ``dc:date``); RFC 822, 5, as amended by RFC 1123, 5.2.14 (RSS). Where
-they are silent: a time without a zone is UTC, a month or year stands for its first day.
+Sources: W3C NOTE-datetime (sitemaps, Atom, ``dc:date``); RFC 822, 5, as amended by RFC 1123, 5.2.14 (RSS). They leave
+two cases open: a time without a zone is read as UTC, a month or year as its first day.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ZONES = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst
 
 
 def epoch_s(text: str) -> float | None:
-    """Seconds since the epoch (whole ones) for either form of date; ``None`` for anything else."""
+    """Parse either form of date to whole seconds since the epoch; None for other text."""
     text = text[:64].strip()
     if match := _W3C.fullmatch(text):
         year, month, day, hour, minute, second, zone = match.groups()
@@ -48,7 +48,7 @@ def _time(
 
 
 def _offset_s(zone: str) -> int:
-    """How far a zone is ahead of UTC."""
+    """The seconds by which a zone is ahead of UTC."""
     if zone[:1] in ("+", "-"):
         ahead = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         return -ahead if zone[0] == "-" else ahead

@@ -1,4 +1,4 @@
-"""What is found in a sitemap, and the limits on looking for it."""
+"""The contents of a sitemap, and the limits on reading it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from crawler.sitemaps.dates import epoch_s
 from crawler.url import NotCrawlable, canonicalise
 
 
-class Kind(StrEnum):
-    """The formats that the protocol takes ("Other Sitemap formats")."""
+class SitemapKind(StrEnum):
+    """The formats that the protocol accepts ("Other Sitemap formats")."""
 
     URLSET = "urlset"
     INDEX = "index"  # a list of sitemaps
@@ -22,17 +22,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SitemapLimits:
-    """What one sitemap may cost. The protocol's own bounds are 50,000 entries and 52,428,800 bytes unpacked."""
+    """Bounds on one sitemap. The protocol's own bounds are 50,000 entries and 52,428,800 bytes decompressed."""
 
     max_entries: int = 50_000
     max_bytes: int = 52_428_800
-    max_depth: int = 100  # of nested elements; a feed may hold the markup of whole articles
+    max_depth: int = 100  # of nested elements; a feed may contain the markup of whole articles
     max_elements: int = 1_000_000  # XML elements, or lines of text
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A URL that a sitemap lists. ``lastmod`` in seconds since the epoch, as claimed: it may lie in the future."""
+    """A URL that a sitemap lists. ``lastmod`` is the site's claim in epoch seconds, and may lie in the future."""
 
     url: str
     lastmod: float | None = None
@@ -40,21 +40,21 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What one file says: ``entries`` (pages) or, of an index, ``sitemaps``; each URL canonical, and once."""
+    """The contents of one file: ``entries`` (pages) or, of an index, ``sitemaps``. Each URL is canonical and unique."""
 
-    kind: Kind
+    kind: SitemapKind
     entries: tuple[Entry, ...] = ()
     sitemaps: tuple[str, ...] = ()
-    truncated: bool = False  # more was there, or was meant to be, than was read
-    notes: tuple[str, ...] = ()  # for people: what was passed over, and why reading ended early
+    truncated: bool = False  # the file had, or should have had, more than was read
+    notes: tuple[str, ...] = ()  # for display: the entries ignored, and the reason why reading ended early
 
 
 class Stop(Exception):
-    """Reading ends here; ``str()`` says why."""
+    """Reading ends here. ``str()`` is the reason."""
 
 
 class Findings:
-    """Collects entries while a sitemap is read, and counts what is none."""
+    """Collect entries while a sitemap is read, and count invalid ones."""
 
     def __init__(self, limits: SitemapLimits) -> None:
         self.limits = limits
@@ -65,9 +65,9 @@ class Findings:
         self._odd_dates = 0
 
     def add(self, url: str, base: str | None, date: str) -> None:
-        """Take up a URL as written, resolved against ``base`` where one is given, and its date, ``""`` for none.
+        """Add a URL as written, resolved against ``base`` unless it is None, and its date (``""``: no date).
 
-        Raises :class:`Stop` where there are more entries than the limit, good and bad together.
+        Raises :class:`Stop` if the sitemap has more entries, valid and invalid together, than the limit.
         """
         if self._seen >= self.limits.max_entries:
             raise Stop(f"more than {self.limits.max_entries} entries")
@@ -75,7 +75,7 @@ class Findings:
         try:
             if not url:
                 raise NotCrawlable("no URL")
-            # Octets that are not in the encoding: whatever URL was meant, it is not this one.
+            # U+FFFD stands for octets outside the declared encoding, so the URL is not the one that was meant.
             if "\ufffd" in url:
                 raise NotCrawlable("a URL in another encoding than declared")
             canonical = canonicalise(url, base)
@@ -89,10 +89,10 @@ class Findings:
             self.entries[canonical] = Entry(canonical, lastmod)
 
     def notes(self) -> list[str]:
-        """What was passed over."""
+        """Notes about the entries and dates that were ignored."""
         notes = []
         if self._refused:
-            notes.append(f"{self._refused} of {self._seen} entries passed over, the first: {self._first_refusal}")
+            notes.append(f"{self._refused} of {self._seen} entries ignored, the first: {self._first_refusal}")
         if self._odd_dates:
             notes.append(f"{self._odd_dates} dates not understood")
         return notes

@@ -1,10 +1,10 @@
-"""Sitemaps and feeds in XML, read by expat as a stream.
+"""Read sitemaps and feeds in XML as a stream, with expat.
 
-Sources: https://www.sitemaps.org/protocol.html; RSS 0.9x, 1.0, 2.0; RFC 4287 (Atom). Namespaces are not looked at: an
-element is known by its name without prefix and by its place, for prefixes that were never declared are common.
+Sources: https://www.sitemaps.org/protocol.html; RSS 0.9x, 1.0, 2.0; RFC 4287 (Atom). Namespaces are ignored: the
+reader recognises an element by its name without prefix and by its place, because undeclared prefixes are common.
 
-What an attacker could write is not read at all: a DOCTYPE with declarations of its own ends the reading, so no entity
-is ever defined (nor, as expat leaves external ones alone, fetched).
+A DOCTYPE with declarations of its own ends the reading. So a document never defines an entity. Expat fetches no
+external entities.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.parsers import expat
 
-from crawler.sitemaps.findings import Findings, Kind, Stop
+from crawler.sitemaps.findings import Findings, SitemapKind, Stop
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
-#: Longest tag, comment or instruction, in bytes. It keeps the attributes of one tag few, and, as expat
-#: begins an unfinished token anew with each piece, the time linear.
+#: The longest tag, comment or instruction, in bytes. It bounds the attributes of one tag. It also keeps the time
+#: linear, because expat restarts an unfinished token with each piece.
 _MAX_TOKEN_BYTES = 262_144
 
 _ROOTS = {
-    "urlset": (Kind.URLSET, "url"),
-    "sitemapindex": (Kind.INDEX, "sitemap"),
-    "rss": (Kind.RSS, "item"),
-    "rdf": (Kind.RSS, "item"),
-    "feed": (Kind.ATOM, "entry"),
+    "urlset": (SitemapKind.URLSET, "url"),
+    "sitemapindex": (SitemapKind.INDEX, "sitemap"),
+    "rss": (SitemapKind.RSS, "item"),
+    "rdf": (SitemapKind.RSS, "item"),
+    "feed": (SitemapKind.ATOM, "entry"),
 }
 _FIELDS = {
-    Kind.URLSET: ("loc", "lastmod"),
-    Kind.INDEX: ("loc", "lastmod"),
-    Kind.RSS: ("link", "guid", "pubdate", "date"),
-    Kind.ATOM: ("updated", "modified", "published"),
+    SitemapKind.URLSET: ("loc", "lastmod"),
+    SitemapKind.INDEX: ("loc", "lastmod"),
+    SitemapKind.RSS: ("link", "guid", "pubdate", "date"),
+    SitemapKind.ATOM: ("updated", "modified", "published"),
 }
 
 
-def read_markup(pieces: Iterable[str], *, url: str, findings: Findings) -> tuple[Kind, str]:
-    """Gather the entries of the XML in ``pieces``; relative URLs are resolved against ``url``.
+def read_markup(pieces: Iterable[str], *, url: str, findings: Findings) -> tuple[SitemapKind, str]:
+    """Collect the entries of the XML in ``pieces``. Relative URLs are resolved against ``url``.
 
-    Returns what kind of document it is, and why reading ended early (``""``: it did not). Of XML that is broken,
-    the entries before the break are kept.
+    Returns the kind of document, and the reason why reading ended early (``""``: it did not). The entries before a
+    syntax error are kept.
     """
     document = _Document(url, findings)
     parser = document.parser
@@ -59,10 +59,10 @@ def read_markup(pieces: Iterable[str], *, url: str, findings: Findings) -> tuple
 
 
 class _Document:
-    """Where the parser is in one document. An entry is open where ``_entry_depth`` is not 0."""
+    """The parser's position in one document. An entry is open while ``_entry_depth`` is not 0."""
 
     def __init__(self, url: str, findings: Findings) -> None:
-        self.kind = Kind.UNKNOWN
+        self.kind = SitemapKind.UNKNOWN
         self._findings = findings
         self._max_depth, self._max_elements = findings.limits.max_depth, findings.limits.max_elements
         self._base = self._entry_base = url
@@ -81,7 +81,7 @@ class _Document:
 
     def _doctype(self, name: str, system_id: str | None, public_id: str | None, has_internal_subset: bool) -> None:
         if has_internal_subset:
-            raise Stop("a DOCTYPE with declarations in it, which are not read")
+            raise Stop("a DOCTYPE with declarations in it, which are refused")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -112,11 +112,11 @@ class _Document:
             if name != "guid" or attributes.get("isPermaLink", "true") != "false":
                 self._field = name
                 self.parser.CharacterDataHandler = self._characters
-        elif name == "link" and self.kind is Kind.ATOM and attributes.get("rel", "alternate") == "alternate":
+        elif name == "link" and self.kind is SitemapKind.ATOM and attributes.get("rel", "alternate") == "alternate":
             self._fields.setdefault("link", attributes.get("href", "").strip())
 
     def _characters(self, text: str) -> None:
-        if self._text_chars <= MAX_URL_CHARS:  # one more than a URL may have, so that it is refused as too long
+        if self._text_chars <= MAX_URL_CHARS:  # keep one character more than the limit, so the URL is refused
             self._text.append(text)
             self._text_chars += len(text)
 
@@ -140,12 +140,12 @@ class _Document:
     def _end_entry(self) -> None:
         fields = self._fields
         base: str | None = self._entry_base
-        if self.kind is Kind.RSS:
+        if self.kind is SitemapKind.RSS:
             date = fields.get("pubdate") or fields.get("date", "")
             link = fields.get("link", "")
-            if not link:  # a guid that is a link is a whole one (RSS 2.0, "guid")
+            if not link:  # a guid that is a link is an absolute URL (RSS 2.0, "guid")
                 link, base = fields.get("guid", ""), None
-        elif self.kind is Kind.ATOM:
+        elif self.kind is SitemapKind.ATOM:
             date = fields.get("updated") or fields.get("modified") or fields.get("published", "")
             link = fields.get("link", "")
         else:
@@ -156,7 +156,7 @@ class _Document:
 
 
 def _joined(base: str, attributes: dict[str, str]) -> str:
-    """The base that an element sets for itself (XML Base), else the one around it."""
+    """The base URL that an element sets (XML Base), else ``base``."""
     own = attributes.get("xml:base")
     if own is None:
         return base

@@ -1,11 +1,11 @@
-"""Reading one sitemap, of whatever kind. Source: https://www.sitemaps.org/protocol.html.
+"""Read one sitemap of any format. Source: https://www.sitemaps.org/protocol.html.
 
-Where the protocol is silent, or sites do otherwise:
+Decisions for cases that the protocol leaves open, or that sites handle otherwise:
 
-* What it is, is told from the octets: names and Content-Types are often wrong.
-* Relative URLs, which the protocol forbids, are resolved in XML, where nothing else could be meant. In a text file
-  any line would be one, so there a URL must be whole.
-* ``changefreq`` and ``priority`` are not read: they are guesses of the site about itself.
+* The octets decide the format: file names and Content-Types are often wrong.
+* The protocol forbids relative URLs. In XML they are resolved, because their meaning is clear. In a text file any
+  line would be a relative URL, so URLs must be absolute there.
+* ``changefreq`` and ``priority`` are ignored: they are the site's guesses about itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from crawler.sitemaps.findings import Findings, Kind, Sitemap, SitemapLimits, Stop
+from crawler.sitemaps.findings import Findings, Sitemap, SitemapKind, SitemapLimits, Stop
 from crawler.sitemaps.markup import read_markup
 from crawler.sitemaps.unpack import characters
 from crawler.url import MAX_URL_CHARS
@@ -22,20 +22,20 @@ _DEFAULT_LIMITS = SitemapLimits()
 
 
 def read_sitemap(body: bytes, *, url: str, content_type: str = "", limits: SitemapLimits = _DEFAULT_LIMITS) -> Sitemap:
-    """Read ``body``, fetched from the canonical ``url``; never raises for what it holds, and takes linear time.
+    """Read ``body``, fetched from the canonical ``url``. Never raises because of its contents; takes linear time.
 
-    ``content_type`` is only told in the note on a body that is no sitemap. A large file takes time (50,000
-    entries about a third of a second): call this outside the event loop.
+    ``content_type`` appears only in the note on a body that is no sitemap. 50,000 entries take about a third of a
+    second: call this function outside the event loop.
     """
     findings = Findings(limits)
     pieces = characters(body, limits.max_bytes)
     try:
         first = next(pieces, "")
     except Stop as stop:
-        return Sitemap(Kind.UNKNOWN, notes=(_no_sitemap(str(stop), content_type),))
+        return Sitemap(SitemapKind.UNKNOWN, notes=(_no_sitemap(str(stop), content_type),))
     read = read_markup if first.startswith("<") else _read_text
     kind, stopped = read(chain((first,), pieces), url=url, findings=findings)
-    if kind is Kind.UNKNOWN:
+    if kind is SitemapKind.UNKNOWN:
         return Sitemap(kind, notes=(_no_sitemap(stopped, content_type),))
     notes = findings.notes()
     if stopped:
@@ -43,8 +43,8 @@ def read_sitemap(body: bytes, *, url: str, content_type: str = "", limits: Sitem
     entries = tuple(findings.entries.values())
     return Sitemap(
         kind,
-        entries=() if kind is Kind.INDEX else entries,
-        sitemaps=tuple(findings.entries) if kind is Kind.INDEX else (),
+        entries=() if kind is SitemapKind.INDEX else entries,
+        sitemaps=tuple(findings.entries) if kind is SitemapKind.INDEX else (),
         truncated=bool(stopped),
         notes=tuple(notes),
     )
@@ -55,8 +55,8 @@ def _no_sitemap(why: str, content_type: str) -> str:
     return f"not a sitemap{served}: {why}"
 
 
-def _read_text(pieces: Iterable[str], *, url: str, findings: Findings) -> tuple[Kind, str]:
-    """Gather the URLs of a text sitemap, one a line; returns as :func:`~crawler.sitemaps.markup.read_markup` does."""
+def _read_text(pieces: Iterable[str], *, url: str, findings: Findings) -> tuple[SitemapKind, str]:
+    """Collect the URLs of a text sitemap, one a line. Returns what ``read_markup`` returns."""
     stopped = ""
     try:
         for number, line in enumerate(_lines(pieces)):
@@ -68,12 +68,12 @@ def _read_text(pieces: Iterable[str], *, url: str, findings: Findings) -> tuple[
     except Stop as stop:
         stopped = str(stop)
     if findings.entries:
-        return Kind.TEXT, stopped
-    return Kind.UNKNOWN, stopped or "neither XML nor a list of URLs"
+        return SitemapKind.TEXT, stopped
+    return SitemapKind.UNKNOWN, stopped or "neither XML nor a list of URLs"
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of a text, ended by CR, LF or CRLF; of one that is too long for a URL, only the beginning."""
+    """The lines of a text, ended by CR, LF or CRLF. A line that is too long for a URL is cut."""
     rest = ""
     for piece in pieces:
         *lines, rest = (rest + piece).replace("\r", "\n").split("\n")

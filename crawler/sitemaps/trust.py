@@ -1,15 +1,14 @@
-"""For which URLs a sitemap may speak (https://www.sitemaps.org/protocol.html, "Sitemap file location" and
+"""Decide which URLs of a sitemap count (https://www.sitemaps.org/protocol.html, "Sitemap file location" and
 "Sitemaps & Cross Submits").
 
-Without it, anybody's sitemap could fill the frontier with URLs of somebody else. A URL is taken
+Without this rule any sitemap could fill the frontier with another site's URLs. A URL counts if
 
-* if the robots.txt of its own site names this sitemap (or the index, or the redirect, that led to it): whoever
-  writes that file speaks for the whole site;
-* else if it is on the sitemap's own site, in its directory or below.
+* the robots.txt of the URL's own site names this sitemap, or the index or redirect that led to it; or
+* the URL is on the sitemap's own site, in the sitemap's directory or below.
 
-The sitemaps that an index lists are judged by the same rule. Where the protocol is silent or too narrow: ``http`` and
-``https`` of one host, at their default ports, are one site here, since sites that moved to https often list what
-they were. ``www.a.example`` and ``a.example`` are two.
+The same rule judges the sitemaps that an index lists. In one point the rule is wider than the protocol: ``http`` and
+``https`` of one host at their default ports are one site, because a site that moved to https often lists its old
+URLs. ``www.a.example`` and ``a.example`` are two sites.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from collections.abc import Callable
 from crawler.url import split
 
 SitemapsOf = Callable[[str], tuple[str, ...] | None]
-"""The sitemaps that a site's robots.txt names, as canonical URLs; ``None`` where that file is not known (yet)."""
+"""The sitemaps that a site's robots.txt names, as canonical URLs; None if the crawler does not know that file."""
 
 
 class Trust:
     """The rule for one sitemap, asked for every URL in it.
 
-    ``via`` has the canonical URLs that led to ``sitemap``: indexes that list it, redirects to it. What
-    ``sitemaps_of`` said of a site is kept for all of its URLs.
+    ``via`` holds the canonical URLs that led to ``sitemap``: indexes that list it, redirects to it. The answer of
+    ``sitemaps_of`` for a site is cached for all of the site's URLs.
     """
 
     def __init__(self, sitemap: str, sitemaps_of: SitemapsOf, via: tuple[str, ...] = ()) -> None:
@@ -39,7 +38,7 @@ class Trust:
         self._refusals: dict[str, str | None] = {}
 
     def refusal(self, url: str) -> str | None:
-        """Why the sitemap's word on the canonical ``url`` does not count; ``None`` where it does."""
+        """The reason why the canonical ``url`` does not count; None if it counts."""
         site, path = split(url)
         if site not in self._refusals:
             self._refusals[site] = self._refuse_site(site)
@@ -65,5 +64,5 @@ class Trust:
 
 
 def _host(site: str) -> str:
-    """Host, and port where it is not the scheme's own."""
+    """The host, with its port unless that is the scheme's default."""
     return site.partition("://")[2]

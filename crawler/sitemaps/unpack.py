@@ -1,4 +1,4 @@
-"""From a body to its characters, piece by piece: gzip (RFC 1952), then the encoding (XML 1.0, appendix F)."""
+"""Convert a body to characters piece by piece: gzip (RFC 1952), then the encoding (XML 1.0, appendix F)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from collections.abc import Iterator
 from crawler.sitemaps.findings import Stop
 
 _GZIP = b"\x1f\x8b"
-_SLICE_BYTES = 16_384  # small, for zlib copies what it has not consumed yet
+_SLICE_BYTES = 16_384  # small, because zlib copies the input that it has not consumed
 _PIECE_BYTES = 65_536
 _HEAD_BYTES = 1024
-#: Gzip members in one body; packers that work in blocks write one for every 64 KiB.
+#: The most gzip members in one body. Some compressors write a member for every 64 KiB.
 _MAX_MEMBERS = 1000
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _DECLARATION = re.compile(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
-# Python has codecs that no XML is in (``idna``, ``unicode_escape``), so only known families are looked up.
+# Python also has codecs that no XML uses (``idna``, ``unicode_escape``), so only known families are looked up.
 _ENCODINGS = re.compile(
     r"(us-)?ascii|iso-8859-\d\d?|latin-?\d|(windows-|cp)125\d|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|euc-(jp|kr)"
 )
 
 
 def characters(body: bytes, max_bytes: int) -> Iterator[str]:
-    """The text of ``body`` in pieces, unpacked if it is gzip by its first octets, whatever it was called.
+    """Yield the text of ``body`` in pieces. The body is decompressed if its first octets say gzip.
 
-    What stands before the first visible character (byte order marks, blank lines) is left out. Octets that mean
-    nothing become U+FFFD. Raises :class:`~crawler.sitemaps.findings.Stop`, after everything that could be had, where
-    the gzip is broken or there is more than ``max_bytes`` of it.
+    Byte order marks and white space before the first visible character are left out. Undecodable octets become
+    U+FFFD. If the gzip is broken or expands beyond ``max_bytes``, the iterator yields the readable part and then
+    raises :class:`~crawler.sitemaps.findings.Stop`.
     """
     decoder: codecs.IncrementalDecoder | None = None
     begun = False
@@ -47,7 +47,7 @@ def characters(body: bytes, max_bytes: int) -> Iterator[str]:
 
 
 def _codec(head: bytes) -> str:
-    """The codec for a body that begins with ``head``; UTF-8 where nothing (known) is declared."""
+    """The codec for a body that begins with ``head``; UTF-8 unless the body declares a known encoding."""
     for bom, codec in _BOMS:
         if head.startswith(bom):
             return codec
@@ -56,7 +56,7 @@ def _codec(head: bytes) -> str:
     if head.startswith(b"\x00<"):
         return "utf-16-be"
     declared = _DECLARATION.match(head[:_HEAD_BYTES])
-    # A declaration of UTF-16 that could be read as ASCII is wrong, and passed over with all others.
+    # A declaration of UTF-16 that is readable as ASCII is wrong. It is ignored like unknown encodings.
     name = declared[1].decode("ascii").lower() if declared else ""
     return codecs.lookup(name).name if _ENCODINGS.fullmatch(name) and _is_known(name) else "utf-8"
 
@@ -70,7 +70,7 @@ def _is_known(name: str) -> bool:
 
 
 def _octets(body: bytes, max_bytes: int) -> Iterator[bytes]:
-    """The body unpacked, in pieces of bounded size, none empty; ``max_bytes`` in all."""
+    """The decompressed body in non-empty pieces of bounded size, ``max_bytes`` in all."""
     room = max_bytes
     for piece in _gunzip(body) if body.startswith(_GZIP) else _slices(body, _PIECE_BYTES):
         if len(piece) > room:
@@ -86,7 +86,7 @@ def _slices(body: bytes, size: int) -> Iterator[bytes]:
 
 
 def _gunzip(body: bytes) -> Iterator[bytes]:
-    """A series of gzip members read as one; what follows that is none, is padding."""
+    """Read a series of gzip members as one stream. Data after the last member are padding."""
     stream = zlib.decompressobj(31)
     members = 1
     try:

@@ -14,10 +14,10 @@ from tests.web import LoopbackWeb
 
 DOUBTFUL = "Disallow: /above\nUser-agent: *\nDisallow: private\nDissallow: /typo\nDisallow: /closed\nCrawl-delay: 1,5\n"
 TOLD = [
-    "line 1 (Disallow: /above): it stands above every User-agent line, so it binds nobody",
-    "line 3 (Disallow: private): a path begins with /, so it closes nothing",
-    "line 4 (Dissallow: /typo): there is no such field, so it is ignored; there is Disallow",
-    "line 6 (Crawl-delay: 1,5): it is no number of seconds, such as 2 or 1.5, so it asks for no pause",
+    "line 1 (Disallow: /above): it stands above every User-agent line, so it applies to no robot",
+    "line 3 (Disallow: private): the path does not begin with /, so the line closes nothing",
+    "line 4 (Dissallow: /typo): the field is unknown, so the line is ignored; a known field is Disallow",
+    "line 6 (Crawl-delay: 1,5): the value is not a number of seconds such as 2 or 1.5, so it sets no pause",
 ]
 
 

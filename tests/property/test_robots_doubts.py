@@ -27,7 +27,7 @@ LINES = st.sampled_from(
 )
 FILES = st.lists(LINES, max_size=12)
 PATHS = st.text(st.sampled_from("/ab%2Ff?*$, "), max_size=6).map(lambda tail: "/" + tail)
-VOID = ("ignored", "binds nobody")
+VOID = ("ignored", "applies to no robot")
 
 
 @given(st.one_of(st.binary(max_size=400), FILES.map(lambda lines: "\r".join(lines).encode())))

@@ -5,7 +5,7 @@ import gzip
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.sitemaps import Kind, SitemapLimits, read_sitemap
+from crawler.sitemaps import SitemapKind, SitemapLimits, read_sitemap
 from crawler.sitemaps.dates import epoch_s
 from crawler.url import canonicalise
 
@@ -57,7 +57,7 @@ def test_any_bytes_can_be_read_within_limits(body: bytes, packed: bool, entries:
     found = [entry.url for entry in sitemap.entries] + list(sitemap.sitemaps)
     assert len(found) <= entries
     assert found == list(dict.fromkeys(canonicalise(url) for url in found))
-    assert sitemap.kind is not Kind.UNKNOWN or (not found and sitemap.notes)
+    assert sitemap.kind is not SitemapKind.UNKNOWN or (not found and sitemap.notes)
     assert not sitemap.truncated or sitemap.notes
     assert all(note.isprintable() for note in sitemap.notes)
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from crawler.atomic_files import Drafts
+from crawler.atomic_files import AtomicFiles
 from crawler.errors import UsageError
 from crawler.export import FORMATS
 from tests.unit.export.conftest import Exporter
@@ -21,8 +21,8 @@ from tests.unit.export.conftest import Exporter
 
 def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with Drafts() as drafts:
-        drafts.open(out).file.write(b"new")
+    with AtomicFiles() as files:
+        files.open(out).file.write(b"new")
         assert not out.exists()
     assert out.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [out]
@@ -34,9 +34,9 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, failure: type[BaseExcep
     out.write_bytes(b"old")
 
     def fail() -> None:
-        with Drafts() as drafts:
-            drafts.open(out).file.write(b"new")
-            drafts.open(tmp_path / "second").file.write(b"new")
+        with AtomicFiles() as files:
+            files.open(out).file.write(b"new")
+            files.open(tmp_path / "second").file.write(b"new")
             raise failure
 
     with pytest.raises(failure):
@@ -51,8 +51,8 @@ def test_a_full_disk_is_told_with_the_files_name(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UsageError, match="out: cannot be written: No space left on device"), Drafts() as drafts:
-        drafts.open(out).file.write(b"new")
+    with pytest.raises(UsageError, match="out: cannot be written: No space left on device"), AtomicFiles() as files:
+        files.open(out).file.write(b"new")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,8 +70,8 @@ def test_a_pipe_is_written_into_and_stays(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    with Drafts() as drafts:
-        drafts.open(pipe).file.write(b"new")
+    with AtomicFiles() as files:
+        files.open(pipe).file.write(b"new")
     reader.join(10)
     assert got == [b"new"]
     assert pipe.is_fifo()
@@ -81,8 +81,8 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     out, link = tmp_path / "out", tmp_path / "link"
     out.write_bytes(b"old")
     link.symlink_to(out)
-    with Drafts() as drafts:
-        drafts.open(link).file.write(b"new")
+    with AtomicFiles() as files:
+        files.open(link).file.write(b"new")
     assert link.is_symlink()
     assert out.read_bytes() == b"new"
 
@@ -101,22 +101,22 @@ def test_what_stands_beside_a_store_or_may_is_not_written_over(suffix: str, ther
     part.unlink(missing_ok=True)
     if there:
         part.touch()
-    with Drafts() as drafts, pytest.raises(UsageError, match="not written over"):
-        drafts.open(part)
+    with AtomicFiles() as files, pytest.raises(UsageError, match="not written over"):
+        files.open(part)
     assert part.exists() == there
     elsewhere = filled.with_name(f"other{suffix}")
     elsewhere.touch()
-    with Drafts() as drafts:
-        drafts.open(elsewhere).file.write(b"x")
+    with AtomicFiles() as files:
+        files.open(elsewhere).file.write(b"x")
     assert elsewhere.read_bytes() == b"x"
 
 
 def test_places_where_no_file_can_be(tmp_path: Path) -> None:
-    with Drafts() as drafts:
+    with AtomicFiles() as files:
         with pytest.raises(UsageError, match="name a file in it"):
-            drafts.open(tmp_path)
+            files.open(tmp_path)
         with pytest.raises(UsageError, match="does not exist; make it first"):
-            drafts.open(tmp_path / "nosuch" / "out")
+            files.open(tmp_path / "nosuch" / "out")
 
 
 class Meddler(io.BytesIO):

@@ -14,49 +14,49 @@ def doubts(text: str | bytes) -> Doubts:
     return doubts_about(text if isinstance(text, bytes) else text.encode())
 
 
-UNLIKE = "characters in it are not seen, or only look like blanks; only strict heeds what the line looks like"
+UNLIKE = "it contains invisible characters or characters that look like blanks; only strict obeys the displayed text"
 
 
 @pytest.mark.parametrize(
     ("line", "means"),
     [
-        ("Disallow: private", "a path begins with /, so it closes nothing"),
-        ("Disallow: http://example.org/x", "a path begins with /, so it closes nothing"),
-        ("Disallow: ?sort=", "a path begins with /, so it closes nothing"),
-        ("disallow: $", "a path begins with /, so it closes nothing"),
-        ("Disallow: %2Fx", "a path begins with /, so it closes nothing"),
-        ("Allow: public", "a path begins with /, so it opens nothing"),
-        ("Dissallow: /x", "there is no such field, so it is ignored; there is Disallow"),
-        ("Disalow: /x", "there is no such field, so it is ignored; there is Disallow"),
-        ("Dis allow: /x", "there is no such field, so it is ignored; there is Disallow"),
-        ("- Disallow: /x", "there is no such field, so it is ignored; there is Disallow"),
+        ("Disallow: private", "the path does not begin with /, so the line closes nothing"),
+        ("Disallow: http://example.org/x", "the path does not begin with /, so the line closes nothing"),
+        ("Disallow: ?sort=", "the path does not begin with /, so the line closes nothing"),
+        ("disallow: $", "the path does not begin with /, so the line closes nothing"),
+        ("Disallow: %2Fx", "the path does not begin with /, so the line closes nothing"),
+        ("Allow: public", "the path does not begin with /, so the line opens nothing"),
+        ("Dissallow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
+        ("Disalow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
+        ("Dis allow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
+        ("- Disallow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
         ("\ufeffDisallow: /x", UNLIKE),
         ("Dis\u200ballow: /x", UNLIKE),
         ("Disallow:\xa0/x", UNLIKE),
-        ("Disallow\xa0/x", "Disallow has no colon, so it is ignored"),
-        ("Alow: /x", "there is no such field, so it is ignored; there is Allow"),
-        ("User agent: x", "there is no such field, so it is ignored; there is User-agent"),
-        ("Useragent: x", "there is no such field, so it is ignored; there is User-agent"),
-        ("User_Agents: x", "there is no such field, so it is ignored; there is User-agent"),
-        ("Crawl delay: 3", "there is no such field, so it is ignored; there is Crawl-delay"),
-        ("Site-map: /s.xml", "there is no such field, so it is ignored; there is Sitemap"),
-        ("Disallow /x", "Disallow has no colon, so it is ignored"),
-        ("Disallow; /x", "Disallow has no colon, so it is ignored"),
-        ("disallow\uff1a/x", "Disallow has no colon, so it is ignored"),
-        ("Disallow http://example.org/", "Disallow has no colon, so it is ignored"),
-        ("User agent *", "User-agent has no colon, so it is ignored"),
-        ("Crawl-delay: 1,5", "it is no number of seconds, such as 2 or 1.5, so it asks for no pause"),
-        ("Crawl-delay: 10 s", "it is no number of seconds, such as 2 or 1.5, so it asks for no pause"),
-        ("Request-rate: 1", "it is no rate, such as 1/10s, so it asks for no pause"),
-        ("Disallow: /a, /b", "commas separate no paths: they are taken for a part of them"),
-        ("Disallow: /c // the c", "only # begins a comment; this is taken for a part of the path"),
-        ("Disallow: /d Disallow: /e", "a second field on a line is not read, but taken for a part of the path"),
-        ("User-agent: *Disallow: /", "a second field on a line is not read, but taken for a part of the name"),
-        (r"User-agent: *\nDisallow: /", "a second field on a line is not read, but taken for a part of the name"),
-        ("User-agent:", "it names no robot, so rules under it alone bind nobody"),
-        ("User-agent: /", "it names no robot, so rules under it alone bind nobody"),
-        ("User-agent: Google*", "* stands for all robots only by itself; here it is a part of a name"),
-        ("User-agent: All", "it names robots called so; all robots are *"),
+        ("Disallow\xa0/x", "Disallow has no colon, so the line is ignored"),
+        ("Alow: /x", "the field is unknown, so the line is ignored; a known field is Allow"),
+        ("User agent: x", "the field is unknown, so the line is ignored; a known field is User-agent"),
+        ("Useragent: x", "the field is unknown, so the line is ignored; a known field is User-agent"),
+        ("User_Agents: x", "the field is unknown, so the line is ignored; a known field is User-agent"),
+        ("Crawl delay: 3", "the field is unknown, so the line is ignored; a known field is Crawl-delay"),
+        ("Site-map: /s.xml", "the field is unknown, so the line is ignored; a known field is Sitemap"),
+        ("Disallow /x", "Disallow has no colon, so the line is ignored"),
+        ("Disallow; /x", "Disallow has no colon, so the line is ignored"),
+        ("disallow\uff1a/x", "Disallow has no colon, so the line is ignored"),
+        ("Disallow http://example.org/", "Disallow has no colon, so the line is ignored"),
+        ("User agent *", "User-agent has no colon, so the line is ignored"),
+        ("Crawl-delay: 1,5", "the value is not a number of seconds such as 2 or 1.5, so it sets no pause"),
+        ("Crawl-delay: 10 s", "the value is not a number of seconds such as 2 or 1.5, so it sets no pause"),
+        ("Request-rate: 1", "the value is not a rate such as 1/10s, so it sets no pause"),
+        ("Disallow: /a, /b", "commas do not separate paths; they are read as a part of the path"),
+        ("Disallow: /c // the c", "only # begins a comment; the text is read as a part of the path"),
+        ("Disallow: /d Disallow: /e", "the second field on the line is read as a part of the path"),
+        ("User-agent: *Disallow: /", "the second field on the line is read as a part of the name"),
+        (r"User-agent: *\nDisallow: /", "the second field on the line is read as a part of the name"),
+        ("User-agent:", "it names no robot, so the rules below it apply to no robot"),
+        ("User-agent: /", "it names no robot, so the rules below it apply to no robot"),
+        ("User-agent: Google*", "* means all robots only if it stands alone; here it is a part of a name"),
+        ("User-agent: All", "it names a robot of this name; * names all robots"),
     ],
 )
 def test_a_line_in_doubt_is_told_with_its_number_and_what_it_means(line: str, means: str) -> None:
@@ -100,13 +100,15 @@ def test_lines_that_mean_what_they_say_and_those_of_others_are_left_alone(line: 
 def test_rules_above_every_user_agent_line_bind_nobody() -> None:
     found = doubts("Disallow: /a\nCrawl-delay: 5\nSitemap: /s.xml\n\nUser-agent: x\nDisallow: /b\n")
     assert [doubt.line for doubt in found.first] == [1, 2]
-    assert {doubt.means for doubt in found.first} == {"it stands above every User-agent line, so it binds nobody"}
+    assert {doubt.means for doubt in found.first} == {
+        "it stands above every User-agent line, so it applies to no robot"
+    }
 
 
 def test_few_are_told_and_all_are_counted() -> None:
     found = doubts("User-agent: *\n" + "Disallow: a\n" * 1000)
     assert (len(found.first), found.count) == (MAX_DOUBTS, 1000)
-    assert found.told()[-1] == "980 more such lines, told when these are mended"
+    assert found.told()[-1] == "980 more such lines, not shown"
     assert len(found.told()) == MAX_DOUBTS + 1
 
 

@@ -118,7 +118,7 @@ def test_beyond_the_bound_the_url_is_closed_and_the_line_reached_says_why() -> N
     verdict = found.verdict(path)
     reached = 1 + MAX_WORK // len(path) + 1
     assert (verdict.allowed, verdict.line, verdict.reading) == (False, reached, Reading.RFC9309)
-    assert verdict.text == "Disallow: /*b*c (from here on too many rules for so long a URL: closed)"
+    assert verdict.text == "Disallow: /*b*c (too many rules from here on for a URL of this length: closed)"
     assert found.verdict(path[:2000]).allowed
 
 

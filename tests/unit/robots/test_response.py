@@ -99,7 +99,7 @@ def test_gzip_that_does_not_say_so_is_read_all_the_same() -> None:
     packed = gzip.compress(text)
     copy = meaning(fetched(packed))
     assert (copy.action, copy.body, copy.sha256) == ("parse", text, sha256(text).digest())
-    assert copy.note == "gzip that says it is not: read all the same"
+    assert copy.note == "gzip that was not declared; decompressed and read"
     for broken in (packed[:-9], packed[:2], b"\x1f\x8bDisallow: /\n"):
         assert (meaning(fetched(broken)).action, meaning(fetched(broken)).status) == ("defer", "encoding")
     long = gzip.compress(text + b"Disallow: /x\n" * 1_000_000)

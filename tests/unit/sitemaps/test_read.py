@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from crawler.sitemaps import Entry, Kind, Sitemap, SitemapLimits, read_sitemap
+from crawler.sitemaps import Entry, Sitemap, SitemapKind, SitemapLimits, read_sitemap
 
 URL = "http://a.example/dir/sitemap.xml"
 NS = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -38,7 +38,7 @@ def test_a_urlset_as_the_protocol_prints_it() -> None:
         </urlset>"""
     )
     assert sitemap == Sitemap(
-        Kind.URLSET,
+        SitemapKind.URLSET,
         entries=(
             Entry("http://www.example.com/", 1104537600.0),
             Entry("http://www.example.com/catalog?item=12&desc=vacation_hawaii"),
@@ -52,7 +52,7 @@ def test_an_index_lists_sitemaps() -> None:
         <sitemap><loc>http://a.example/1.xml.gz</loc><lastmod>2004-10-01T18:23:17+00:00</lastmod></sitemap>
         <sitemap><loc>/2.xml</loc></sitemap></sitemapindex>"""
     )
-    assert sitemap.kind is Kind.INDEX
+    assert sitemap.kind is SitemapKind.INDEX
     assert sitemap.sitemaps == ("http://a.example/1.xml.gz", "http://a.example/2.xml")
     assert sitemap.entries == ()
 
@@ -77,7 +77,7 @@ def test_each_url_is_listed_once() -> None:
 def test_what_is_no_url_is_counted() -> None:
     sitemap = read(urlset("ftp://a.example/", "http://a.example/x", "", "http://["))
     assert urls(sitemap) == ["http://a.example/x"]
-    assert sitemap.notes == ("3 of 4 entries passed over, the first: not an http or https URL: ftp://a.example/",)
+    assert sitemap.notes == ("3 of 4 entries ignored, the first: not an http or https URL: ftp://a.example/",)
     assert not sitemap.truncated
 
 
@@ -115,9 +115,9 @@ def test_a_url_in_another_encoding_than_declared_is_passed_over() -> None:
 
 def test_a_text_file_has_a_url_a_line() -> None:
     sitemap = read("\ufeffhttp://a.example/1\r\n\r\n http://a.example/2 \rhttps://b.example/\nnot a url\n/x\n")
-    assert sitemap.kind is Kind.TEXT
+    assert sitemap.kind is SitemapKind.TEXT
     assert urls(sitemap) == ["http://a.example/1", "http://a.example/2", "https://b.example/"]
-    assert sitemap.notes[0].startswith("2 of 5 entries passed over")
+    assert sitemap.notes[0].startswith("2 of 5 entries ignored")
 
 
 def test_a_line_too_long_for_a_url_does_not_end_a_text_file() -> None:
@@ -136,12 +136,12 @@ def test_rss_2() -> None:
         <item><guid>17</guid></item>
         </channel></rss>"""
     )
-    assert sitemap.kind is Kind.RSS
+    assert sitemap.kind is SitemapKind.RSS
     assert sitemap.entries == (
         Entry("http://a.example/1", 1031356801.0),
         Entry("http://a.example/2", 1031356800.0),
     )
-    assert sitemap.notes[0].startswith("2 of 4 entries passed over")
+    assert sitemap.notes[0].startswith("2 of 4 entries ignored")
 
 
 def test_rss_1_has_its_items_beside_the_channel() -> None:
@@ -149,7 +149,7 @@ def test_rss_1_has_its_items_beside_the_channel() -> None:
         """<rdf:RDF xmlns="http://purl.org/rss/1.0/"><channel><link>http://a.example/</link></channel>
         <item rdf:about="x"><link>http://a.example/1</link><dc:date>2002-09-07T00:00Z</dc:date></item></rdf:RDF>"""
     )
-    assert (sitemap.kind, sitemap.entries) == (Kind.RSS, (Entry("http://a.example/1", 1031356800.0),))
+    assert (sitemap.kind, sitemap.entries) == (SitemapKind.RSS, (Entry("http://a.example/1", 1031356800.0),))
 
 
 def test_rss_091_names_a_dtd_which_is_not_fetched() -> None:
@@ -166,7 +166,7 @@ def test_atom() -> None:
         <entry xml:base="http://c.example/"><link rel="alternate" href="2"/><published>2002-09-07</published></entry>
         </feed>"""
     )
-    assert sitemap.kind is Kind.ATOM
+    assert sitemap.kind is SitemapKind.ATOM
     assert sitemap.entries == (
         Entry("http://b.example/blog/1", 1031356800.0),
         Entry("http://c.example/2", 1031356800.0),
@@ -218,7 +218,7 @@ def test_xml_with_an_error_keeps_what_came_before() -> None:
 )
 def test_html_is_no_sitemap(body: str) -> None:
     assert read(body, content_type="text/html") == Sitemap(
-        Kind.UNKNOWN, notes=("not a sitemap (served as 'text/html'): the document is <html>",)
+        SitemapKind.UNKNOWN, notes=("not a sitemap (served as 'text/html'): the document is <html>",)
     )
 
 
@@ -234,7 +234,7 @@ def test_html_is_no_sitemap(body: str) -> None:
     ],
 )
 def test_nothing_that_could_be_a_sitemap(body: bytes, why: str) -> None:
-    assert read(body) == Sitemap(Kind.UNKNOWN, notes=(f"not a sitemap: {why}",))
+    assert read(body) == Sitemap(SitemapKind.UNKNOWN, notes=(f"not a sitemap: {why}",))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_nothing_that_could_be_a_sitemap(body: bytes, why: str) -> None:
 def test_declarations_end_the_reading(subset: str) -> None:
     sitemap = read(f"<!DOCTYPE urlset [{subset}]>" + urlset("http://a.example/&c;"))
     assert sitemap == Sitemap(
-        Kind.UNKNOWN, notes=("not a sitemap: a DOCTYPE with declarations in it, which are not read",)
+        SitemapKind.UNKNOWN, notes=("not a sitemap: a DOCTYPE with declarations in it, which are refused",)
     )
 
 
@@ -286,4 +286,6 @@ def test_a_file_at_its_limits_is_not_truncated() -> None:
 
 def test_a_bomb_is_not_unpacked() -> None:
     sitemap = read(gzip.compress(b"<urlset>" + b" " * 60_000_000))
-    assert sitemap == Sitemap(Kind.URLSET, truncated=True, notes=("not read to the end: more than 52428800 bytes",))
+    assert sitemap == Sitemap(
+        SitemapKind.URLSET, truncated=True, notes=("not read to the end: more than 52428800 bytes",)
+    )
