@@ -59,7 +59,7 @@ def test_the_python_page_handles_every_page_once_though_it_is_killed(tmp_path: P
 
 
 def sql_examples() -> list[str]:
-    blocks = re.findall(r"^```sql\n(.*?)^```", README + STORE, flags=re.M | re.S)
+    blocks = re.findall(r"^```sql\n(.*?)^```", STORE, flags=re.M | re.S)
     assert len(blocks) == 2
     return [statement for block in blocks for statement in str(block).strip().removesuffix(";").split(";\n")]
 
