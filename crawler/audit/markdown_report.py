@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from crawler.atomic_files import AtomicFiles
-from crawler.audit.evidence import evidence, instant, many, seconds
+from crawler.audit.evidence import evidence
 from crawler.audit.records import TITLES, TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import LISTED, AuditResult
 from crawler.clock import iso
+from crawler.formatting import instant, many, seconds
 from crawler.model import Reading
 from crawler.terminal_text import printable
 from crawler.version import VERSION

@@ -14,12 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.audit import log_reader as audit_log
-from crawler.audit.evidence import evidence, many, seconds
+from crawler.audit.evidence import evidence
 from crawler.audit.log_reader import RunCount
 from crawler.audit.records import TITLES, Check, CheckCount, RunRecord, Violation
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.totals import LogTotals, read_totals
+from crawler.formatting import many, seconds
 from crawler.store.protocols import Store
 
 #: Violations kept with their evidence; more are counted. A log so broken needs no longer list.

@@ -7,8 +7,7 @@ from math import isfinite
 from rich.console import Console
 from rich.table import Table
 
-from crawler.audit.evidence import many
-from crawler.cli.layout import size
+from crawler.formatting import many, size
 from crawler.sampling.survey import Figure, Survey, Unit
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crawler.errors import UsageError
+from crawler.errors import Action, Argument, UsageError
 from crawler.page.directives import asked_of
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
@@ -155,7 +155,7 @@ async def _state(store: Store) -> str:
         "SELECT complete, last_request < (SELECT max(id) FROM request) AS behind FROM search_state"
     )
     if not rows:
-        raise UsageError("this store has no search index yet; `crawler index` builds it (with the same --db)")
+        raise UsageError("this store has no search index yet; ", Action("crawler index", "crawl.index()"), " builds it")
     if not rows[0]["complete"]:
         return "the index is not complete; `crawler index` goes on with it"
     return (
@@ -169,7 +169,7 @@ async def _known_site(store: Store, site: str) -> str:
     host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
     rows = await store.query(f"SELECT 1 FROM site WHERE {_ON_SITE.format('name').replace('?2', '?1')} LIMIT 1", (host,))
     if not host or not rows:
-        raise UsageError(f"--site {site[:200]}: the crawl knows no such site; `crawler status` lists them")
+        raise UsageError(Argument("site", site[:200]), ": the crawl knows no such site; `crawler status` lists them")
     return host
 
 
