@@ -273,6 +273,7 @@ async def test_a_full_file_is_followed_by_another(tmp_path: Path) -> None:
     assert [kind for kind, _, _ in read(*found)].count("response") == 10
 
 
+@pytest.mark.slow
 async def test_a_crash_at_any_octet_costs_no_whole_record(tmp_path: Path) -> None:
     await record(tmp_path / "whole", [page("a"), page("b")])
     (file,) = files(tmp_path / "whole")

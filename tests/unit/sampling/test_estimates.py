@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from crawler.frontier.sample_design import Listed, Sampler, draw_stratified
 from crawler.sampling.estimators import Estimate, Sample
 
+pytestmark = pytest.mark.slow
+
 RUNS = 1000
 AT_LEAST = 0.93
 

@@ -54,6 +54,7 @@ def test_a_walk_follows_edges_or_jumps(web: networkx.Graph) -> None:
     assert 0.45 < followed / len(steps) < 0.75, "half of the steps on average, more where there are many edges"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 4])
 def test_each_step_is_distributed_as_it_says(step: int) -> None:
     """The first already, and in a graph of pieces."""

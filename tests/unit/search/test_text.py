@@ -44,6 +44,7 @@ def test_a_deep_nest_ends(nest: bytes) -> None:
     assert page_text(nest * 7_000 + b"x", None).text in ("", "x")
 
 
+@pytest.mark.slow
 def test_a_long_text_is_cut() -> None:
     assert len(page_text(b"<p>a" * MAX_TEXT_CHARS, None).text) <= MAX_TEXT_CHARS
 
