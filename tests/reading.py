@@ -19,7 +19,7 @@ class ReaderInProcess:
         self._options = options
 
     async def read(self, document: Fetched) -> PageFacts:
-        question, body = question_about(document, self._options)
-        facts = unpack_answer(pack_answer(read_document(unpack_question(question.packed()), body)))
+        question = unpack_question(question_about(document, self._options).packed())
+        facts = unpack_answer(pack_answer(read_document(question)))
         assert isinstance(facts, PageFacts)
         return facts

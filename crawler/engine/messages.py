@@ -14,15 +14,14 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes | None: ...
 
 
-def prefix(message: bytes) -> bytes:
-    """The bytes that precede ``message`` on the pipe."""
-    return _LENGTH.pack(len(message))
+def framed(message: bytes) -> bytes:
+    """A message as it is written to a pipe."""
+    return _LENGTH.pack(len(message)) + message
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
     """Write a message."""
-    stream.write(prefix(message))
-    stream.write(message)
+    stream.write(framed(message))
     stream.flush()
 
 

@@ -27,7 +27,7 @@ _values = attrgetter(*_FIELDS)
 
 
 class Question(NamedTuple):
-    """What a parser process must know about a document besides its body. ``now`` is in epoch seconds."""
+    """A document to be read, and what must be known about it. ``now`` is in epoch seconds."""
 
     is_html: bool
     is_gzipped: bool
@@ -38,6 +38,7 @@ class Question(NamedTuple):
     token: str
     reading: str
     now: float
+    body: bytes  # one gzip member if ``is_gzipped``
 
     def packed(self) -> bytes:
         """The question as one message."""

@@ -1,8 +1,8 @@
 """The child process that reads pages: ``python -m crawler.engine.parser_process``.
 
-For each document the process receives two messages on standard input, a :class:`~crawler.engine.page_messages.Question`
-and the body, and writes one answer to standard output, in the order of the questions. Its first message says that it is
-ready. It ends when standard input ends, so it outlives a killed crawler by the time of one page at most.
+The process receives one :class:`~crawler.engine.page_messages.Question` for each document on standard input, and
+writes one answer to standard output, in the order of the questions. Its first message says that it is ready. It ends
+when standard input ends, so it outlives a killed crawler by the time of one page at most.
 
 Each document is bounded:
 
@@ -22,11 +22,11 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, BinaryIO
+from typing import Any
 
 from selectolax.lexbor import SelectolaxError
 
-from crawler.engine.messages import receive, send
+from crawler.engine.messages import Unpacker, send
 from crawler.engine.page_messages import (
     MAX_CPU_S,
     MAX_MEMORY_BYTES,
@@ -42,11 +42,12 @@ from crawler.model import PageFacts, Reading
 from crawler.page.headers import header_facts
 from crawler.page.html import read_page
 
+_READ_BYTES = 1 << 18
 
-def read_document(question: Question, body: bytes) -> PageFacts:
+
+def read_document(question: Question) -> PageFacts:
     """Read a document as it was received. Raises :class:`MemoryError` if the parser runs out of memory."""
-    if question.is_gzipped:
-        body = gunzip(body)
+    body = gunzip(question.body) if question.is_gzipped else question.body
     about: dict[str, Any] = {
         "url": question.url,
         "headers": question.headers,
@@ -63,7 +64,7 @@ def read_document(question: Question, body: bytes) -> PageFacts:
 
 def main() -> None:
     """Answer questions until standard input ends."""
-    questions = sys.stdin.buffer
+    questions, unpacker = sys.stdin.fileno(), Unpacker()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not stand among the answers
     _limit_memory()
@@ -71,32 +72,31 @@ def main() -> None:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the crawler may have been started with the signal ignored
     gc.freeze()
     gc.set_threshold(50_000)  # pages leave hardly any cycles behind
-    send(answers, READY)
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            _answer_next(questions, answers)
+    with suppress(BrokenPipeError):
+        send(answers, READY)
+        while received := os.read(questions, _READ_BYTES):
+            for message in unpacker.feed(received):
+                send(answers, _answer(message))
 
 
-def _answer_next(questions: BinaryIO, answers: Any) -> None:
-    """Answer one question. Raises :class:`EOFError` if standard input has ended."""
-    question, body = unpack_question(receive(questions)), receive(questions)
-    _set_time_limit(MAX_CPU_S)
-    answer: PageFacts | str
+def _answer(message: bytes) -> bytes:
+    """The answer to a question."""
+    _limit_time()
     try:
-        answer = read_document(question, body)
+        return pack_answer(read_document(unpack_question(message)))
     except (MemoryError, SelectolaxError):
         os._exit(OUT_OF_MEMORY)
     except Exception as error:
-        answer = fault(error)
-    finally:
-        _set_time_limit(0)
-    send(answers, pack_answer(answer))
+        return pack_answer(fault(error))
 
 
-def _set_time_limit(seconds: float) -> None:
-    """Have the system end this process after ``seconds`` of processor time; 0 removes the limit."""
+def _limit_time() -> None:
+    """Have the system end this process when it has taken ``MAX_CPU_S`` of processor time from now on.
+
+    Between two documents the process only waits, which takes no processor time.
+    """
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_PROF, MAX_CPU_S)
 
 
 def _limit_memory() -> None:

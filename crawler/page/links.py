@@ -11,7 +11,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.page.targets import Use, Uses, may_follow
+from crawler.page.targets import Use
 
 #: Distinct links taken from one page.
 MAX_LINKS = 20_000
@@ -27,10 +27,11 @@ _REFRESH = re.compile(r"\s*+[\d.]++(?=[\s;,])\s*+[;,]?\s*+(?:url\s*+=\s*+)?(.*)"
 class LinkTable:
     """The links of a page in the order of their first use. ``note`` is empty unless links were left out."""
 
-    __slots__ = ("_uses", "note", "settled")
+    __slots__ = ("note", "settled", "uses")
 
     def __init__(self) -> None:
-        self._uses: dict[str, list[Use]] = {}
+        #: The uses of each target as written, without fragment.
+        self.uses: dict[str, list[Use]] = {}
         #: Targets without fragment for which no further use can change the result.
         self.settled: set[str] = set()
         self.note = ""
@@ -40,30 +41,17 @@ class LinkTable:
         href, fragment, _ = href.partition("#")
         if href in self.settled or (fragment and not href.strip()):
             return
-        uses = self._uses.get(href)
+        uses = self.uses.get(href)
         if uses is None:
-            if len(self._uses) >= MAX_LINKS:
+            if len(self.uses) >= MAX_LINKS:
                 self.note = f"more than {MAX_LINKS} distinct links; the rest were left out"
                 return
-            uses = self._uses[href] = []
+            uses = self.uses[href] = []
         anchor = "" if node is None else anchor_text(node, KEEP_ANCHOR_CHARS)
         # Links of other schemes are never settled, because each use of them is counted.
         if not uses and anchor and "nofollow" not in rel.lower() and (":" not in href or href.startswith(_HTTP)):
             self.settled.add(href)
-        uses.append(Use(rel, anchor))
-
-    def written(self) -> dict[str, Uses]:
-        """The targets as written, without fragments."""
-        return {href: Uses(len(uses), _telling(uses)) for href, uses in self._uses.items()}
-
-
-def _telling(uses: list[Use]) -> list[Use]:
-    """The first use, the first that may be followed, and the first that has a text."""
-    if len(uses) < 4:
-        return uses
-    followed = (place for place, use in enumerate(uses) if may_follow(use))
-    named = (place for place, use in enumerate(uses) if use.anchor)
-    return [uses[place] for place in sorted({0, next(followed, 0), next(named, 0)})]
+        uses.append((rel, anchor))
 
 
 def anchor_text(node: LexborNode, keep_chars: int) -> str:

@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTM
 
 from crawler.page.charset import to_utf8
 from crawler.page.links import LinkTable, collapse, refresh_target
-from crawler.page.targets import Uses, rel_words
+from crawler.page.targets import Use, rel_words
 
 MAX_TITLE_CHARS = 1_000
 #: Title elements examined before the page counts as having no title.
@@ -40,7 +40,7 @@ class Said(NamedTuple):
     metas: list[tuple[str, str]]  # name in lower case, content
     canonicals: list[str]
     feeds: list[str]
-    links: dict[str, Uses]
+    links: dict[str, list[Use]]  # the uses of each target, without fragments
     note: str  # empty unless links were left out
     text_sha256: bytes | None
 
@@ -62,7 +62,7 @@ def read_tags(body: bytes, charset: str | None, *, hash_text: bool) -> Said:
         metas=tags.metas,
         canonicals=tags.canonicals,
         feeds=tags.feeds,
-        links=tags.links.written(),
+        links=tags.links.uses,
         note=tags.links.note,
         text_sha256=_text_sha256(tree) if hash_text else None,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from crawler.model import Link
 from crawler.url import Joiner, NotCrawlable, scheme_of
@@ -15,18 +14,8 @@ MAX_SCHEMES = 32
 MAX_SCHEME_CHARS = 32
 
 
-class Use(NamedTuple):
-    """One link as written: its ``rel`` and its anchor text."""
-
-    rel: str
-    anchor: str
-
-
-class Uses(NamedTuple):
-    """The links to one target as written: their number, and those of them that can decide, in document order."""
-
-    times: int
-    telling: list[Use]
+#: One link as written: its ``rel`` and its anchor text.
+Use = tuple[str, str]
 
 
 def rel_words(rel: str) -> list[str]:
@@ -36,11 +25,11 @@ def rel_words(rel: str) -> list[str]:
 
 def may_follow(use: Use) -> bool:
     """Whether this use of a link may be followed."""
-    return "nofollow" not in rel_words(use.rel)
+    return "nofollow" not in rel_words(use[0])
 
 
-def resolve(written: Mapping[str, Uses], base: str) -> tuple[tuple[Link, ...], dict[str, int], str]:
-    """Resolve links as written, without fragments, against the canonical URL ``base``.
+def resolve(written: Mapping[str, list[Use]], base: str) -> tuple[tuple[Link, ...], dict[str, int], str]:
+    """Resolve links against the canonical URL ``base``; ``written`` has the uses of each target, without fragments.
 
     Returns one :class:`Link` per target, the number of links of each other scheme, and a note that is empty unless
     links were left out.
@@ -50,7 +39,7 @@ def resolve(written: Mapping[str, Uses], base: str) -> tuple[tuple[Link, ...], d
     note = ""
     budget = MAX_JOINED_CHARS
     join = Joiner(base)
-    for href, (times, uses) in written.items():
+    for href, uses in written.items():
         budget -= len(base) + len(href)
         if budget < 0:
             note = "the links are too long to be joined all; the rest were left out"
@@ -58,13 +47,10 @@ def resolve(written: Mapping[str, Uses], base: str) -> tuple[tuple[Link, ...], d
         try:
             url = join(href)
         except NotCrawlable:
-            _count_scheme(schemes, href, times)
+            _count_scheme(schemes, href, len(uses))
             continue
         known = targets.get(url)
-        if known is None:
-            targets[url] = uses
-        else:
-            known += uses
+        targets[url] = uses if known is None else known + uses
     return tuple([_link(url, uses) for url, uses in targets.items()]), schemes, note
 
 
@@ -84,5 +70,5 @@ def _link(url: str, uses: list[Use]) -> Link:
         return Link(url, anchor, "", True)
     chosen = next(filter(may_follow, uses), None)
     rel, anchor = chosen or uses[0]
-    anchor = anchor or next((use.anchor for use in uses if use.anchor), "")
+    anchor = anchor or next((text for _, text in uses if text), "")
     return Link(url, anchor, " ".join(rel.lower().split())[:MAX_REL_CHARS], chosen is not None)
