@@ -1,1 +1,1 @@
-"""Replay the request log against the robots.txt versions and paces in force, and prove that nothing broke them."""
+"""Checks a crawl against the rules: replays the request log with the robots.txt versions and paces in force."""

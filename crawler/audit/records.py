@@ -1,71 +1,33 @@
-"""What an audit is about: the facts it reads, what it checks, what it finds. Plain data, and pure functions of it."""
+"""The records that an audit judges: requests, robots.txt versions and runs, as the store holds them (pure)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from crawler.errors import UsageError
 from crawler.fetch.resolver import address_for
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Headers, Reading, RobotsAction
+from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
-from crawler.robots.rules import Verdict
 from crawler.url import host_of, is_loopback
 
-#: Forgiven in comparing times, in seconds: they are kept as binary fractions, a float's rounding is below it.
+#: The tolerance for comparing times, in seconds. Times are stored as binary fractions; their rounding is smaller.
 TOLERANCE_S = 0.001
 
 ROBOTS_PATH = "/robots.txt"
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_GUARD = "a crawl without --contact stays on loopback"
-
-
-class Check(StrEnum):
-    """What is checked."""
-
-    LOG = "log"
-    IDENTITY = "identity"
-    ROBOTS_FIRST = "robots first"
-    FRESH = "robots fresh"
-    PERMISSION = "permission"
-    OVERLAP = "overlap"
-    PAUSE = "pause"
-    RETRY_AFTER = "retry-after"
-    OPERATOR = "operator"
-
-
-#: Each check in one sentence, for people.
-TITLES: Mapping[Check, str] = {
-    Check.LOG: "The log is whole: no gap, as many as were counted, each in a recorded run",
-    Check.IDENTITY: "Every request named the crawler and, outside loopback, a contact",
-    Check.ROBOTS_FIRST: "Every page's site had answered for its robots.txt before",
-    Check.FRESH: "The robots.txt in force had not run out",
-    Check.PERMISSION: "The robots.txt in force allowed the request",
-    Check.OVERLAP: "One request at a time in a politeness group",
-    Check.PAUSE: "The pause between two requests of a group was kept",
-    Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the group was left alone as long as asked",
-    Check.OPERATOR: "Nothing was sent where the operator had blocked it, or while all was paused",
-}
-
-
-@dataclass(slots=True)
-class CheckCount:
-    """How often a rule was judged, broken, and how often the records do not suffice to judge."""
-
-    judged: int = 0
-    violations: int = 0
-    unproven: int = 0
 
 
 class LoggedRequest(NamedTuple):
-    """One request of the log. Times in seconds since the epoch.
+    """One request of the log. Times are in seconds since the epoch, ``bytes`` counts octets.
 
-    ``for_site_id`` is the site that a robots.txt found elsewhere was asked for; ``location`` where a redirect leads.
+    ``for_site_id`` is the site whose robots.txt was requested, if a redirect led to another site. ``location`` is the
+    target of a redirect, as received.
     """
 
     id: int
@@ -82,6 +44,7 @@ class LoggedRequest(NamedTuple):
     retry_after_s: float | None
     for_site_id: int | None = None
     location: str | None = None
+    error_kind: str | None = None
 
     @property
     def url(self) -> str:
@@ -89,30 +52,30 @@ class LoggedRequest(NamedTuple):
 
 
 class RobotsResponse(NamedTuple):
-    """The answer to a request for robots.txt was complete."""
+    """The moment at which the response to a request for robots.txt was complete."""
 
-    sent: LoggedRequest
+    request: LoggedRequest
 
 
 class RobotsVersion(NamedTuple):
-    """What an answer for robots.txt meant from ``valid_from`` on, and what the store says of how it came.
+    """What a response for robots.txt meant from ``valid_from`` on, as recorded. Times in seconds since the epoch.
 
-    ``headers`` are those that say how long it holds and whether it is whole; ``None``: an early store without them.
+    ``headers`` are the response headers that say how long the file holds and whether it is whole.
     """
 
     valid_from: float
     valid_until: float
-    action: str  # a RobotsAction, if nobody forged it
+    action: str  # a RobotsAction, unless the record was forged
     status: str
-    text: int | None
+    text_id: int | None
     sha256: str
     run: int | None
     answered_by: str | None
-    headers: Headers | None
+    headers: Headers
 
 
 class Event(NamedTuple):
-    """What happened at a site; ``unit`` is what no politeness group reaches beyond."""
+    """Something that happened at a site. No politeness group reaches beyond ``unit``."""
 
     unit: str
     site_id: int
@@ -122,7 +85,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run, and the settings in force during it."""
+    """A run and the settings in force during it. Times in seconds since the epoch."""
 
     run: int
     started_at: float
@@ -140,20 +103,24 @@ class RunRecord:
     backoff_max_s: float
     robots: RobotsSettings
     resolve: tuple[tuple[str, str], ...]
-    is_auxiliary: bool = False  # not a crawl, but a single thing that the operator asked for
+    is_auxiliary: bool = False  # a single task of the operator, no crawl
 
     @classmethod
-    def read(cls, run: Mapping[str, Any]) -> Self:
-        """From a row of ``run``. Raises :class:`UsageError` where a setting is missing: a default would be a guess."""
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The run of a row with ``run``, ``started_at``, ``finished_at``, ``ended_by``, ``crawler_version``,
+        ``settings``.
+
+        Raises :class:`UsageError` if a setting is missing or malformed: assuming a default would prove nothing.
+        """
         try:
-            settings = json.loads(run["settings"])
+            settings = json.loads(row["settings"])
             politeness, robots, identity = settings["politeness"], settings["robots"], settings["identity"]
             return cls(
-                run=run["id"],
-                started_at=run["started_at"],
-                finished_at=run["finished_at"],
-                ended_by=run["ended_by"],
-                crawler_version=run["crawler_version"],
+                run=row["run"],
+                started_at=row["started_at"],
+                finished_at=row["finished_at"],
+                ended_by=row["ended_by"],
+                crawler_version=row["crawler_version"],
                 agent=identity["agent"],
                 contact=identity["contact"],
                 group=GroupBy(politeness["group"]),
@@ -178,7 +145,7 @@ class RunRecord:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
-                f"run {run['id']}: its settings cannot be read ({error!r}): nothing can be proven"
+                f"run {row['run']}: its settings cannot be read ({error!r}), so nothing can be proven"
             ) from None
 
     @property
@@ -187,121 +154,42 @@ class RunRecord:
 
     @property
     def user_agent(self) -> str:
-        """What the run said of itself in every request."""
+        """The ``User-Agent`` header of every request of the run."""
         mail = "mailto:" if "@" in self.contact and "://" not in self.contact else ""
-        whom = f" (+{mail}{self.contact})" if self.contact else ""
-        return f"{self.agent}/{self.crawler_version}{whom}"
+        contact = f" (+{mail}{self.contact})" if self.contact else ""
+        return f"{self.agent}/{self.crawler_version}{contact}"
 
     def knows_host(self, host: str) -> bool:
-        """Whether the settings resolve a name (a ``Host`` line may then name it without a dot)."""
+        """Whether the settings resolve ``host``; a ``Host`` line may then name it without a dot."""
         return address_for(host, self.resolve) is not None
 
-    def crawl_delay_kept_s(self, asked_s: float | None) -> float:
-        """How much of a ``Crawl-delay`` the settings keep: all of it, unless they cap it."""
-        if asked_s is None:
+    def capped_crawl_delay_s(self, requested_s: float | None) -> float:
+        """The ``Crawl-delay`` that applies, in seconds: the requested one, up to the cap in the settings."""
+        if requested_s is None:
             return 0.0
-        return asked_s if self.crawl_delay_cap_s is None else min(asked_s, self.crawl_delay_cap_s)
+        return requested_s if self.crawl_delay_cap_s is None else min(requested_s, self.crawl_delay_cap_s)
 
-    def lasted(self, at: float) -> bool:
-        """Whether the run was under way; one that never ended, to this day."""
+    def includes(self, at: float) -> bool:
+        """Whether the run was under way at the time ``at``. A run without a recorded end includes all later times."""
         end = self.finished_at
         return self.started_at - TOLERANCE_S <= at and (end is None or at <= end + TOLERANCE_S)
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A rule that was broken, with its evidence. Times in seconds since the epoch.
-
-    ``version`` is the SHA-256 of the robots.txt, ``line`` and ``rule`` its line; ``before`` the request before it.
-    """
-
-    check: Check
-    required: str
-    done: str
-    request: int | None = None
-    run: int | None = None
-    url: str = ""
-    started_at: float | None = None
-    finished_at: float | None = None
-    version: str = ""
-    version_from: float | None = None
-    version_until: float | None = None
-    line: int | None = None
-    rule: str = ""
-    before: str = ""
-    before_started_at: float | None = None
-    before_finished_at: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        check: Check,
-        sent: LoggedRequest,
-        required: str,
-        done: str,
-        *,
-        version: RobotsVersion | None = None,
-        before: LoggedRequest | None = None,
-        rule: Verdict | None = None,
-    ) -> Self:
-        return cls(
-            check=check,
-            required=required,
-            done=done,
-            request=sent.id,
-            run=sent.run,
-            url=sent.url,
-            started_at=sent.started_at,
-            finished_at=sent.finished_at,
-            version=version.sha256 if version else "",
-            version_from=version.valid_from if version else None,
-            version_until=version.valid_until if version else None,
-            line=rule.line if rule else None,
-            rule=rule.text.strip() if rule else "",
-            before=before.url if before else "",
-            before_started_at=before.started_at if before else None,
-            before_finished_at=before.finished_at if before else None,
-        )
-
-    @classmethod
-    def at_version(
-        cls, version: RobotsVersion, site: str, required: str, done: str, answer: LoggedRequest | None
-    ) -> Self:
-        """What the store says of a robots.txt version cannot be; ``answer`` is the last one for it."""
-        return cls(
-            check=Check.LOG,
-            required=required,
-            done=done,
-            url=site + ROBOTS_PATH,
-            version=version.sha256,
-            version_from=version.valid_from,
-            version_until=version.valid_until,
-            before=answer.url if answer else "",
-            before_started_at=answer.started_at if answer else None,
-            before_finished_at=answer.finished_at if answer else None,
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Without what does not apply."""
-        return {key: value for key, value in asdict(self).items() if value not in (None, "")}
-
-
 def is_redirect(status: int | None, error: str | None) -> bool:
-    """Whether an answer led elsewhere; one that led nowhere is logged with an error."""
+    """Whether a response is a redirect with a target. A redirect without one is logged with an error."""
     return status in _REDIRECTS and error is None
 
 
-def meaning(answer: LoggedRequest, reading: Reading, headers: Headers | None) -> RobotsAction | None:
-    """What an answer for robots.txt means by its status: of a redirect that it is none yet, ``None`` where that is all
-    that is on record. ``headers`` are those kept of it, ``None`` in an early store.
-    ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
+def meaning(response: LoggedRequest, reading: Reading, headers: Headers) -> RobotsAction:
+    """What a response for robots.txt means by its status and ``headers``; a redirect that was not followed defers.
+
+    Source: ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
     """
-    status = answer.status
-    if is_redirect(status, answer.error):
-        return None if answer.location is None else RobotsAction.DEFER
+    status = response.status
+    if is_redirect(status, response.error):
+        return RobotsAction.DEFER
     if status == 304 or (status is not None and 200 <= status <= 299):
-        is_cut = headers is not None and is_part(status, headers)
-        return RobotsAction.DEFER if answer.error or is_cut else RobotsAction.PARSE
+        return RobotsAction.DEFER if response.error or is_part(status, headers) else RobotsAction.PARSE
     if status is None or not 400 <= status <= 499 or status in (408, 425, 429):
         return RobotsAction.DEFER
     if status in (401, 403) and reading is not Reading.RFC9309:
@@ -309,9 +197,9 @@ def meaning(answer: LoggedRequest, reading: Reading, headers: Headers | None) ->
     return RobotsAction.FREE
 
 
-def may_be_anonymous(sent: LoggedRequest, terms: RunRecord) -> bool:
-    """Whether a request needs no contact: it went to loopback, or the address guard kept it from being sent."""
-    host = host_of(sent.site)
-    if is_loopback(address_for(host, terms.resolve) or host):
+def may_be_anonymous(request: LoggedRequest, run: RunRecord) -> bool:
+    """Whether a request needs no contact: it went to loopback, or the crawler refused the address and sent nothing."""
+    host = host_of(request.site)
+    if is_loopback(address_for(host, run.resolve) or host):
         return True
-    return sent.status is None and not sent.bytes and _GUARD in (sent.error or "")
+    return request.status is None and not request.bytes and request.error_kind == ErrorKind.ADDRESS

@@ -1,4 +1,4 @@
-"""What the operator had asked of the crawls, as far as an audit can hold them to it: when nothing was to be sent."""
+"""The periods in which the operator's orders forbade requests (pure)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Self
 
+from crawler.audit.evidence import instant, seconds
 from crawler.audit.records import TOLERANCE_S, LoggedRequest
-from crawler.formatting import instant, seconds
 from crawler.frontier.operator import Command, Order
 from crawler.url import host_of
 
-#: How long a crawl may take to hear of a pause, in seconds; ``docs/dashboard.md`` promises it.
+#: How long a crawl may take to obey a pause, in seconds; ``docs/dashboard.md`` promises it.
 PAUSE_GRACE_S = 0.5
 
 
 class Period(NamedTuple):
-    """Between these times, in seconds since the epoch, nothing was to be sent."""
+    """A period without requests, in seconds since the epoch."""
 
     since: float
     until: float
@@ -26,15 +26,19 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """Pauses, and blocks by name, each in the order of time and without overlap."""
+    """The pauses of the crawl, and the blocks of each host or site. Periods are in order and do not overlap."""
 
     pauses: Sequence[Period] = ()
     blocks: Mapping[str, Sequence[Period]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, orders: Iterable[Order]) -> Self:
-        """A pause holds half a second after it was asked for, a block once a crawl heeded it (``done_at``); both until
-        the contrary is asked, or heeded, whichever comes first: the two are times of different clocks."""
+    def from_orders(cls, orders: Iterable[Order]) -> Self:
+        """The restrictions that follow from ``orders``, which are in the order of their numbers.
+
+        A pause begins :data:`PAUSE_GRACE_S` after the order; a block begins when a crawl has carried it out
+        (``done_at``). Either ends when the opposite order is given or carried out, whichever is earlier: the two times
+        come from different clocks.
+        """
         pauses: list[Period] = []
         blocks: dict[str, list[Period]] = {}
         for order in orders:
@@ -49,38 +53,38 @@ class Restrictions:
                 case Command.UNBLOCK:
                     _end(blocks.get(order.name, []), lifted_at)
                 case _:
-                    pass  # a block that no crawl came to heed, or the end of a run
+                    pass  # a block that no crawl has carried out, or the order to stop a run
         return cls(pauses, blocks)
 
     @property
     def any(self) -> bool:
         return bool(self.pauses or self.blocks)
 
-    def broken_by(self, sent: LoggedRequest) -> tuple[str, str] | None:
-        """What was required, and what was done, where a request should not have begun."""
-        if span := _within(self.pauses, sent.started_at):
-            asked_at = span.since - PAUSE_GRACE_S
-            return f"no request while the crawl is paused, asked for at {instant(asked_at)}", _late(sent, asked_at)
-        for name in (sent.site, host_of(sent.site).removesuffix(".")) if self.blocks else ():
-            if span := _within(self.blocks.get(name, ()), sent.started_at):
-                return f"no request to {name}, blocked since {instant(span.since)}", _late(sent, span.since)
+    def violation_by(self, request: LoggedRequest) -> tuple[str, str] | None:
+        """What was required and what was done, if ``request`` began in a forbidden period."""
+        if period := _containing(self.pauses, request.started_at):
+            asked_at = period.since - PAUSE_GRACE_S
+            return f"no request while the crawl is paused, ordered at {instant(asked_at)}", _late(request, asked_at)
+        for name in (request.site, host_of(request.site).removesuffix(".")) if self.blocks else ():
+            if period := _containing(self.blocks.get(name, ()), request.started_at):
+                return f"no request to {name}, blocked since {instant(period.since)}", _late(request, period.since)
         return None
 
 
-def _begin(spans: list[Period], at: float) -> None:
-    if not spans or spans[-1].until < inf:
-        spans.append(Period(at, inf))
+def _begin(periods: list[Period], at: float) -> None:
+    if not periods or periods[-1].until < inf:
+        periods.append(Period(at, inf))
 
 
-def _end(spans: list[Period], at: float) -> None:
-    if spans and spans[-1].until == inf:
-        spans[-1] = spans[-1]._replace(until=at)
+def _end(periods: list[Period], at: float) -> None:
+    if periods and periods[-1].until == inf:
+        periods[-1] = periods[-1]._replace(until=at)
 
 
-def _within(spans: Sequence[Period], at: float) -> Period | None:
-    n = bisect_right(spans, at - TOLERANCE_S, key=lambda span: span.since)
-    return spans[n - 1] if n and at < spans[n - 1].until - TOLERANCE_S else None
+def _containing(periods: Sequence[Period], at: float) -> Period | None:
+    n = bisect_right(periods, at - TOLERANCE_S, key=lambda period: period.since)
+    return periods[n - 1] if n and at < periods[n - 1].until - TOLERANCE_S else None
 
 
-def _late(sent: LoggedRequest, since: float) -> str:
-    return f"sent {seconds(sent.started_at - since)} later"
+def _late(request: LoggedRequest, since: float) -> str:
+    return f"sent {seconds(request.started_at - since)} later"

@@ -1,4 +1,4 @@
-"""One site's robots.txt as the log tells it, answer by answer: what each meant, and until when at most. Pure.
+"""The robots.txt of one site over time, replayed from the log: what each response meant, and until when (pure).
 
 Rules: ``docs/protocols.md``, section 1. How they are judged: ``docs/audit.md``.
 """
@@ -22,110 +22,123 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.robots.response import freshness
 from crawler.url import NotCrawlable, canonicalise
 
-_MANY = 64  # failures: the pause between attempts is the longest long before
-_LASTING = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRICTED})
+_MAX_DOUBLINGS = 64  # the pause between attempts reaches its maximum long before
+_USABLE = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRICTED})
 
 
 @dataclass(slots=True)
 class RobotsHistory:
-    """What is known at one moment. Times in seconds since the epoch; ``until`` is reckoned, not read."""
+    """The robots.txt of a site at one moment of the replay. Times in seconds since the epoch."""
 
     site_id: int
-    answer: LoggedRequest | None = None  # the last one; of a redirect followed, where it led
-    terms: RunRecord | None = None  # of the run that it came in
+    #: The last response; that of the redirect's target, if a redirect was followed. ``run`` is the run it came in.
+    response: LoggedRequest | None = None
+    run: RunRecord | None = None
+    #: The version in force, and its end as computed from the response headers, not as recorded.
     version: RobotsVersion | None = None
     until: float = 0.0
-    taken: bool = True  # whether the last answer became a version
-    leads_to: str | None = None
-    seen: tuple[str, ...] = ()
-    failures: int = 0  # in a row
+    #: Whether a version was recorded for the last response.
+    is_recorded: bool = True
+    #: The redirects followed since the last request for the site's own /robots.txt, and the target of the last one.
+    redirect_target: str | None = None
+    visited: tuple[str, ...] = ()
+    consecutive_failures: int = 0
 
-    def hear(self, answer: LoggedRequest, terms: RunRecord) -> bool:
-        """Take in an answer. False where it is neither the site's own nor where the answer before it led."""
-        if (answer.site_id, answer.path, answer.for_site_id) == (self.site_id, ROBOTS_PATH, None):
-            led, self.seen = True, ()
+    def add_response(self, response: LoggedRequest, run: RunRecord) -> bool:
+        """Record a response. False if it is neither from the site's /robots.txt nor from the target of a redirect."""
+        if (response.site_id, response.path, response.for_site_id) == (self.site_id, ROBOTS_PATH, None):
+            is_expected, self.visited = True, ()
         else:
-            before = self.answer
-            led = before is not None and before.finished_at <= answer.started_at + TOLERANCE_S
-            led = led and self.leads_to == answer.url
-        self.seen = (*self.seen, answer.url) if led else (answer.url,)
-        self.answer, self.terms, self.taken = answer, terms, False
-        self.leads_to = self._target(answer, terms)
-        return led
+            before = self.response
+            is_expected = (
+                before is not None
+                and before.finished_at <= response.started_at + TOLERANCE_S
+                and self.redirect_target == response.url
+            )
+        self.visited = (*self.visited, response.url) if is_expected else (response.url,)
+        self.response, self.run, self.is_recorded = response, run, False
+        self.redirect_target = self._target(response, run)
+        return is_expected
 
-    def _target(self, answer: LoggedRequest, terms: RunRecord) -> str | None:
-        """Where a redirect may be followed to: any host, but not in circles nor for ever (1996 draft, 3.1)."""
-        if answer.location is None or not is_redirect(answer.status, answer.error):
+    def _target(self, response: LoggedRequest, run: RunRecord) -> str | None:
+        """The URL that a redirect may be followed to, on any host; no circles, and at most ``max_redirects`` hops.
+
+        Source: 1996 draft, 3.1.
+        """
+        if response.location is None or not is_redirect(response.status, response.error):
             return None
         try:
-            target = canonicalise(answer.location, answer.url)
+            target = canonicalise(response.location, response.url)
         except NotCrawlable:
             return None
-        return None if target in self.seen or len(self.seen) > terms.robots.max_redirects else target
+        return None if target in self.visited or len(self.visited) > run.robots.max_redirects else target
 
-    def take(self, version: RobotsVersion, held_until: float) -> Iterator[tuple[str, str]]:
-        """The last answer became a version. What is recorded of it and cannot be so, as (required, done).
+    def add_version(self, version: RobotsVersion, paused_until: float) -> Iterator[tuple[str, str]]:
+        """Record the version that the last response led to. Yields each contradiction as (required, done).
 
-        ``held_until`` is the latest end of the pause that the site was in.
+        ``paused_until`` is the latest possible end of the pause that the site was in.
         """
-        before, answer, terms, had = self.version, self.answer, self.terms, self.taken
-        self.version, self.until, self.taken = version, version.valid_until, True
-        if version.headers is None:
-            self.failures = _MANY  # unknown; of an early store
+        before, response, run, had_version = self.version, self.response, self.run, self.is_recorded
+        self.version, self.until, self.is_recorded = version, version.valid_until, True
+        if response is None or run is None or had_version:
+            yield "a response that the version comes from", "the log has none"
             return
-        if answer is None or terms is None or had:
-            yield "an answer that it came of", "the log has none"
-            return
-        if (answer.run, answer.url) != (version.run, version.answered_by):
+        if (response.run, response.url) != (version.run, version.answered_by):
             yield (
-                f"the answer of {version.answered_by} in run {version.run}, which it names",
-                f"the last one is that of {answer.url} in run {answer.run}",
+                f"the response of {version.answered_by} in run {version.run}, which the version names",
+                f"the last response is that of {response.url} in run {response.run}",
             )
-        if _repeats(answer, version, terms) and (before is None or before.text != version.text):
-            yield f"the text before it, for the answer is {answer.status or answer.error}", "another text is recorded"
-        meant = meaning(answer, terms.reading, version.headers)
-        self.failures = self.failures + 1 if meant is RobotsAction.DEFER else 0
-        if version.action in _LASTING:
-            longest_until = self._longest_until(version, terms, held_until)
-            if version.valid_until > longest_until + TOLERANCE_S:
-                over_s = version.valid_until - longest_until
-                yield "an end as the headers received have it", f"one that is {over_s:.3f} s later is recorded"
-            self.until = min(version.valid_until, longest_until)
+        if _keeps_text(response, version, run) and (before is None or before.text_id != version.text_id):
+            yield (
+                f"the text before it, because the response is {response.status or response.error}",
+                "another text is recorded",
+            )
+        is_failure = meaning(response, run.reading, version.headers) is RobotsAction.DEFER
+        self.consecutive_failures = self.consecutive_failures + 1 if is_failure else 0
+        if version.action in _USABLE:
+            latest_end = self._latest_end(version, run, paused_until)
+            if version.valid_until > latest_end + TOLERANCE_S:
+                over_s = version.valid_until - latest_end
+                yield "an end that follows from the response headers", f"the recorded end is {over_s:.3f} s later"
+            self.until = min(version.valid_until, latest_end)
 
-    def _longest_until(self, version: RobotsVersion, terms: RunRecord, held_until: float) -> float:
-        """RFC 9111, 4.2; RFC 9309, 2.4. What would run out before the pause is over lasts a little longer than that."""
-        settings, at = terms.robots, version.valid_from
-        headers = version.headers or ()
-        if self.failures:  # past its time, by ``stale_if_error``
-            pause_s = min(settings.retry_first_s * 2.0 ** min(self.failures - 1, _MANY), settings.retry_max_s)
-            until = at + max(pause_s, retry_after_s(headers, at) or 0.0)
+    def _latest_end(self, version: RobotsVersion, run: RunRecord, paused_until: float) -> float:
+        """The latest time until which a version may be used (RFC 9111, 4.2; RFC 9309, 2.4).
+
+        A version that would expire before the pause is over is kept for ``min_fresh_s`` after the pause. A version
+        that ``stale_if_error`` keeps while the site fails lasts until the next attempt.
+        """
+        settings, at = run.robots, version.valid_from
+        if self.consecutive_failures:
+            doublings = min(self.consecutive_failures - 1, _MAX_DOUBLINGS)
+            pause_s = min(settings.retry_first_s * 2.0**doublings, settings.retry_max_s)
+            until = at + max(pause_s, retry_after_s(version.headers, at) or 0.0)
         else:
-            until = freshness(headers, settings.reading, settings, at)
-        return until if until > held_until + TOLERANCE_S else held_until + settings.min_fresh_s
+            until = freshness(version.headers, settings.reading, settings, at)
+        return until if until > paused_until + TOLERANCE_S else paused_until + settings.min_fresh_s
 
-    def contradiction(self, terms: RunRecord) -> str | None:
-        """Why the version in force cannot be what the last answer meant."""
-        answer, version = self.answer, self.version
-        if answer is None or version is None:
+    def contradiction(self, run: RunRecord) -> str | None:
+        """Why the version in force cannot be what the last response meant; ``None`` if it can."""
+        response, version = self.response, self.version
+        if response is None or version is None:
             return None
-        said = f"/robots.txt had answered {answer.status or answer.error or 'nothing'}"
-        if not self.taken and version.headers is not None:
-            return f"{said} since, and what that meant is not recorded"
-        meant = meaning(answer, terms.reading, version.headers)
-        if meant is None:
-            return f"{said}, and where that led is not recorded"
+        answered = f"/robots.txt had answered {response.status or response.error or 'nothing'}"
+        if not self.is_recorded:
+            return f"{answered} since, and no version is recorded for that"
+        meant = meaning(response, run.reading, version.headers)
         if meant in (version.action, RobotsAction.FREE):
             return None
-        if meant is RobotsAction.DEFER and terms.robots.stale_if_error:
+        if meant is RobotsAction.DEFER and run.robots.stale_if_error:
             return None
-        return f"{said} ({meant}), and {version.action} is recorded"
+        return f"{answered} ({meant}), and {version.action} is recorded"
 
 
-def _repeats(answer: LoggedRequest, version: RobotsVersion, terms: RunRecord) -> bool:
-    """Whether a version has the text before it: a 304 renews that, and ``stale_if_error`` keeps it while a site fails.
+def _keeps_text(response: LoggedRequest, version: RobotsVersion, run: RunRecord) -> bool:
+    """Whether a version has the text of the version before it.
 
-    A 304 to a request that named no copy is logged with an error. It renews nothing: the site is deferred.
+    A 304 renews that text, and ``stale_if_error`` keeps it while a site fails. A 304 to a request that named no copy is
+    logged with an error; it renews nothing, and the site is deferred.
     """
-    if meaning(answer, terms.reading, version.headers) is not RobotsAction.DEFER:
-        return answer.status == 304
-    return version.action in _LASTING and (answer.status == 304 or terms.robots.stale_if_error)
+    if meaning(response, run.reading, version.headers) is not RobotsAction.DEFER:
+        return response.status == 304
+    return version.action in _USABLE and (response.status == 304 or run.robots.stale_if_error)

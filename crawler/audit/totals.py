@@ -1,89 +1,118 @@
-"""What a store tells of a crawl as a whole, for whoever judges it: totals, exclusions, who asked for most restraint."""
+"""Totals of a request log: requests, answers, exclusions, and the sites that asked for the most restraint."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Store
 
-_SHOWN = 10
+_SITES_SHOWN = 10
 
-_TOTALS = """SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
-  min(started_at) AS first, max(finished_at) AS last FROM request"""
-_ANSWERS = """SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', 'no answer') AS answer, count(*) AS n
-  FROM request GROUP BY 1, 2 ORDER BY 1 DESC, 2"""
-_PER_RUN = (
-    "SELECT run_id, count(*) AS n, min(started_at) AS first, max(finished_at) AS last FROM request GROUP BY run_id"
-)
-_VERSIONS = (
-    "SELECT action, count(*) AS n, count(DISTINCT text_id) AS texts FROM robots_copy GROUP BY action ORDER BY n DESC"
-)
-_EXCLUDED = """SELECT CASE WHEN reason LIKE 'mirror of %' THEN 'mirror'
-    WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
-    ELSE substr(reason, 1, 40) END AS why, count(*) AS n
-  FROM url WHERE state = 'excluded' GROUP BY why ORDER BY n DESC, why"""
-_CRAWL_DELAYS = "SELECT name, crawl_delay_s FROM site WHERE crawl_delay_s > 0 ORDER BY crawl_delay_s DESC, name LIMIT ?"
-_RETRY_AFTERS = """SELECT s.name, max(q.retry_after_s) AS longest, count(*) AS n
-  FROM request q JOIN site s ON s.id = q.site_id
-  WHERE q.retry_after_s > 0 GROUP BY s.id, s.name ORDER BY longest DESC, s.name LIMIT ?"""
-_DEFERRED = """SELECT s.name, count(*) AS n FROM request q JOIN site s ON s.id = q.site_id
-  WHERE q.purpose = 'robots' AND q.path = '/robots.txt' AND (q.status IS NULL OR q.status IN (408, 425, 429)
-    OR q.status >= 500 OR (q.status < 400 AND q.error IS NOT NULL))
-  GROUP BY s.id, s.name ORDER BY n DESC, s.name LIMIT ?"""
-_RESTRICTED = """SELECT s.name, count(*) AS n FROM robots_copy r JOIN site s ON s.id = r.site_id
-  WHERE r.action = 'restricted' GROUP BY s.id, s.name ORDER BY n DESC, s.name LIMIT ?"""
+_SQL = load_statements("crawler.audit")
+
+
+class Answers(NamedTuple):
+    """How many requests of a purpose had an answer of a class, such as ``2xx`` or ``no answer``."""
+
+    purpose: str
+    answer: str
+    requests: int
+
+
+class RobotsActions(NamedTuple):
+    """How many answers for robots.txt meant ``action``, and how many distinct texts they had."""
+
+    action: str
+    answers: int
+    texts: int
+
+
+class Exclusions(NamedTuple):
+    """How many URLs were excluded for a reason; ``reason_code`` is a value of ``crawler.reasons.ReasonCode``."""
+
+    reason_code: str
+    urls: int
+
+
+class CrawlDelay(NamedTuple):
+    """The ``Crawl-delay`` of a site, in seconds."""
+
+    site: str
+    crawl_delay_s: float
+
+
+class RetryAfters(NamedTuple):
+    """The longest ``Retry-After`` of a site, in seconds, and how many of its answers had one."""
+
+    site: str
+    longest_s: float
+    answers: int
+
+
+class SiteCount(NamedTuple):
+    """How often something happened at a site."""
+
+    site: str
+    times: int
+
+
+class ClockStep(NamedTuple):
+    """A run whose first request is earlier than the end of a run before it, and by how many seconds."""
+
+    run: int
+    back_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class LogTotals:
-    """Totals of a request log. Times in seconds since the epoch; ``None`` where the log is empty."""
+    """Totals of a request log. Times in seconds since the epoch; ``None`` if the log is empty."""
 
     requests: int
     sites: int
     bytes: int
     first_at: float | None
     last_at: float | None
-    answers: list[tuple[str, str, int]]  # purpose, class of status, how many
-    per_run: dict[int, int]  # requests by run
-    clock_steps: list[
-        tuple[int, float]
-    ]  # runs whose first request is before the last end of one before, and by how much
-    versions: list[tuple[str, int, int]]  # what robots.txt meant, answers, distinct texts
-    excluded: list[tuple[str, int]]
-    crawl_delays: list[tuple[str, float]]
-    retry_afters: list[tuple[str, float, int]]
-    deferred: list[tuple[str, int]]
-    restricted: list[tuple[str, int]]
+    answers: list[Answers]
+    requests_per_run: dict[int, int]
+    clock_steps: list[ClockStep]
+    robots_actions: list[RobotsActions]
+    exclusions: list[Exclusions]
+    crawl_delays: list[CrawlDelay]
+    retry_afters: list[RetryAfters]
+    deferred: list[SiteCount]
+    restricted: list[SiteCount]
 
 
 async def read_totals(store: Store) -> LogTotals:
-    """Read it; some sums over the whole log, no more than a few rows each."""
-    (totals,) = await store.query(_TOTALS)
-    runs = await store.query(_PER_RUN)
+    """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
+    (totals,) = await store.query(_SQL["totals"])
+    runs = await store.query(_SQL["requests_per_run"])
+    most = {"limit": _SITES_SHOWN}
+    deferred = await store.query(_SQL["deferred_sites"], most)
+    restricted = await store.query(_SQL["restricted_sites"], most)
     return LogTotals(
-        requests=totals["requests"],
-        sites=totals["sites"],
-        bytes=totals["bytes"],
-        first_at=totals["first"],
-        last_at=totals["last"],
-        answers=[(row["purpose"], row["answer"], row["n"]) for row in await store.query(_ANSWERS)],
-        per_run={row["run_id"]: row["n"] for row in runs},
-        clock_steps=_steps([(row["run_id"], row["first"], row["last"]) for row in runs]),
-        versions=[(row["action"], row["n"], row["texts"]) for row in await store.query(_VERSIONS)],
-        excluded=[(row["why"], row["n"]) for row in await store.query(_EXCLUDED)],
-        crawl_delays=[(row["name"], row["crawl_delay_s"]) for row in await store.query(_CRAWL_DELAYS, (_SHOWN,))],
-        retry_afters=[(row["name"], row["longest"], row["n"]) for row in await store.query(_RETRY_AFTERS, (_SHOWN,))],
-        deferred=[(row["name"], row["n"]) for row in await store.query(_DEFERRED, (_SHOWN,))],
-        restricted=[(row["name"], row["n"]) for row in await store.query(_RESTRICTED, (_SHOWN,))],
+        **totals,
+        answers=[Answers(**row) for row in await store.query(_SQL["answers"])],
+        requests_per_run={row["run"]: row["requests"] for row in runs},
+        clock_steps=_clock_steps(runs),
+        robots_actions=[RobotsActions(**row) for row in await store.query(_SQL["robots_actions"])],
+        exclusions=[Exclusions(**row) for row in await store.query(_SQL["exclusions"])],
+        crawl_delays=[CrawlDelay(**row) for row in await store.query(_SQL["longest_crawl_delays"], most)],
+        retry_afters=[RetryAfters(**row) for row in await store.query(_SQL["longest_retry_afters"], most)],
+        deferred=[SiteCount(row["site"], row["attempts"]) for row in deferred],
+        restricted=[SiteCount(row["site"], row["answers"]) for row in restricted],
     )
 
 
-def _steps(runs: list[tuple[int, float, float]]) -> list[tuple[int, float]]:
-    """Where time goes backwards from one run to the next, by how many seconds."""
+def _clock_steps(runs: Iterable[Mapping[str, Any]]) -> list[ClockStep]:
+    """The runs, in order, before which the clock was set back."""
     steps = []
     latest = 0.0
-    for run_id, first, last in sorted(runs):
-        if first < latest:
-            steps.append((run_id, latest - first))
-        latest = max(latest, last)
+    for run in runs:
+        if run["first_at"] < latest:
+            steps.append(ClockStep(run["run"], latest - run["first_at"]))
+        latest = max(latest, run["last_at"])
     return steps

@@ -103,9 +103,9 @@ class Agent:
 async def agents_of(job: Job) -> dict[int | None, Agent]:
     """By run; none for a run whose settings this version cannot read."""
     agents: dict[int | None, Agent] = {}
-    for run in await job.store.query("SELECT * FROM run ORDER BY id"):
+    for run in await job.store.query("SELECT *, run_id AS run FROM runs ORDER BY run_id"):
         try:
-            terms, fetch = RunRecord.read(run), json.loads(run["settings"])["fetch"]
+            terms, fetch = RunRecord.from_row(run), json.loads(run["settings"])["fetch"]
         except UsageError:
             continue
         sender = [("From", terms.contact)] if "@" in terms.contact and "://" not in terms.contact else []
@@ -115,7 +115,7 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
             ("Accept-Encoding", ACCEPT_ENCODING),
             *sender,
         ]
-        agents[run["id"]] = Agent(tuple(headers), terms.user_agent, terms.contact)
+        agents[run["run_id"]] = Agent(tuple(headers), terms.user_agent, terms.contact)
     return agents
 
 

@@ -176,7 +176,7 @@ class Facts:
     at: float
     store: str
     counts: Counts
-    history: LogTotals
+    totals: LogTotals
     runs: Sequence[RunRow]
     seeds: int
     first_seeds: Sequence[str]

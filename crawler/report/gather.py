@@ -10,7 +10,7 @@ from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING
 
 from crawler.audit.log_reader import snapshot
-from crawler.audit.run_audit import AuditResult, audit
+from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.totals import read_totals
 from crawler.errors import UsageError
 from crawler.model import State
@@ -70,7 +70,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             at=now,
             store=name,
             counts=await store.counts(),
-            history=await read_totals(store),
+            totals=await read_totals(store),
             runs=[RunRow(*row.values()) for row in await store.query(queries.RUNS)],
             seeds=totals["seeds"],
             first_seeds=[row["url"] for row in await store.query(queries.SEEDS, (SEEDS_SHOWN,))],
@@ -102,7 +102,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
 
 async def _audit(store: Store, now: float) -> AuditResult | str:
     try:
-        return await audit(store, now)
+        return await run_audit(store, now)
     except UsageError as error:  # a run without readable settings: the rest can be told all the same
         return str(error)
 

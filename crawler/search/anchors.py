@@ -1,4 +1,4 @@
-"""What others call a page: shown where nothing of the page itself says why it was found."""
+"""The anchor of a link as the reason for a result, if neither title nor excerpt of the page shows one."""
 
 from __future__ import annotations
 
@@ -6,30 +6,25 @@ import asyncio
 from collections.abc import Sequence
 
 from crawler.search.excerpt import Marked, mark
+from crawler.search.index_backend import SQL
 from crawler.store.protocols import Store
 
-_MOST = 10_000  # distinct anchors of all the pages asked for
-# Of links to the pages, or to what leads to them: those that the index heeds. (The IN leaves the rest out at once.)
-_ANCHORS = """
-WITH named AS MATERIALIZED (
-  SELECT id, id AS page FROM url WHERE id IN ({places})
-  UNION SELECT id, target FROM url WHERE target IN ({places}))
-SELECT n.page, l.anchor, count(*) AS times FROM link l JOIN named n ON n.id = l.target
-JOIN page p ON p.url_id = l.source AND p.noindex = 0
-WHERE l.target IN (SELECT id FROM named) AND l.follow = 1 AND l.anchor <> ''
-GROUP BY n.page, l.anchor ORDER BY times DESC, l.anchor LIMIT ?
-"""
+_MAX_ANCHORS = 10_000  # distinct anchors of all requested pages
 
 
 async def matching_anchors(store: Store, match: str, pages: Sequence[int]) -> dict[int, Marked]:
-    """Of each page (by number) to which links lead that an expression of FTS5 matches: the anchor with most of it, the
-    most frequent of these. Goes through all links, which takes some 0.2 s for a million."""
-    places = ", ".join("?" * len(pages))
-    rows = await store.query(_ANCHORS.format(places=places), (*pages, *pages, _MOST))
+    """For each page (by number), the anchor of a link to it with the most matches of the FTS5 expression ``match``.
+
+    Of anchors with equally many matches the most frequent is taken; a page without a match is not in the result. The
+    statement scans all links: about 0.2 s for a million.
+    """
+    values: dict[str, object] = {f"page_{n}": page for n, page in enumerate(pages)}
+    sql = SQL["anchors"].format(pages=", ".join(f":{name}" for name in values))
+    rows = await store.query(sql, {**values, "limit": _MAX_ANCHORS})
     marked = await asyncio.to_thread(mark, match, [(row["anchor"], "") for row in rows])
     best: dict[int, Marked] = {}
     for row, (anchor, _) in zip(rows, marked, strict=True):
-        before = best.get(row["page"])
+        before = best.get(row["page_id"])
         if len(anchor.marks) > (0 if before is None else len(before.marks)):
-            best[row["page"]] = anchor
+            best[row["page_id"]] = anchor
     return best

@@ -1,6 +1,6 @@
-"""Titles and excerpts with the words marked, by FTS5 itself: in a small index of the few pages that are shown.
+"""Marks the words of a query in titles and excerpts, with FTS5 in a small index of the few pages that are shown.
 
-So the words are told apart as they are in the index of the store, which keeps no texts.
+So the text is split into words as in the index of the store, which keeps no texts.
 """
 
 from __future__ import annotations
@@ -10,42 +10,42 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from crawler.search.page_text import clean, joined, parted
-from crawler.search.tokenizer import TOKENIZER
+from crawler.search.page_text import clean
+from crawler.search.tokenizer import TOKENIZER, join_separated, separate_unspaced
 
-#: About how many words an excerpt has.
+#: The approximate number of words in an excerpt.
 EXCERPT_WORDS = 40
-#: And at most how many characters: what has no blanks, as in data, is one word.
+#: The maximum length of an excerpt: data without blanks is one long word.
 EXCERPT_CHARS = 600
-_CHARS_BEFORE = 200  # the first mark, in one that is cut
+_CHARS_BEFORE = 200  # characters before the first mark of an excerpt that is cut
 _UNMARKED_CHARS = 400
 
-# Two controls, which no clean text holds, stand around what is marked.
+# Two controls enclose each match; clean text contains none.
 _ON, _OFF = "\x02", "\x03"
 _TABLE = f"CREATE VIRTUAL TABLE t USING fts5(short, long, tokenize = '{TOKENIZER}')"
 _HIGHLIGHT = "SELECT rowid, highlight(t, 0, char(2), char(3)) FROM t WHERE t MATCH ? AND rowid < ?"
 _BEST = "SELECT rowid FROM t WHERE t MATCH ? AND rowid >= ? ORDER BY rank, rowid"
 _SNIPPET = f"SELECT snippet(t, 1, char(2), char(3), '…', {EXCERPT_WORDS}) FROM t WHERE t MATCH ? AND rowid = ?"
-# snippet() compares all places with all others: of a long text, the best piece is shown.
+# snippet() takes quadratic time, so a long text is split, and the best piece is shown.
 _PIECE_CHARS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A plain text, and where in it the words searched for stand: ``marks`` are ``(start, end)`` in characters."""
+    """A plain text and the positions of the matches in it: ``marks`` are pairs ``(start, end)`` in characters."""
 
     text: str
     marks: tuple[tuple[int, int], ...] = ()
 
     def share(self) -> float:
-        """How much of the text is marked, in letters and digits: 0 to 1."""
+        """The share of letters and digits that are marked, from 0 to 1."""
         marked = sum(_letters(self.text[start:end]) for start, end in self.marks)
         return marked / max(_letters(self.text), 1)
 
 
 def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Marked]]:
-    """Mark what an expression of FTS5 matches in pairs of texts: the first whole, of the second an excerpt."""
-    ready = [(parted(clean(short)), parted(clean(long))) for short, long in texts]
+    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second."""
+    ready = [(separate_unspaced(clean(short)), separate_unspaced(clean(long))) for short, long in texts]
     places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
     excerpts: dict[int, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
@@ -55,8 +55,9 @@ def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Mar
         db.executemany(insert, ((row_id, "", piece) for row_id, (_, piece) in places.items()))
         titles = dict(db.execute(_HIGHLIGHT, (match, len(ready))))
         for (row_id,) in db.execute(_BEST, (match, len(ready))).fetchall():
-            if places[row_id][0] not in excerpts:
-                (excerpts[places[row_id][0]],) = db.execute(_SNIPPET, (match, row_id)).fetchone()
+            text_number, _ = places[row_id]
+            if text_number not in excerpts:
+                (excerpts[text_number],) = db.execute(_SNIPPET, (match, row_id)).fetchone()
     return [
         (_marked(titles.get(k, short)), _bounded(_marked(excerpts.get(k, _beginning(long)))))
         for k, (short, long) in enumerate(ready)
@@ -64,7 +65,7 @@ def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Mar
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered from 1, each ending with a word where words have blanks between them."""
+    """The pieces of a text, numbered from 1. A piece ends at a blank, if there is one near its end."""
     start = number = 0
     while start < len(text):
         blank = text.find(" ", start + _PIECE_CHARS, start + 2 * _PIECE_CHARS)
@@ -81,7 +82,7 @@ def _beginning(text: str) -> str:
 def _marked(text: str) -> Marked:
     plain = ""
     marks: list[tuple[int, int]] = []
-    for part in joined(text).split(_ON):
+    for part in join_separated(text).split(_ON):
         inside, off, outside = part.partition(_OFF)
         if off:
             marks.append((len(plain), len(plain) + len(inside)))
@@ -90,7 +91,7 @@ def _marked(text: str) -> Marked:
 
 
 def _bounded(excerpt: Marked) -> Marked:
-    """What of an excerpt is near its first mark, where it is too long."""
+    """The part of an excerpt around its first mark, if the excerpt is too long."""
     if len(excerpt.text) <= EXCERPT_CHARS:
         return excerpt
     first = excerpt.marks[0][0] if excerpt.marks else 0

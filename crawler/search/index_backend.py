@@ -1,24 +1,35 @@
-"""Where an index is built: a connection of its own to the store, with the SQL in which its two kinds differ."""
+"""Where the index is built: a connection of its own to the store, and the SQL in which the two databases differ.
+
+The tables of the index (``search_page``, ``search_text``, ``search_state``) stand in the schema of the store, and only
+this package reads and writes them. The crawl is read through views.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from crawler.store.feature_sql import load_statements
 from crawler.store.sqlite.connection import Database
 
-#: Another number wherever the same page would be indexed otherwise: the index is then built anew.
+#: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
 VERSION = 1
-#: What a link from another site counts besides, in linking pages.
-SITE_COUNTS = 10
+#: How many linking pages a linking site counts as, in the popularity of a page.
+SITE_WEIGHT = 10
+
+SQL = load_statements("crawler.search")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A page for the index. ``texts`` are title, anchors, description, keywords, headings and body, on a line each."""
+    """A page as it is indexed.
+
+    ``texts`` are title, anchors, description, keywords, headings and body, each on one line. ``in_links`` counts the
+    pages that link to it, ``in_sites`` the other sites of these pages.
+    """
 
     url_id: int
     digest: int
@@ -27,67 +38,81 @@ class IndexEntry:
     texts: tuple[str, ...]
 
 
+class LinkCounts(NamedTuple):
+    """How many pages, and how many other sites, link to a page."""
+
+    in_links: int
+    in_sites: int
+    url_id: int
+
+
+class Inbound(NamedTuple):
+    """What links to a page: the anchors, one a line, and the numbers of linking pages and of other sites."""
+
+    url_id: int
+    anchors: str
+    in_links: int
+    in_sites: int
+
+
 class IndexBackend(ABC):
-    """One index. What is done within :meth:`transaction` is done whole or not at all."""
+    """One index. A :meth:`transaction` is committed whole or not at all."""
 
     BEGIN: ClassVar[str] = "BEGIN"
-    SET_LINKS: ClassVar[str]
-    INSERT_INBOUND: ClassVar[str]
-    BODIES: ClassVar[str]
+    #: The statements of the database. Those for many rows have positional parameters, in the order of the columns.
+    SQL: ClassVar[Mapping[str, str]]
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     @asynccontextmanager
     async def transaction(self, begin: str = "BEGIN") -> AsyncIterator[None]:
-        """What goes wrong inside it rolls it back when the connection is closed."""
+        """A transaction; if an exception leaves it, closing the connection rolls it back."""
         await self._db.execute(begin)
         yield
         await self._db.execute("COMMIT")
 
     async def begin(self) -> None:
-        """Note that building is under way, and empty an index of another version, or one of which half is stale."""
+        """Mark the index as under construction. Empty it first if it has another version, or is half stale."""
         async with self.transaction(self.BEGIN):
-            state = await self.query("SELECT version FROM search_state")
-            if not state or state[0][0] != VERSION or await self._is_stale():
+            state = await self.query(SQL["index_version"])
+            if not state or state[0]["version"] != VERSION or await self._is_stale():
                 await self._empty()
-            await self._db.execute("DELETE FROM search_state")
-            await self._db.execute(
-                f"INSERT INTO search_state SELECT 1, {VERSION}, coalesce(max(id), 0), 0, 0 FROM request"
-            )
+            await self._db.execute(SQL["forget_state"])
+            await self._db.execute(SQL["begin_state"].format(version=VERSION))
 
-    async def put(self, entries: Sequence[IndexEntry], links: Sequence[tuple[int, int, int]]) -> None:
-        """Index pages anew, and set for others how many pages and sites link to them: ``(in_links, in_sites, id)``."""
+    async def put(self, entries: Sequence[IndexEntry], links: Sequence[LinkCounts]) -> None:
+        """Replace the entries of pages, and set the link counts of others, in one transaction."""
         rows = await self._rows(entries)
         async with self.transaction(self.BEGIN):
             await self._insert(entries, rows)
-            await self._db.executemany(self.SET_LINKS, links)
+            await self._db.executemany(self.SQL["set_links"], links)
 
     async def end(self) -> int:
-        """Take out what is no longer to be found, and note that the index is whole; how many were taken out."""
+        """Remove the entries of pages that are no longer chosen, and mark the index as complete.
+
+        Returns how many entries were removed.
+        """
         async with self.transaction(self.BEGIN):
-            removed = await self.query(
-                "DELETE FROM search_page WHERE NOT EXISTS (SELECT 1 FROM chosen WHERE id = url_id) RETURNING url_id"
-            )
-            await self._db.execute(
-                "UPDATE search_state SET complete = 1, mean_inbound = "
-                f"(SELECT coalesce(avg(in_links + {SITE_COUNTS} * in_sites), 0) FROM search_page)"
-            )
+            removed = await self.query(SQL["remove_unchosen"])
+            await self._db.execute(SQL["end_state"].format(site_weight=SITE_WEIGHT))
         return len(removed)
 
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
-        return list(await self._db.execute_fetchall(sql, parameters))
+    async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+        """The rows of a query; each row maps column names to values."""
+        return list(await self._db.execute_fetchall(sql, parameters or {}))
 
-    async def add_inbound(self, rows: Iterable[tuple[int, str, int, int]]) -> None:
-        await self._db.executemany(self.INSERT_INBOUND, rows)
+    async def add_inbound(self, rows: Iterable[Inbound]) -> None:
+        """Add rows to the temporary table ``inbound``."""
+        await self._db.executemany(self.SQL["insert_inbound"], rows)
 
     @abstractmethod
     async def script(self, sql: str) -> None:
-        """Carry out statements of which none has parameters."""
+        """Execute several statements without parameters."""
 
     @abstractmethod
     def batches(self, sql: str) -> AsyncIterator[list[Any]]:
-        """The rows of a query, some at a time, within a transaction."""
+        """The rows of a query in batches. Call it within a transaction."""
 
     @abstractmethod
     async def _is_stale(self) -> bool: ...
@@ -97,7 +122,7 @@ class IndexBackend(ABC):
 
     @abstractmethod
     async def _rows(self, entries: Sequence[IndexEntry]) -> Sequence[Any]:
-        """What the index takes of each page, made before the transaction begins."""
+        """What the index stores of each page, computed before the transaction begins."""
 
     @abstractmethod
     async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[Any]) -> None: ...

@@ -1,10 +1,10 @@
-"""The words of a page: its main text and headings, and texts made fit for the index.
+"""Extracts the main text and the headings of a page.
 
-Main text is what ``<main>`` holds, or else ``<body>`` without header, footer and asides; navigation and scripts are
-left out of either. Cleverer extraction finds less: on 200 pages of 25 manuals this keeps 95 % of the five-word
-sequences that only one page has and 19 % of those that half of a manual's pages share, in 0.5 ms a page;
-resiliparse keeps 86 and 5 % in 1.0 ms, trafilatura 85 and 3 % in 17 ms. What is lost cannot be found, and what all
-pages share weighs little in the ranking.
+The main text is the content of ``<main>``, or of ``<body>`` without header, footer and asides; navigation and scripts
+are removed from either. More elaborate extraction loses more of the text. On 200 pages of 25 manuals this one keeps 95
+% of the five-word sequences that only one page has, and 19 % of those that half of a manual's pages share, in 0.5 ms a
+page; resiliparse keeps 86 and 5 % in 1.0 ms, trafilatura 85 and 3 % in 17 ms. Lost text cannot be found, while text
+that all pages share weighs little in the ranking.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from crawler.page.charset import to_utf8
 
-#: Of a longer page, what comes first is searched.
+#: The beginning of a longer page is indexed.
 MAX_TEXT_CHARS = 1_000_000
 MAX_HEADINGS_CHARS = 20_000
 
@@ -27,36 +27,30 @@ _MAIN = "main,[role=main]"
 _NOT_TEXT = "script,style,template,noscript,svg,select,button,nav,[role=navigation],[role=search]"
 _AROUND_MAIN = f"{_NOT_TEXT},header,footer,aside,[role=banner],[role=contentinfo]"
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
-# Words end where these begin and end, whether there is a blank or not; elsewhere a tag may stand within a word.
+# A word ends at the tags of these elements, with or without a blank. Other tags may stand within a word.
 _BLOCKS = (
     "address,article,aside,blockquote,br,caption,dd,details,div,dl,dt,fieldset,figcaption,figure,footer,form,"
     f"{_HEADINGS},header,hr,legend,li,main,ol,option,p,pre,section,summary,table,td,th,tr,ul"
 )
 
-# What has no place in a line of text: controls; and, of no width, what turns its direction.
+# Characters that a line of text must not contain: controls, and invisible ones such as direction marks.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+")
-# Thai, Lao, Myanmar, Khmer, kana, bopomofo, ideographs, Hangul: written without blanks, or with endings at the words.
-_UNSPACED = re.compile(
-    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-)
-_NO_WIDTH = "\u200b"  # parts words for the tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What a page says: ``text`` has the headings too."""
+    """The headings and the text of a page; the text includes the headings."""
 
     headings: str
     text: str
 
 
 def page_text(body: bytes, charset: str | None, content_type: str = "") -> PageText:
-    """The main text of a fetched document, on one line; never raises for what it holds.
+    """The main text of a fetched document, on one line. Raises nothing, whatever ``body`` contains.
 
-    ``charset`` as the page was read in. The caller has read the page once with
-    :func:`crawler.page.html.read_page`, so that it is known not to tie up the parser.
+    ``charset`` is the one that the crawl decoded the page with. The crawl has parsed every stored page within its
+    limits of time and memory, so this can parse it again.
     """
     _, utf8 = to_utf8(body, charset)
     if content_type not in _HTML_TYPES:
@@ -80,7 +74,10 @@ def _read(root: LexborNode, left_out: str) -> PageText:
 
 
 def _outermost(root: LexborNode, selector: str) -> Iterator[LexborNode]:
-    """The elements below ``root`` that match, without those inside another: all of a deep nest would take for ever."""
+    """The matching elements below ``root`` that are not inside another one.
+
+    Processing every element of a deeply nested page would take quadratic time.
+    """
     inside = 0
     for node in root.css(selector):
         if inside:
@@ -88,25 +85,13 @@ def _outermost(root: LexborNode, selector: str) -> Iterator[LexborNode]:
         elif node.mem_id != root.mem_id:
             inside = sum(
                 other.mem_id != node.mem_id for other in node.css(selector)
-            )  # they come next, in the document's order
+            )  # these come next in document order
             yield node
 
 
 def clean(text: str) -> str:
-    """A text on one line, without controls and what cannot be seen."""
+    """A text on one line, without controls and invisible characters."""
     line = " ".join(text.split())
-    if line.isprintable():  # nearly always, and told at the speed of C
+    if line.isprintable():  # nearly always true, and fast
         return line
     return " ".join(_UNSEEN.sub("", _CONTROLS.sub(" ", line)).split())
-
-
-def parted(text: str) -> str:
-    """A :func:`clean` text for the index: each character of scripts without blanks is a word of its own there.
-
-    So a word of any length is found as a phrase of its characters. :func:`joined` undoes it.
-    """
-    return text if text.isascii() else _UNSPACED.sub(rf"{_NO_WIDTH}\g<0>{_NO_WIDTH}", text)
-
-
-def joined(text: str) -> str:
-    return text.replace(_NO_WIDTH, "")

@@ -1,4 +1,4 @@
-"""An index in a PostgreSQL database, by its own text search."""
+"""The index in a PostgreSQL database, with the text search of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 
 from crawler.errors import StoreInUse
 from crawler.search.index_backend import IndexBackend, IndexEntry
-from crawler.search.postgres_text_search import vectors
+from crawler.search.postgres_text_search import PageVectors, vectors
+from crawler.store.feature_sql import load_statements
 from crawler.store.postgres.connection import INDEXING, Postgres
 
 _ROWS_AT_ONCE = 5_000
 
 
 class PostgresIndex(IndexBackend):
-    SET_LINKS = """
-UPDATE search_page s SET in_links = t.in_links, in_sites = t.in_sites
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, url_id) WHERE s.url_id = t.url_id"""
-    INSERT_INBOUND = "INSERT INTO inbound SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])"
-    BODIES = "SELECT id, data FROM body WHERE id = ANY(numbers(?))"
+    """The index in the database of a store. Make one with :func:`postgres_index`."""
+
+    SQL = load_statements("crawler.search", "postgres.sql")
 
     def __init__(self, db: Postgres) -> None:
         super().__init__(db)
@@ -35,42 +34,35 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, 
             yield batch
 
     async def _is_stale(self) -> bool:
-        return False  # what is replaced is gone
+        return False  # replaced rows are deleted
 
     async def _empty(self) -> None:
-        await self._db.execute("TRUNCATE search_page, search_text")
+        await self._db.execute(self.SQL["delete_index"])
 
-    async def _rows(self, entries: Sequence[IndexEntry]) -> list[tuple[int, list[str]]]:
+    async def _rows(self, entries: Sequence[IndexEntry]) -> list[PageVectors]:
         return await asyncio.to_thread(lambda: [vectors(entry.texts) for entry in entries])
 
-    async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[tuple[int, list[str]]]) -> None:
-        gone = "DELETE FROM search_page WHERE url_id = ANY($1::bigint[])"
-        await self._db.executemany(gone, [(entry.url_id,) for entry in entries])
+    async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[PageVectors]) -> None:
+        pages = list(zip(entries, rows, strict=True))
+        await self._db.executemany(self.SQL["delete_page"], [(entry.url_id,) for entry in entries])
         await self._db.executemany(
-            "INSERT INTO search_page SELECT * FROM "
-            "unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])",
-            [(e.url_id, e.digest, e.in_links, e.in_sites, size) for e, (size, _) in zip(entries, rows, strict=True)],
+            self.SQL["insert_page"], [(e.url_id, e.digest, e.in_links, e.in_sites, row.size) for e, row in pages]
         )
-        parts = [
-            (entry.url_id, number, vector)
-            for entry, (_, found) in zip(entries, rows, strict=True)
-            for number, vector in enumerate(found)
-        ]
         await self._db.executemany(
-            "INSERT INTO search_text SELECT url_id, part, words::tsvector "
-            "FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t (url_id, part, words)",
-            parts,
+            self.SQL["insert_text"],
+            [(entry.url_id, part, vector) for entry, row in pages for part, vector in enumerate(row.vectors)],
         )
 
 
 @asynccontextmanager
 async def postgres_index(url: str) -> AsyncIterator[PostgresIndex]:
-    """The index of a database. Raises :class:`StoreInUse` where another process builds it."""
+    """The index of a database. Raises :class:`StoreInUse` if another process is building it."""
     db = Postgres(url)
     try:
-        ((alone,),) = await db.execute_fetchall("SELECT pg_try_advisory_lock(?)", (INDEXING,))
-        if not alone:
+        index = PostgresIndex(db)
+        (row,) = await index.query(index.SQL["try_lock"], {"key": INDEXING})
+        if not row["is_locked"]:
             raise StoreInUse(f"{db.name}: another `crawler index` is at work on this store; wait for it, or stop it")
-        yield PostgresIndex(db)
+        yield index
     finally:
-        await db.close()  # and not dropped: the server lets go of the lock before it answers
+        await db.close()  # close() waits until the server has released the lock

@@ -1,8 +1,8 @@
-"""What a user types, and that as expressions of FTS5 (https://www.sqlite.org/fts5.html, section 3).
+"""Parses a query, and writes it as an FTS5 expression (https://www.sqlite.org/fts5.html, section 3).
 
-``word`` (also with or without the *s* of a plural), ``wor*``, ``"a phrase"``, ``-word`` (just so), ``-"a phrase"``. A
-word with punctuation in it is a phrase of its parts. Whatever is typed stands in quotes in the expression, so that
-nothing of it can be syntax.
+A query consists of ``word`` (matches with and without the *s* of a plural), ``wor*``, ``"a phrase"``, ``-word``
+(matches exactly), and ``-"a phrase"``. A word that contains punctuation is a phrase of its parts. The expression quotes
+all input, so none of it is read as syntax.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 
 from crawler.errors import UsageError
-from crawler.search.page_text import clean, parted
+from crawler.search.page_text import clean
+from crawler.search.tokenizer import separate_unspaced
 
 MAX_QUERY_CHARS = 2_000
 MAX_ITEMS = 64
@@ -22,21 +23,21 @@ _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words in a row, as typed; of a prefix, the last one may go on."""
+    """Consecutive words, as typed. If ``is_prefix``, the last word may be longer."""
 
     text: str
     is_prefix: bool = False
 
     def __str__(self) -> str:
-        """As an expression of FTS5."""
-        return f'"{parted(self.text)}"' + "*" * self.is_prefix
+        """The phrase as an FTS5 expression."""
+        return f'"{separate_unspaced(self.text)}"' + "*" * self.is_prefix
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked for: phrases, other words with their forms, and what must not be there.
+    """A parsed query: phrases, other words with their forms, and phrases that a page must not contain.
 
-    ``in_a_row`` is the phrase that the words make, if they are two or more and whole.
+    ``in_a_row`` is the phrase of all words, if there are at least two and none is a prefix.
     """
 
     phrases: tuple[Phrase, ...]
@@ -45,21 +46,21 @@ class Query:
     in_a_row: Phrase | None = None
 
     def with_all(self) -> str:
-        """The expression for pages that have all of it; those that have the words in a row get more from BM25."""
+        """The expression for pages that contain everything. BM25 ranks pages with the words in a row higher."""
         words = " AND ".join(map(_any, self.words))
         if self.in_a_row is not None:
             words = f"({words} OR {self.in_a_row})"
         return self._without_excluded(" AND ".join(filter(None, (*map(str, self.phrases), words))))
 
     def with_some(self) -> str | None:
-        """For pages that have all phrases and some of the words; ``None`` where that asks for no other pages."""
+        """The expression for pages with all phrases and some words; ``None`` if it would match no other pages."""
         if len(self.words) < 2:
             return None
         some = " OR ".join(map(_any, self.words))
         return self._without_excluded(" AND ".join((*map(str, self.phrases), f"({some})")))
 
     def with_any(self) -> str:
-        """For whatever is to be marked."""
+        """The expression that matches everything to be marked."""
         return " OR ".join((*map(str, self.phrases), *map(_any, self.words)))
 
     def _without_excluded(self, expression: str) -> str:
@@ -71,9 +72,9 @@ def _any(forms: tuple[Phrase, ...]) -> str:
 
 
 def parse_query(text: str) -> Query:
-    """Read what a user typed. Raises :class:`UsageError` where no word is asked for, or too many."""
+    """Parse the input of a user. Raises :class:`UsageError` if it has no word to search for, or too many."""
     if len(text) > MAX_QUERY_CHARS:
-        raise UsageError(f"a query of {len(text):,} characters; {MAX_QUERY_CHARS:,} are the most")
+        raise UsageError(f"a query of {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are allowed")
     phrases: list[Phrase] = []
     words: list[tuple[Phrase, ...]] = []
     excluded: list[Phrase] = []
@@ -98,13 +99,13 @@ def parse_query(text: str) -> Query:
     if not phrases and not words:
         raise UsageError(f"no word to search for in {text[:100]!r}" + (": it only excludes" if excluded else ""))
     if len(phrases) + len(words) + len(excluded) > MAX_ITEMS:
-        raise UsageError(f"a query of more than {MAX_ITEMS} words and phrases; leave some out")
+        raise UsageError(f"a query of more than {MAX_ITEMS} words and phrases; remove some")
     in_a_row = Phrase(" ".join(whole)) if 1 < len(whole) == len(words) else None
     return Query(tuple(phrases), tuple(words), tuple(excluded), in_a_row)
 
 
 def _forms(word: str) -> tuple[Phrase, ...]:
-    """A word with and without the *s* of a plural: stemmers know more, but one language, and prefixes break."""
+    """A word with and without the *s* of a plural. A stemmer would serve one language only, and break prefixes."""
     if not (word.isascii() and word.isalpha() and len(word) > 3) or word.lower().endswith("ss"):
         return (Phrase(word),)
     lower = word.lower()

@@ -1,4 +1,4 @@
-"""An index in a SQLite file, by FTS5. It has no copy of the texts, so that its rows can only be added to."""
+"""The index in a SQLite file: FTS5 without a copy of the texts. Its rows can only be added."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from typing import Any
 import aiosqlite
 
 from crawler.search.index_backend import IndexBackend, IndexEntry
-from crawler.search.page_text import parted
-from crawler.store.sqlite.connection import one, reading
+from crawler.search.tokenizer import separate_unspaced
+from crawler.store.feature_sql import load_statements
+from crawler.store.sqlite.connection import reading
 
 _ROWS_AT_ONCE = 5_000
-_STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's machine, about a millisecond
+_STEPS_BETWEEN_CHECKS = 100_000  # instructions of SQLite's virtual machine, about a millisecond
 _PRAGMAS = "PRAGMA busy_timeout = 10000; PRAGMA synchronous = NORMAL; PRAGMA temp_store = FILE;"
 
 
 class SqliteIndex(IndexBackend):
+    """The index in the file of a store. Make one with :func:`sqlite_index`."""
+
     BEGIN = "BEGIN IMMEDIATE"
-    SET_LINKS = "UPDATE search_page SET in_links = ?, in_sites = ? WHERE url_id = ?"
-    INSERT_INBOUND = "INSERT INTO inbound VALUES (?, ?, ?, ?)"
-    BODIES = "SELECT id, data FROM body WHERE id IN (SELECT value FROM json_each(?))"
+    SQL = load_statements("crawler.search", "sqlite.sql")
 
     def __init__(self, db: aiosqlite.Connection) -> None:
         super().__init__(db)
@@ -39,43 +40,43 @@ class SqliteIndex(IndexBackend):
             yield batch
 
     async def _is_stale(self) -> bool:
-        (live,) = await one(self._db, "SELECT count(*) FROM search_page")
-        return await self._highest_row() > 2 * int(live)
+        (live,) = await self.query(self.SQL["live_rows"])
+        return await self._highest_row() > 2 * int(live["n"])
 
     async def _empty(self) -> None:
-        await self._db.execute("INSERT INTO search_text (search_text) VALUES ('delete-all')")
-        await self._db.execute("DELETE FROM search_page")
-        # Few, large segments.
-        await self._db.execute("INSERT INTO search_text (search_text, rank) VALUES ('hashsize', 33554432)")
+        for name in ("delete_texts", "delete_pages", "set_hash_size"):
+            await self._db.execute(self.SQL[name])
 
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[list[str]]:
-        return await asyncio.to_thread(lambda: [[parted(text) for text in entry.texts] for entry in entries])
+        return await asyncio.to_thread(lambda: [[separate_unspaced(text) for text in entry.texts] for entry in entries])
 
     async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[list[str]]) -> None:
         first = await self._highest_row() + 1
         await self._db.executemany(
-            "INSERT INTO search_text (rowid, title, anchors, description, keywords, headings, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(number, *texts) for number, texts in enumerate(rows, first)],
+            self.SQL["insert_text"], [(row_id, *texts) for row_id, texts in enumerate(rows, first)]
         )
         await self._db.executemany(
-            "INSERT OR REPLACE INTO search_page VALUES (?, ?, ?, ?, ?)",
-            [(n, e.url_id, e.digest, e.in_links, e.in_sites) for n, e in enumerate(entries, first)],
+            self.SQL["insert_page"],
+            [(row_id, e.url_id, e.digest, e.in_links, e.in_sites) for row_id, e in enumerate(entries, first)],
         )
 
     async def _highest_row(self) -> int:
-        row = await one(self._db, "SELECT rowid FROM search_text ORDER BY rowid DESC LIMIT 1")
-        return 0 if row is None else int(row[0])
+        rows = await self.query(self.SQL["highest_row"])
+        return int(rows[0]["row_id"]) if rows else 0
 
 
 @asynccontextmanager
 async def sqlite_index(path: Path) -> AsyncIterator[SqliteIndex]:
-    """The index of the file at ``path``, which the caller has open to write. Left early, a statement is given up."""
+    """The index of the store at ``path``, which the caller holds open for writing.
+
+    An exception, or a cancellation, interrupts the statement that is running.
+    """
     stop = threading.Event()
     async with reading(path):
         db = await aiosqlite.connect(path, isolation_level=None)
+        db.row_factory = aiosqlite.Row
         try:
-            await db.set_progress_handler(stop.is_set, _STEPS_BETWEEN_LOOKS)  # then SQLite says "interrupted"
+            await db.set_progress_handler(stop.is_set, _STEPS_BETWEEN_CHECKS)
             await db.executescript(_PRAGMAS)
             yield SqliteIndex(db)
         finally:

@@ -1,32 +1,64 @@
-"""The words of a text as FTS5's tokenizer tells them apart, for an index that is not FTS5's.
+"""Splits text into words as the tokenizer of FTS5 does, for an index that is not FTS5's.
 
-So that a page is found by the same words in either kind of store, and the words marked in an excerpt are those found.
+So a page is found by the same words in either database, and the words marked in an excerpt are those that matched.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from functools import cache
 
-from crawler.search.page_text import parted
-
-#: The tokenizer of every index here: https://www.sqlite.org/fts5.html, section 4.3.1.
+#: The tokenizer of every index: https://www.sqlite.org/fts5.html, section 4.3.1.
 TOKENIZER = "unicode61 remove_diacritics 2"
+
+# Scripts that separate no words by blanks, or that inflect words by suffixes: Thai, Lao, Myanmar, Khmer, kana,
+# bopomofo, ideographs, Hangul.
+_UNSPACED = re.compile(
+    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+_ZERO_WIDTH_SPACE = "\u200b"  # separates words for the tokenizer
+
+
+def separate_unspaced(text: str) -> str:
+    """A :func:`clean <crawler.search.page_text.clean>` text in which each character of an unspaced script is a word.
+
+    A word of such a script is then found as a phrase of its characters. :func:`join_separated` undoes it.
+    """
+    if text.isascii():
+        return text
+    return _UNSPACED.sub(rf"{_ZERO_WIDTH_SPACE}\g<0>{_ZERO_WIDTH_SPACE}", text)
+
+
+def join_separated(text: str) -> str:
+    """The text that :func:`separate_unspaced` was given."""
+    return text.replace(_ZERO_WIDTH_SPACE, "")
+
+
+def tokenize(text: str) -> list[str]:
+    """The words of a :func:`clean <crawler.search.page_text.clean>` text, in order, without case and diacritics."""
+    return separate_unspaced(text).translate(_FOLDED).split()
 
 
 class _Folded(dict[int, str]):
-    """What becomes of each character: itself or another, nothing, or the blank between two words.
+    """Maps a character to what the tokenizer makes of it: a character, nothing, or a blank between two words.
 
-    The tokenizer is asked once about each that turns up; asked for every text, it takes six times as long.
+    FTS5 is asked once for each character that occurs. Asking it for every text takes six times as long.
     """
 
     def __missing__(self, code: int) -> str:
-        letter = "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
+        character = "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
         db = _tokenizer()
-        db.execute("INSERT OR REPLACE INTO t (rowid, x) VALUES (?, ?)", (code, f"a{letter}b"))
-        found = db.execute("SELECT term FROM word WHERE doc = ?", (code,)).fetchall()
-        self[code] = found[0][0][1:-1] if len(found) == 1 else " "
+        db.execute(
+            "INSERT OR REPLACE INTO t (rowid, x) VALUES (:code, :text)", {"code": code, "text": f"a{character}b"}
+        )
+        terms = [term for (term,) in db.execute("SELECT term FROM word WHERE doc = :code", {"code": code})]
+        self[code] = terms[0][1:-1] if len(terms) == 1 else " "
         return self[code]
+
+
+_FOLDED = _Folded()
 
 
 @cache
@@ -37,11 +69,3 @@ def _tokenizer() -> sqlite3.Connection:
         CREATE VIRTUAL TABLE word USING fts5vocab(t, 'instance');
     """)
     return db
-
-
-_FOLDED = _Folded()
-
-
-def words(text: str) -> list[str]:
-    """The words of a :func:`crawler.search.page_text.clean` text, in their order, case and diacritics folded."""
-    return parted(text).translate(_FOLDED).split()

@@ -22,6 +22,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.reasons import RequestError, RunEnd
 from crawler.store.coordination import PageGrant, Shared
+from crawler.store.rows import Parameters
 from crawler.store.subscriptions import SubscriptionStore
 
 
@@ -356,12 +357,15 @@ class Store(Shared, Protocol):
 
     async def counts(self) -> Counts: ...
 
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """Read the views of ``docs/interface.md`` with SQL."""
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+        """All rows of a query over the views of the store; each row maps column names to values."""
         ...
 
-    def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
-        """The rows of a query one after the other, however many, in bounded memory. Close it where you stop early."""
+    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+        """The rows of a query over the views of the store, as named tuples, read in batches.
+
+        Close the generator if you stop early.
+        """
         ...
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:

@@ -80,6 +80,10 @@ def test_a_url_of_another_database_is_refused_without_its_password() -> None:
     [
         ("SELECT ?, '?', \"?\" -- ?\n, ?", "SELECT $1, '?', \"?\" -- ?\n, $2"),
         ("x > ?1 AND x < ?1 + ?2", "x > $1 AND x < $1 + $2"),
+        (
+            "x > :least AND y < ':no' AND x < :most + :least AND z::int",
+            "x > $1 AND y < ':no' AND x < $2 + $1 AND z::int",
+        ),
         ("CAST(a / ? AS INTEGER)", "trunc(a / $1)::bigint"),
         ("group_concat(target)", "string_agg((target)::text, ',')"),
         ("(f.main << 39) + (u.id & (1 << 39) - 1)", "(f.main << 39) + (u.id & (1::bigint << 39) - 1)"),

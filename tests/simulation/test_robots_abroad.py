@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.audit.records import Violation
-from crawler.audit.run_audit import audit
+from crawler.audit.checks import Violation
+from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.lease import Lease
 from crawler.engine.polite_client import Closed, PoliteClient
@@ -112,7 +112,7 @@ async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
         db.execute("UPDATE run SET settings = ?", (json.dumps(asdict(settings)),))
     store = await SqliteStore.open(db_path, read_only=True)
     try:
-        return (await audit(store, 0.0)).violations
+        return (await run_audit(store, 0.0)).violations
     finally:
         await store.close()
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import Action, ConnectionLost, NoStore, StatementError, StoreError, UsageError
+from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, shown
-from crawler.store.postgres.dialect import columns, storable, translate
+from crawler.store.postgres.dialect import bind, columns, storable
+from crawler.store.rows import Parameters
 from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
 
 #: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
@@ -135,7 +136,7 @@ class Postgres:
         if connecting is not None:
             connecting.reschedule(0.0)
 
-    async def execute(self, sql: str, parameters: Iterable[Any] | None = None, /) -> str:
+    async def execute(self, sql: str, parameters: Parameters | None = None, /) -> str:
         return str(await self._run("execute", sql, parameters or ()))
 
     async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
@@ -143,16 +144,16 @@ class Postgres:
         for batch in columns(parameters):
             await self._run("execute", sql, batch)
 
-    async def execute_fetchall(self, sql: str, parameters: Iterable[Any] | None = None, /) -> list[Any]:
+    async def execute_fetchall(self, sql: str, parameters: Parameters | None = None, /) -> list[Any]:
         found: list[Any] = await self._run("fetch", sql, parameters or ())
         return found
 
-    async def _run(self, how: str, sql: str, parameters: Iterable[Any]) -> Any:
-        values = [storable(value) for value in parameters]
+    async def _run(self, how: str, sql: str, parameters: Parameters) -> Any:
+        translated, values = bind(sql, parameters)
         async with self._one_at_a_time:
             connection = await self.connect()
             with self._errors():
-                return await getattr(connection, how)(translate(sql), *values, timeout=self.timeout_s)
+                return await getattr(connection, how)(translated, *values, timeout=self.timeout_s)
 
     async def copy_in(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         """Put rows into a table with COPY, which takes numbers that the database else gives by itself."""
@@ -162,11 +163,12 @@ class Postgres:
             with self._errors():
                 await connection.copy_records_to_table(table, records=records, columns=list(names))
 
-    async def open_cursor(self, sql: str, parameters: Sequence[object]) -> Any:
-        """A cursor, within a transaction that is under way."""
+    async def open_cursor(self, sql: str, parameters: Parameters) -> Any:
+        """A cursor. Call it within a transaction."""
+        translated, values = bind(sql, parameters)
         async with self._one_at_a_time:
             with self._errors():
-                return await (await self.connect()).cursor(translate(sql), *parameters)
+                return await (await self.connect()).cursor(translated, *values)
 
     async def fetch_from(self, cursor: Any, count: int) -> list[Any]:
         async with self._one_at_a_time:
@@ -262,8 +264,8 @@ async def ensure_schema(database: Postgres, *, may_make: bool) -> None:
     if await _is_made(database):
         return
     if not may_make:
-        run = Action(f"crawler run --db {quote(database.name)}", "run(seeds=…)")
-        raise NoStore(f"{database.name}: no crawl store; ", run, " with seeds makes one")
+        run = f"`crawler run --db {quote(database.name)}`"
+        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
     await database.execute("BEGIN")
     try:
         await database.execute("SELECT pg_advisory_xact_lock(?)", (OPENING,))

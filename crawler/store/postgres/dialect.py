@@ -8,16 +8,19 @@ stored as U+FFFD, as HTML reads it (HTML Living Standard, 13.2.5).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any
+
+from crawler.store.rows import Parameters
 
 _ROWS_AT_ONCE = 10_000
 # A text, a quoted name or a comment, in which nothing is mended; or something to mend.
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
     r"|\?(?P<number>\d*)"
+    r"|(?<!:):(?P<name>[a-z_]\w*)"
     r"|\bCAST\((?P<cast>[^()]*) AS INTEGER\)"
     r"|\bgroup_concat\((?P<concat>[^()]*)\)"
     r"|(?P<one>\b1)(?= << 39)",
@@ -25,16 +28,33 @@ _TOKEN = re.compile(
 )
 
 
-@lru_cache(maxsize=1000)
+def bind(sql: str, parameters: Parameters) -> tuple[str, list[Any]]:
+    """A statement as PostgreSQL takes it, and its values in order."""
+    translated, names = _translate(sql)
+    values = [parameters[name] for name in names] if isinstance(parameters, Mapping) else parameters
+    return translated, [storable(value) for value in values]
+
+
 def translate(sql: str) -> str:
-    """A statement with ``$1`` for ``?`` and ``?1``, and SQLite's words in PostgreSQL's."""
+    """A statement with ``$1`` for ``?``, ``?1`` and ``:name``, and with PostgreSQL's functions for SQLite's."""
+    return _translate(sql)[0]
+
+
+@lru_cache(maxsize=1000)
+def _translate(sql: str) -> tuple[str, list[str]]:
+    """The translated statement, and the names of its parameters in the order of their numbers."""
     count = 0
+    names: list[str] = []
 
     def mended(token: re.Match[str]) -> str:
         nonlocal count
         if token["number"] is not None:
             count = int(token["number"]) if token["number"] else count + 1
             return f"${count}"
+        if token["name"] is not None:
+            if token["name"] not in names:
+                names.append(token["name"])
+            return f"${names.index(token['name']) + 1}"
         if token["cast"] is not None:
             inner = _TOKEN.sub(mended, token["cast"])
             return f"trunc({inner})::bigint"
@@ -42,7 +62,7 @@ def translate(sql: str) -> str:
             return f"string_agg(({token['concat']})::text, ',')"
         return "1::bigint" if token["one"] else token[0]
 
-    return _TOKEN.sub(mended, sql)
+    return _TOKEN.sub(mended, sql), names
 
 
 def storable(value: Any) -> Any:

@@ -31,6 +31,7 @@ from crawler.store.postgres.parts import parts_of
 from crawler.store.postgres.reconnect_policy import Patience
 from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.retrying import lasting
+from crawler.store.rows import Parameters, row_class
 from crawler.store.sql.control import SqliteControl
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.statements import load_queries
@@ -279,18 +280,19 @@ class PostgresStore(SqlStore):
 
     # --- reading ------------------------------------------------------------------------------
 
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         return [dict(row) for row in await self._every(sql, parameters)]
 
-    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         own = not self._reader.is_in_transaction()
         if own:
             await self._reader.execute("BEGIN")
         try:
             cursor = await self._reader.open_cursor(sql, parameters)
             while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
+                make = row_class(tuple(batch[0].keys()))._make
                 for row in batch:
-                    yield tuple(row)
+                    yield make(row)
         finally:
             if own:
                 with suppress(StoreError):
@@ -358,7 +360,7 @@ class PostgresStore(SqlStore):
                     self._db.drop()  # whatever it is at now, it ends with the connection
                 raise
 
-    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+    async def _every(self, sql: str, parameters: Parameters = ()) -> list[Any]:
         if self._reader.is_in_transaction():
             return await self._reader.execute_fetchall(sql, parameters)
         return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))

@@ -13,6 +13,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import CommitBatch
 from crawler.store.retrying import lasting
+from crawler.store.rows import Parameters
 from crawler.store.sql.commit import TurnTaker
 from crawler.store.sql.control import SqliteControl
 from crawler.store.sql.offers import Offers
@@ -49,7 +50,7 @@ class SqlRuns(ABC):
         return await attempt()
 
     @abstractmethod
-    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+    async def _every(self, sql: str, parameters: Parameters = ()) -> list[Any]: ...
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -64,10 +65,10 @@ class SqlRuns(ABC):
         """What takes the turns of the run with the number ``_run_id``."""
 
     @abstractmethod
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]: ...
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]: ...
 
     @abstractmethod
-    def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]: ...
+    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]: ...
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -262,7 +263,7 @@ class SqlRuns(ABC):
 
     # --- helpers ------------------------------------------------------------------------------
 
-    async def _one(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+    async def _one(self, sql: str, parameters: Parameters = ()) -> Any:
         return next(iter(await self._every(sql, parameters)), None)
 
     async def _reckoned(self, sql: str) -> list[Any]:

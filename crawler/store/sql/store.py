@@ -33,6 +33,7 @@ from crawler.store.protocols import (
     Waiting,
 )
 from crawler.store.retrying import lasting
+from crawler.store.rows import Parameters
 from crawler.store.sql.commit import TurnTaker, robots_copy
 from crawler.store.sql.control import SqliteControl
 from crawler.store.sql.offers import Offers
@@ -344,13 +345,13 @@ class SqliteStore(SqlStore):
         if self._lock is not None:
             self._lock.release()
 
-    async def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         async with reading(self._path):
             cursor = await self._db.execute(sql, parameters)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
-    async def rows(self, sql: str, parameters: Sequence[object] = ()) -> AsyncGenerator[tuple[Any, ...], None]:
+    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
             async for row in found:
                 yield row
@@ -406,5 +407,5 @@ class SqliteStore(SqlStore):
             raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
         return now.st_size
 
-    async def _every(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+    async def _every(self, sql: str, parameters: Parameters = ()) -> list[Any]:
         return await reader(self._db, self._path)(sql, parameters)

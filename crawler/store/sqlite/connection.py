@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.errors import Action, Setting, StatementError, StoreError, StoreInUse, UsageError
+from crawler.errors import StatementError, StoreError, StoreInUse, UsageError
 from crawler.gunzip import gunzip
+from crawler.store.rows import Parameters, row_class
 from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
 
 if sys.version_info >= (3, 14):
@@ -61,7 +62,7 @@ class Database(Protocol):
 class Read(Protocol):
     """Reads rows outside a transaction."""
 
-    async def __call__(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
+    async def __call__(self, sql: str, parameters: Parameters = ()) -> list[Any]: ...
 
 
 def compress(body: bytes) -> bytes:
@@ -77,17 +78,13 @@ def decompress(data: bytes) -> bytes:
 def require_usable(path: Path, read_only: bool) -> None:
     """Raise :class:`UsageError` where there can be no store at ``path``, or none that may be used so."""
     if read_only and not path.exists():
-        raise UsageError(
-            f"{path}: no such store; ",
-            Action(f"crawler run --db {quote(str(path))} --seeds FILE", "run(seeds=…)"),
-            " makes one",
-        )
+        raise UsageError(f"{path}: no such store; `crawler run --db {quote(str(path))} --seeds FILE` makes one")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a store; name a file in it")
     if read_only and path.stat().st_size == 0:
-        raise UsageError(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
+        raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
     if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
@@ -113,7 +110,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     try:
         is_made = await _is_made(db, path)
         if not is_made and (read_only or not may_make):
-            raise UsageError(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
+            raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
         if not read_only:
             await db.executescript(_PRAGMAS)
         if not is_made:
@@ -170,15 +167,14 @@ async def close_with_ear(db: aiosqlite.Connection, ear: aiosqlite.Connection) ->
         await db.close()
 
 
-async def rows_of(
-    db: aiosqlite.Connection, sql: str, parameters: Sequence[object]
-) -> AsyncGenerator[tuple[Any, ...], None]:
-    """The rows of a query. Cancelled, it waits for nothing: the cursor ends with the connection."""
+async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[Any, None]:
+    """The rows of a query as named tuples. A cancellation waits for nothing: the cursor ends with the connection."""
     cursor = await db.execute(sql, parameters)
+    make = row_class(tuple([column[0] for column in cursor.description or ()]))._make
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
             for row in batch:
-                yield tuple(row)
+                yield make(row)
     except asyncio.CancelledError:
         raise
     except BaseException:
@@ -232,7 +228,7 @@ async def reading(path: Path) -> AsyncIterator[None]:
 def reader(db: Database, path: Path) -> Read:
     """What reads the store at ``path`` over a connection."""
 
-    async def read(sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+    async def read(sql: str, parameters: Parameters = ()) -> list[Any]:
         async with reading(path):
             return list(await every(db, sql, parameters))
 
@@ -263,7 +259,7 @@ async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:
     return next(iter(rows), None)
 
 
-async def every(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Iterable[Any]:
+async def every(db: Database, sql: str, parameters: Parameters = ()) -> Iterable[Any]:
     """All rows."""
     return await db.execute_fetchall(sql, parameters)
 
@@ -303,8 +299,7 @@ def lock_store(path: Path) -> FileLock:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
         raise StoreInUse(
-            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another ",
-            Setting("store.db"),
+            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
         ) from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -604,7 +604,7 @@ CREATE VIEW bodies_by_id AS SELECT id AS body_id, sha256, data FROM body;
 
 CREATE VIEW revisits_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, due_at, not_before, checked_at, changes, watched_s, failures, hint,
-         hinted_at, why
+         hinted_at, why, state AS state_before
   FROM revisit;
 
 CREATE VIEW ranks_by_id AS SELECT url_id, site_id, pagerank, in_links, in_sites FROM rank;

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from crawler.audit.records import Check, Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, Violation
+from crawler.audit.checks import Check, Violation
+from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord
 from crawler.audit.replay import Replay
 from crawler.frontier.politeness import GroupBy
 from crawler.robots.response import RobotsSettings
@@ -85,11 +86,10 @@ def judged(
     *requests: LoggedRequest,
     versions: Sequence[RobotsVersion] | None = None,
     terms: Sequence[RunRecord] = (TERMS,),
-    blind: Mapping[int, float] | None = None,
     texts: Sequence[bytes] = (CLOSED,),
 ) -> tuple[list[Violation], Replay]:
-    judge = Replay({run.run: run for run in terms}, blind or {})
-    return list(judge.judge(events(requests, versions), {hash(text): text for text in texts})), judge
+    replay = Replay({run.run: run for run in terms})
+    return list(replay.replay(events(requests, versions), {hash(text): text for text in texts})), replay
 
 
 def breaches(*requests: LoggedRequest, **more: object) -> list[Check]:

@@ -17,7 +17,7 @@ from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
 from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
 from crawler.report.rendering import render
 from crawler.robots.doubts import Doubts, doubts_about
-from crawler.settings.settings import Settings
+from crawler.settings.loading import Settings
 from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, redirected, request, robots
 
@@ -250,7 +250,7 @@ async def test_the_report_says_why_an_audit_is_impossible(harness: Harness) -> N
     assert isinstance(facts.audit, AuditResult)
     await harness.reopen(settings={"identity": {}})
     facts = await gathered(harness)
-    assert facts.audit == "run 2: its settings cannot be read (KeyError('politeness')): nothing can be proven"
+    assert facts.audit == "run 2: its settings cannot be read (KeyError('politeness')), so nothing can be proven"
     page = render(facts).decode()
     assert "The audit of the request log is impossible" in page
     assert "Settings</dt>" in page

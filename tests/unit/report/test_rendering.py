@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.audit.records import Check, Violation
+from crawler.audit.checks import Check, Violation
 from crawler.audit.run_audit import AuditResult
+from crawler.audit.totals import CrawlDelay, RetryAfters
 from crawler.errors import UsageError
 from crawler.model import State
 from crawler.report.facts import (
@@ -35,8 +36,7 @@ from crawler.report.rendering import render
 from crawler.report.run_settings import described_settings
 from crawler.report.write import require_html
 from crawler.robots import Doubt, Doubts
-from crawler.settings.loading import settings_from
-from crawler.settings.settings import Settings
+from crawler.settings.loading import Settings, settings_from
 from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 
@@ -78,7 +78,7 @@ def with_text(facts: Facts, text: str) -> Facts:
         types=[(text, 2)],
         robots=[(text, 2)],
         doubtful=[DoubtfulSite(text, 3, Doubts((Doubt(1, text, text),), 2))],
-        history=replace(facts.history, crawl_delays=[(text, 1.0)], retry_afters=[(text, 1.0, 1)]),
+        totals=replace(facts.totals, crawl_delays=[CrawlDelay(text, 1.0)], retry_afters=[RetryAfters(text, 1.0, 1)]),
         sites=[site],
         mirrors=[MirrorRow(text, f"javascript:{text}", "host", None, None, text)],
         most_linked=[PageRow(f"javascript:{text}", text, 3)],
@@ -171,7 +171,7 @@ async def test_every_link_leads_to_a_section(facts: Facts) -> None:
 async def test_violations_have_their_evidence_and_the_rest_is_counted(facts: Facts) -> None:
     assert isinstance(facts.audit, AuditResult)
     broken = [Violation(Check.PAUSE, "2 s", f"{n} ms", url=f"http://a.test/{n}") for n in range(30)]
-    facts.audit.tally[Check.PAUSE].violations = 30
+    facts.audit.counts[Check.PAUSE].violations = 30
     page = parsed(replace(facts, audit=replace(facts.audit, violations=broken)))
     verdict = page.css_first(".verdict")
     assert verdict is not None

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
-from crawler.search.page_text import clean, parted
+from crawler.search.page_text import clean
 from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query
+from crawler.search.tokenizer import separate_unspaced
 
 TEXTS = {
     "lexer": "A lexer splits source text into tokens. A good lexer is fast.",
@@ -29,7 +30,7 @@ def matching(expression: str) -> set[str]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE t USING fts5(x, content = '', tokenize = 'unicode61 remove_diacritics 2')")
         names = list(TEXTS)
-        rows = [(number, parted(clean(text))) for number, text in enumerate(TEXTS.values())]
+        rows = [(number, separate_unspaced(clean(text))) for number, text in enumerate(TEXTS.values())]
         db.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
         return {names[row[0]] for row in db.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,))}
 
@@ -105,7 +106,7 @@ def test_nothing_less_can_be_asked_for(query: str) -> None:
         ('  -- ** ""', "no word to search for"),
         ("-word", "it only excludes"),
         ("a " * (MAX_ITEMS + 1), f"more than {MAX_ITEMS} words"),
-        ("a" * (MAX_QUERY_CHARS + 1), "2,000 are the most"),
+        ("a" * (MAX_QUERY_CHARS + 1), "at most 2,000 are allowed"),
     ],
 )
 def test_what_is_no_query(query: str, said: str) -> None:

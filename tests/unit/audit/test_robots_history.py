@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.audit.records import Check, LoggedRequest, RunRecord
+from crawler.audit.checks import Check
+from crawler.audit.records import LoggedRequest, RunRecord
 from crawler.model import Reading
 from tests.unit.audit.audit_cases import CLOSED, DAY_S, SITE, TERMS, breaches, judged, robots, sent, under, version
 
@@ -61,15 +62,13 @@ def test_a_file_in_force_while_the_site_fails_needs_the_setting() -> None:
 def test_a_part_of_a_file_is_no_answer(headers: dict[str, str], expected: list[Check]) -> None:
     log = (robots(0, status=206), sent(20))
     assert breaches(*log, versions=[version(0.1, headers=headers)]) == expected
-    early = version(0.1)._replace(headers=None, run=None, answered_by=None)
-    assert breaches(*log, versions=[early]) == []
 
 
 def test_an_answer_counts_though_its_version_was_taken_out() -> None:
     log = (robots(0), sent(3), robots(20, status=403, error="403"), sent(40))
     (found,), _ = judged(*log, versions=[version(0.1)])
     assert found.check == Check.PERMISSION
-    assert found.done == "/robots.txt had answered 403 since, and what that meant is not recorded"
+    assert found.done == "/robots.txt had answered 403 since, and no version is recorded for that"
 
 
 # --- redirects of robots.txt ------------------------------------------------------------------
@@ -106,9 +105,8 @@ def test_a_robots_asked_for_another_site_is_none_of_its_own() -> None:
     page = sent(10, site=OTHER, site_id=2)
     assert breaches(*there, page) == [Check.ROBOTS_FIRST, Check.FRESH]
     refused = (led(8, to=f"{OTHER}/robots.txt"), abroad(12, "/robots.txt", status=503, error="503"))
-    (found,), judge = judged(robots(0, site=OTHER, site_id=2), *refused, sent(40, site=OTHER, site_id=2), sent(45))
+    (found,), _ = judged(robots(0, site=OTHER, site_id=2), *refused, sent(40, site=OTHER, site_id=2), sent(45))
     assert (found.check, found.url) == (Check.FRESH, f"{SITE}/"), "the answer counts for the site that it was asked for"
-    assert judge.tally[Check.PERMISSION].unproven == 0
 
 
 @pytest.mark.parametrize("location", [f"{SITE}/robots.txt", "ftp://a.test/", "http://c.test/"])
@@ -140,19 +138,6 @@ def test_a_page_cannot_hide_as_a_request_for_robots() -> None:
     assert breaches(led(to=f"{SITE}/other"), hidden, versions=[]) == [Check.PERMISSION]
 
 
-def test_redirects_of_an_early_store_leave_things_unproven() -> None:
-    """Neither ``location`` nor ``for_site_id`` is known of them: what they may explain is not held against the log."""
-    early = [version(0.1)._replace(headers=None, run=None, answered_by=None)]
-    hop = robots(5, path="/x", site=OTHER, site_id=2)
-    for log in (
-        (led(to=None), hop, sent(10)),
-        (robots(0), robots(20, status=503, error="503"), sent(40)),
-    ):
-        found, judge = judged(*log, versions=early, blind={1: 0.0})
-        assert (found, judge.tally[Check.PERMISSION].unproven > 0) == ([], True)
-        assert Check.PERMISSION in breaches(*log, versions=early, blind={1: 50.0, 2: 0.0})
-
-
 # --- how long a version holds ------------------------------------------------------------------
 
 
@@ -180,8 +165,8 @@ def test_the_end_of_a_version_is_reckoned_from_its_headers(headers: dict[str, st
     forged = [version(0.1, until=end + 100, headers=headers)]
     found, _ = judged(robots(0), in_time, late, versions=forged)
     assert [f.check for f in found] == [Check.LOG, Check.FRESH]
-    assert found[0].done == "one that is 100.000 s later is recorded"
-    assert found[1].done == "it ran out 5.000 s before"
+    assert found[0].done == "the recorded end is 100.000 s later"
+    assert found[1].done == "it had expired 5.000 s before"
 
 
 def test_each_renewal_has_an_end_of_its_own() -> None:
@@ -230,12 +215,6 @@ def test_rfc9309_keeps_no_version_for_longer_than_a_day() -> None:
     assert breaches(*log) == []
     assert breaches(*log, terms=rfc) == [Check.LOG, Check.FRESH]
     assert breaches(robots(0), sent(DAY_S), terms=rfc, versions=[version(0.1, until=DAY_S + 0.1)]) == []
-
-
-def test_an_early_store_does_not_tell_how_long_a_version_held() -> None:
-    early = [version(0.1, until=100.0)._replace(headers=None, run=None, answered_by=None)]
-    found, judge = judged(robots(0), sent(50), sent(101), versions=early)
-    assert ([f.check for f in found], judge.tally[Check.FRESH].unproven) == ([Check.FRESH], 1)
 
 
 # --- a version lasts until the pause after it is over ------------------------------------------

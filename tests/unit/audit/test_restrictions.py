@@ -16,7 +16,7 @@ def orders(*asked: tuple[Command, str, float, float | None]) -> list[Order]:
 
 
 def test_a_pause_holds_half_a_second_later_until_the_first_that_ends_it() -> None:
-    found = Restrictions.of(
+    found = Restrictions.from_orders(
         orders(
             (Command.RESUME, "", 5, 5),
             (Command.PAUSE, "", 10, 10.2),
@@ -33,7 +33,7 @@ def test_a_pause_holds_half_a_second_later_until_the_first_that_ends_it() -> Non
 
 
 def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
-    found = Restrictions.of(
+    found = Restrictions.from_orders(
         orders(
             (Command.UNBLOCK, "a", 1, 1),
             (Command.BLOCK, "a", 10, None),  # overtaken
@@ -45,8 +45,8 @@ def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
         )
     )
     assert found.blocks == {"a": [Period(20.2, 40)]}
-    assert not Restrictions.of(orders((Command.BLOCK, "b", 21, None))).any
-    assert not Restrictions.of([]).any
+    assert not Restrictions.from_orders(orders((Command.BLOCK, "b", 21, None))).any
+    assert not Restrictions.from_orders([]).any
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,6 @@ def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
     ],
 )
 def test_a_block_covers_what_it_covers_in_a_crawl(site: str, name: str, is_covered: bool) -> None:
-    held = Restrictions.of(orders((Command.BLOCK, name, 10, 10.2), (Command.UNBLOCK, name, 20, 20.2)))
-    broken = [at for at in (10.1, 10.2, 10.21, 15, 19.9, 20, 25) if held.broken_by(sent(at, site=site))]
+    held = Restrictions.from_orders(orders((Command.BLOCK, name, 10, 10.2), (Command.UNBLOCK, name, 20, 20.2)))
+    broken = [at for at in (10.1, 10.2, 10.21, 15, 19.9, 20, 25) if held.violation_by(sent(at, site=site))]
     assert broken == ([10.21, 15, 19.9] if is_covered else [])

@@ -165,7 +165,7 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
     with pytest.raises(Killed):
         await crawl.index(die)
     found = await crawl.search("word")
-    assert (found.total, found.note) == (6, "the index is not complete; `crawler index` goes on with it")
+    assert (found.total, found.note) == (6, "the index is not complete; `crawler index` completes it")
     seen: list[tuple[int, int]] = []
     assert await crawl.index(lambda done, total: seen.append((done, total))) == IndexSummary(10, 4, 0)
     assert seen == [(3, 10), (6, 10), (9, 10), (10, 10)]
@@ -189,7 +189,7 @@ async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: 
 
 async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 1)
-    monkeypatch.setattr(sqlite_index, "_STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(sqlite_index, "_STEPS_BETWEEN_CHECKS", 1)
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(200)})
     begun = asyncio.Event()
     work = asyncio.create_task(crawl.index(lambda done, total: begun.set()))
@@ -203,7 +203,7 @@ async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.Monke
 
 
 async def test_without_an_index_the_error_says_what_to_do(crawl: Crawled) -> None:
-    with pytest.raises(UsageError, match=r"crawl\.index\(\) builds it"):
+    with pytest.raises(UsageError, match="`crawler index` builds it"):
         await crawl.search("word")
 
 
@@ -211,4 +211,4 @@ async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
     await crawl.harness.commit(requests=[request(1, "/new")])
-    assert (await crawl.search("word")).note.startswith("the crawl went on since")
+    assert (await crawl.search("word")).note.startswith("the crawl has continued since")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.search.page_text import MAX_TEXT_CHARS, PageText, clean, joined, page_text, parted
+from crawler.search.page_text import MAX_TEXT_CHARS, PageText, clean, page_text
+from crawler.search.tokenizer import join_separated, separate_unspaced
 
 
 @pytest.mark.parametrize(
@@ -51,4 +52,4 @@ def test_a_long_text_is_cut() -> None:
 
 @pytest.mark.parametrize("text", ["plain", "Apacheの仮想ホスト", "数据库", "ภาษา", "데이터베이스"])
 def test_parted_words_are_joined_again(text: str) -> None:
-    assert joined(parted(text)) == clean(text) == text
+    assert join_separated(separate_unspaced(text)) == clean(text) == text

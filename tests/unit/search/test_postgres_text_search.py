@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from crawler.errors import UsageError
 from crawler.search import postgres_text_search
-from crawler.search.page_text import clean, parted
+from crawler.search.page_text import clean
 from crawler.search.postgres_text_search import vectors
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.results import WEIGHTS
-from crawler.search.tokenizer import TOKENIZER, words
+from crawler.search.tokenizer import TOKENIZER, separate_unspaced, tokenize
+from crawler.store.feature_sql import load_statements
 from crawler.store.postgres.connection import INDEXING, Postgres
 from tests.postgres import Cluster
 from tests.unit.search.crawled import Crawled, Said, crawled
@@ -34,6 +35,9 @@ CREATE INDEX ON search_text USING gin(words);
 VOCABULARY = ["red", "green", "greens", "blue", "Größe", "grosse", "数", "数据库", "x86", "write-ahead", "Ελλάς", "и"]
 
 
+MATCHING = load_statements("crawler.search", "postgres.sql")["matching"].format(heaviest=postgres_text_search.HEAVIEST)
+
+
 class Both:
     """Pages in an FTS5 table and in PostgreSQL."""
 
@@ -47,7 +51,7 @@ class Both:
             texts = [clean(text) for text in page]
             self.sqlite.execute(
                 f"INSERT INTO search_text (rowid, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (number, *map(parted, texts)),
+                (number, *map(separate_unspaced, texts)),
             )
             size, parts = vectors(texts)
             await self.postgres.execute("INSERT INTO search_page VALUES (?, ?)", (number, size))
@@ -63,7 +67,7 @@ class Both:
 
     async def by_postgres(self, expression: str) -> dict[int, float]:
         rows = await self.postgres.execute_fetchall(
-            f"WITH {postgres_text_search.FOUND} SELECT url_id, text_score FROM found", (expression,)
+            f"WITH {MATCHING} SELECT url_id, text_score FROM matching", {"match": expression}
         )
         return dict(map(tuple, rows))
 
@@ -135,9 +139,9 @@ def test_words_are_told_apart_as_fts5_does(texts: list[str]) -> None:
         for text in texts:
             readable = clean(text)
             db.execute("DELETE FROM t")
-            db.execute("INSERT INTO t VALUES (?)", (parted(readable),))
+            db.execute("INSERT INTO t VALUES (?)", (separate_unspaced(readable),))
             rows = db.execute("SELECT term FROM v ORDER BY offset").fetchall()
-            assert words(readable) == [row[0] for row in rows]
+            assert tokenize(readable) == [row[0] for row in rows]
 
 
 def texts_of(body: str) -> list[str]:

@@ -1,0 +1,127 @@
+"""The checks of an audit, and the violations that it finds. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from crawler.audit.records import ROBOTS_PATH, LoggedRequest, RobotsVersion
+from crawler.robots.rules import Verdict
+
+
+class Check(StrEnum):
+    """What is checked."""
+
+    LOG = "log"
+    IDENTITY = "identity"
+    ROBOTS_FIRST = "robots first"
+    FRESH = "robots fresh"
+    PERMISSION = "permission"
+    OVERLAP = "overlap"
+    PAUSE = "pause"
+    RETRY_AFTER = "retry-after"
+    OPERATOR = "operator"
+
+
+#: Each check in one sentence, for people.
+TITLES: Mapping[Check, str] = {
+    Check.LOG: "The log is complete: no gap, as many requests as were counted, each in a recorded run",
+    Check.IDENTITY: "Every request named the crawler and, outside loopback, a contact",
+    Check.ROBOTS_FIRST: "Every site had answered for its robots.txt before its first page was requested",
+    Check.FRESH: "The robots.txt in force had not expired",
+    Check.PERMISSION: "The robots.txt in force allowed the request",
+    Check.OVERLAP: "No two requests of a politeness group overlapped",
+    Check.PAUSE: "The pause between two requests of a politeness group was kept",
+    Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
+    Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",
+}
+
+
+@dataclass(slots=True)
+class CheckCount:
+    """How often a check was made, and how often it failed."""
+
+    judged: int = 0
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A failed check with its evidence. Times are in seconds since the epoch.
+
+    ``version`` is the SHA-256 of the robots.txt in force, ``line`` and ``rule`` are the line that forbids the request.
+    ``before`` is the URL of the earlier request that the check refers to.
+    """
+
+    check: Check
+    required: str
+    done: str
+    request: int | None = None
+    run: int | None = None
+    url: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+    version: str = ""
+    version_from: float | None = None
+    version_until: float | None = None
+    line: int | None = None
+    rule: str = ""
+    before: str = ""
+    before_started_at: float | None = None
+    before_finished_at: float | None = None
+
+    @classmethod
+    def by_request(
+        cls,
+        check: Check,
+        request: LoggedRequest,
+        required: str,
+        done: str,
+        *,
+        version: RobotsVersion | None = None,
+        before: LoggedRequest | None = None,
+        rule: Verdict | None = None,
+    ) -> Self:
+        """A request that failed ``check``."""
+        return cls(
+            check=check,
+            required=required,
+            done=done,
+            request=request.id,
+            run=request.run,
+            url=request.url,
+            started_at=request.started_at,
+            finished_at=request.finished_at,
+            version=version.sha256 if version else "",
+            version_from=version.valid_from if version else None,
+            version_until=version.valid_until if version else None,
+            line=rule.line if rule else None,
+            rule=rule.text.strip() if rule else "",
+            before=before.url if before else "",
+            before_started_at=before.started_at if before else None,
+            before_finished_at=before.finished_at if before else None,
+        )
+
+    @classmethod
+    def in_version(
+        cls, version: RobotsVersion, site: str, required: str, done: str, response: LoggedRequest | None
+    ) -> Self:
+        """A recorded robots.txt version that contradicts the log; ``response`` is the last response for it."""
+        return cls(
+            check=Check.LOG,
+            required=required,
+            done=done,
+            url=site + ROBOTS_PATH,
+            version=version.sha256,
+            version_from=version.valid_from,
+            version_until=version.valid_until,
+            before=response.url if response else "",
+            before_started_at=response.started_at if response else None,
+            before_finished_at=response.finished_at if response else None,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object, without the fields that do not apply."""
+        return {key: value for key, value in asdict(self).items() if value not in (None, "")}

@@ -1,0 +1,144 @@
+-- The statements of the audit, over the views of the store.
+
+-- name: runs
+-- Every run with its settings, in the order in which they began.
+SELECT run_id AS run, started_at, finished_at, ended_by, crawler_version, settings FROM runs ORDER BY run_id
+
+-- name: log_numbering
+-- How many requests the log holds, the last number that was given to one, and how many of them name a known site.
+SELECT count(*) AS requests, coalesce(max(q.request_id), 0) AS last_id, count(s.site_id) AS with_site
+FROM requests_by_id q LEFT JOIN sites_by_id s ON s.site_id = q.site_id
+
+-- name: request_counts
+-- The requests of each run: as many as the log holds, and as many as the workers counted. A worker increases its count
+-- in the transaction that logs the requests.
+SELECT r.run_id AS run, coalesce(q.n, 0) AS logged, CAST(coalesce(w.n, 0) AS BIGINT) AS counted
+FROM runs r
+LEFT JOIN (SELECT run_id, count(*) AS n FROM requests_by_id GROUP BY run_id) AS q ON q.run_id = r.run_id
+LEFT JOIN (SELECT run_id, sum(requests) AS n FROM workers GROUP BY run_id) AS w ON w.run_id = r.run_id
+ORDER BY r.run_id
+
+-- ---- the log, in the order in which it is replayed --------------------------------------------------------------
+
+-- name: create_site_table
+-- The sites, each with its replay unit.
+CREATE TEMP TABLE audit_site (site_id BIGINT PRIMARY KEY, site TEXT NOT NULL, unit TEXT NOT NULL)
+
+-- name: create_event_table
+-- The events in the order of the replay. kind: 0 a response to a request for robots.txt, 1 a robots.txt version,
+-- 2 a request; number: that of the request or of the version.
+CREATE TEMP TABLE audit_event (n INTEGER PRIMARY KEY, kind INTEGER NOT NULL, number BIGINT NOT NULL, site_id BIGINT)
+
+-- name: sites
+-- A page of the sites, by number.
+SELECT site_id, site FROM sites_by_id WHERE site_id > :after ORDER BY site_id LIMIT :limit
+
+-- name: add_events
+-- All that happened, ordered by replay unit and time. A response for robots.txt belongs to the site that it was
+-- requested for.
+INSERT INTO audit_event (n, kind, number, site_id)
+SELECT row_number() OVER (ORDER BY unit, at, kind, number), kind, number, site_id FROM (
+  SELECT s.unit AS unit, q.started_at AS at, 2 AS kind, q.request_id AS number, s.site_id AS site_id
+  FROM requests_by_id q JOIN audit_site s ON s.site_id = q.site_id
+  UNION ALL
+  SELECT s.unit, q.finished_at, 0, q.request_id, s.site_id
+  FROM requests_by_id q LEFT JOIN audit_site f ON f.site_id = q.for_site_id
+  JOIN audit_site s ON s.site_id = coalesce(f.site_id, q.site_id)
+  WHERE q.purpose = 'robots'
+  UNION ALL
+  SELECT s.unit, r.valid_from, 1, r.robots_copy, s.site_id
+  FROM robots_by_id r JOIN audit_site s ON s.site_id = r.site_id) AS happened
+
+-- name: request_events
+-- The requests and responses of a slice of the replay. event_site is the site that the event belongs to, site the one
+-- that the request was sent to.
+SELECT e.n, e.kind, s.unit, s.site_id AS event_site_id, s.site AS event_site, q.request_id AS id, q.run_id AS run,
+  q.site_id, h.site, q.path, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind, q.error, q.bytes,
+  q.retry_after_s, q.for_site_id, q.location
+FROM audit_event e JOIN requests_by_id q ON q.request_id = e.number JOIN audit_site s ON s.site_id = e.site_id
+JOIN audit_site h ON h.site_id = q.site_id
+WHERE e.n > :after AND e.n <= :last AND e.kind <> 1
+
+-- name: version_events
+-- The robots.txt versions of a slice of the replay.
+SELECT e.n, s.unit, s.site_id AS event_site_id, s.site AS event_site, r.valid_from, r.valid_until, r.action, r.status,
+  r.text_id, coalesce(lower(hex(t.sha256)), '') AS sha256, r.run_id AS run, r.answered_by, r.headers
+FROM audit_event e JOIN robots_by_id r ON r.robots_copy = e.number JOIN audit_site s ON s.site_id = e.site_id
+LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
+WHERE e.n > :after AND e.n <= :last AND e.kind = 1
+
+-- name: robots_texts
+-- The bodies of robots.txt files by number; {numbers} is a list of parameters.
+SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers})
+
+-- ---- what the hash covers ---------------------------------------------------------------------------------------
+-- docs/audit.md publishes these statements: each row becomes one JSON array. The column number is the paging key.
+
+-- name: hashed_runs
+SELECT 'run' AS kind, run_id AS number, started_at, crawler_version, settings
+FROM runs WHERE run_id > :after ORDER BY run_id LIMIT :limit
+
+-- name: hashed_robots
+SELECT 'robots' AS kind, r.robots_copy AS number, s.site, r.action, r.status, r.fetched_at, r.valid_from, r.valid_until,
+  nullif(lower(hex(t.sha256)), '') AS sha256, r.run_id, r.answered_by, r.headers
+FROM robots_by_id r JOIN sites_by_id s ON s.site_id = r.site_id
+LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
+WHERE r.robots_copy > :after ORDER BY r.robots_copy LIMIT :limit
+
+-- name: hashed_requests
+SELECT 'request' AS kind, q.request_id AS number, q.run_id, s.site, q.path, q.purpose, q.started_at, q.finished_at,
+  q.status, q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location
+FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
+WHERE q.request_id > :after ORDER BY q.request_id LIMIT :limit
+
+-- name: hashed_orders
+SELECT 'order' AS kind, order_id AS number, asked_at, command, name, run_id, done_at
+FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
+
+-- ---- totals -----------------------------------------------------------------------------------------------------
+
+-- name: totals
+SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
+  min(started_at) AS first_at, max(finished_at) AS last_at
+FROM requests_by_id
+
+-- name: answers
+-- Requests by purpose and class of status.
+SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', 'no answer') AS answer, count(*) AS requests
+FROM requests_by_id GROUP BY 1, 2 ORDER BY 1 DESC, 2
+
+-- name: requests_per_run
+SELECT run_id AS run, count(*) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at
+FROM requests_by_id GROUP BY run_id ORDER BY run_id
+
+-- name: robots_actions
+-- What the answers for robots.txt meant.
+SELECT action, count(*) AS answers, count(DISTINCT text_id) AS texts
+FROM robots_by_id GROUP BY action ORDER BY answers DESC, action
+
+-- name: exclusions
+-- Excluded URLs by reason, the most frequent first.
+SELECT reason_code, count(*) AS urls
+FROM urls_by_id WHERE state = 'excluded' GROUP BY reason_code ORDER BY urls DESC, reason_code
+
+-- name: longest_crawl_delays
+SELECT site, crawl_delay_s FROM sites_by_id WHERE crawl_delay_s > 0 ORDER BY crawl_delay_s DESC, site LIMIT :limit
+
+-- name: longest_retry_afters
+SELECT s.site, max(q.retry_after_s) AS longest_s, count(*) AS answers
+FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
+WHERE q.retry_after_s > 0 GROUP BY s.site_id, s.site ORDER BY longest_s DESC, s.site LIMIT :limit
+
+-- name: deferred_sites
+-- Sites that most often gave no usable answer for /robots.txt.
+SELECT s.site, count(*) AS attempts
+FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
+WHERE q.purpose = 'robots' AND q.path = '/robots.txt' AND (q.status IS NULL OR q.status IN (408, 425, 429)
+  OR q.status >= 500 OR (q.status < 400 AND q.error IS NOT NULL))
+GROUP BY s.site_id, s.site ORDER BY attempts DESC, s.site LIMIT :limit
+
+-- name: restricted_sites
+-- Sites that most often denied access by their answer for /robots.txt.
+SELECT s.site, count(*) AS answers
+FROM robots_by_id r JOIN sites_by_id s ON s.site_id = r.site_id
+WHERE r.action = 'restricted' GROUP BY s.site_id, s.site ORDER BY answers DESC, s.site LIMIT :limit

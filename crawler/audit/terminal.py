@@ -1,0 +1,44 @@
+"""The result of an audit on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crawler.audit.checks import TITLES
+from crawler.audit.evidence import evidence
+from crawler.audit.run_audit import AuditResult
+from crawler.cli.layout import many
+
+
+def render(result: AuditResult, console: Console) -> None:
+    """Print the result for people."""
+    totals = result.totals
+    if not totals.requests:
+        console.print("The log is empty: no request was ever sent, and there is nothing to judge.")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("check", overflow="fold")
+    for name in ("judged", "violations"):
+        table.add_column(name, justify="right")
+    for check, count in result.counts.items():
+        style = "bold red" if count.violations else "green" if count.judged else "dim"
+        table.add_row(TITLES[check], f"{count.judged:,}", Text(f"{count.violations:,}", style=style))
+    console.print(table)
+    for violation in result.violations:
+        console.print(Text(f"{violation.check}: {violation.url or 'the log'}", style="bold red"))
+        for label, fact in evidence(violation):
+            console.print(Text(f"  {label:12} {fact}"))
+    if more := result.violation_count - len(result.violations):
+        console.print(f"… and {many(more, 'more violation')}")
+    for limit in result.limits:
+        console.print(Text(f"Not proven: {limit}", style="yellow"))
+    verdict = many(result.violation_count, "violation") if result.violation_count else "No violation"
+    request = "logged request" if any(run.finished_at is None for run in result.runs) else "request"
+    console.print(
+        Text(
+            f"{verdict} in {many(totals.requests, request)} to {many(totals.sites, 'site')}",
+            style="bold red" if result.violation_count else "bold green",
+        )
+    )
+    console.print(f"SHA-256 of what was judged: {result.sha256}", soft_wrap=True)

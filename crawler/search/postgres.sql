@@ -1,0 +1,59 @@
+-- The index in PostgreSQL: its text search (manual, chapter 12), ranked as FTS5 ranks (postgres_text_search.py).
+
+-- name: matching
+-- The pages that match :match, with their BM25 scores. :match is a JSON array of [group, tsquery]. A page must match a
+-- term of each group from 1 up. Terms of group 0 only add to the score. A page must match no term of group -1.
+term AS MATERIALIZED (
+  SELECT row_number() OVER () AS n, (t ->> 0)::int AS term_group, (t ->> 1)::tsquery AS query
+  FROM json_array_elements(:match::json) AS t),
+place AS MATERIALIZED (
+  SELECT t.n, t.term_group, x.url_id, x.part FROM term t JOIN search_text x ON x.words @@ t.query),
+candidate AS MATERIALIZED (
+  SELECT url_id FROM place GROUP BY url_id
+  HAVING count(DISTINCT term_group) FILTER (WHERE term_group > 0) = (SELECT max(term_group) FROM term)
+    AND count(*) FILTER (WHERE term_group < 0) = 0),
+collection AS MATERIALIZED (SELECT count(*) AS pages, avg(size)::double precision AS size FROM search_page),
+rarity AS MATERIALIZED (
+  SELECT n, greatest(ln((pages - have + 0.5) / (have + 0.5)), 1e-6) AS idf
+  FROM (SELECT n, count(DISTINCT url_id)::double precision AS have FROM place GROUP BY n) AS h, collection),
+sought AS (
+  SELECT p.url_id, p.part, array_agg(p.n) AS terms
+  FROM candidate JOIN place p USING (url_id) WHERE p.term_group >= 0 GROUP BY p.url_id, p.part),
+frequency AS (
+  SELECT x.url_id, t.n,
+    {heaviest} * sum(ts_rank_cd('{{0.02, 0.1, 0.4, 1}}', x.words, t.query)::double precision) AS f
+  FROM sought s JOIN search_text x USING (url_id, part) JOIN term t ON t.n = ANY (s.terms) GROUP BY x.url_id, t.n),
+matching AS MATERIALIZED (
+  SELECT f.url_id, sum(r.idf * f.f * 2.2 / (f.f + 1.2 * (0.25 + 0.75 * s.size / c.size)) ORDER BY f.n) AS text_score
+  FROM frequency f JOIN rarity r USING (n) JOIN search_page s USING (url_id) CROSS JOIN collection c
+  GROUP BY f.url_id)
+
+-- name: try_lock
+-- Whether this process has got the lock of the one that builds the index.
+SELECT pg_try_advisory_lock(:key) AS is_locked
+
+-- name: delete_index
+TRUNCATE search_page, search_text
+
+-- name: delete_page
+DELETE FROM search_page WHERE url_id = ANY($1::bigint[])
+
+-- name: insert_page
+INSERT INTO search_page (url_id, digest, in_links, in_sites, size)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+
+-- name: insert_text
+INSERT INTO search_text (url_id, part, words)
+SELECT url_id, part, words::tsvector FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t (url_id, part, words)
+
+-- name: set_links
+UPDATE search_page s SET in_links = t.in_links, in_sites = t.in_sites
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, url_id) WHERE s.url_id = t.url_id
+
+-- name: insert_inbound
+INSERT INTO inbound (url_id, anchors, in_links, in_sites)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])
+
+-- name: bodies
+-- The bodies with the numbers in a JSON array.
+SELECT body_id, data FROM bodies_by_id WHERE body_id = ANY(numbers(:numbers))

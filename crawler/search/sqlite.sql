@@ -1,0 +1,39 @@
+-- The index in SQLite: FTS5 (https://www.sqlite.org/fts5.html).
+
+-- name: matching
+-- The pages that match the FTS5 expression :match, with their BM25 scores. {weights} are those of the columns.
+row_score AS MATERIALIZED (
+  SELECT rowid AS row_id, -bm25(search_text, {weights}) AS text_score FROM search_text WHERE search_text MATCH :match),
+matching AS (SELECT url_id, text_score FROM row_score JOIN search_page USING (row_id))
+
+-- name: live_rows
+SELECT count(*) AS n FROM search_page
+
+-- name: highest_row
+SELECT rowid AS row_id FROM search_text ORDER BY rowid DESC LIMIT 1
+
+-- name: delete_texts
+INSERT INTO search_text (search_text) VALUES ('delete-all')
+
+-- name: delete_pages
+DELETE FROM search_page
+
+-- name: set_hash_size
+-- Few, large segments.
+INSERT INTO search_text (search_text, rank) VALUES ('hashsize', 33554432)
+
+-- name: insert_text
+INSERT INTO search_text (rowid, title, anchors, description, keywords, headings, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+
+-- name: insert_page
+INSERT OR REPLACE INTO search_page (row_id, url_id, digest, in_links, in_sites) VALUES (?, ?, ?, ?, ?)
+
+-- name: set_links
+UPDATE search_page SET in_links = ?, in_sites = ? WHERE url_id = ?
+
+-- name: insert_inbound
+INSERT INTO inbound (url_id, anchors, in_links, in_sites) VALUES (?, ?, ?, ?)
+
+-- name: bodies
+-- The bodies with the numbers in a JSON array.
+SELECT body_id, data FROM bodies_by_id WHERE body_id IN (SELECT value FROM json_each(:numbers))
