@@ -1,4 +1,4 @@
-"""Link popularity: the glued graph from the store, and PageRank over it. Needs the extra ``rank``."""
+"""Link popularity: PageRank over the link graph of the crawl. Needs the extra ``rank``."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,7 +7,7 @@ from crawler.errors import UsageError
 
 
 def load_ranking() -> ModuleType:
-    """:mod:`crawler.rank.ranking`. Raises :class:`UsageError` where the extra is not installed."""
+    """:mod:`crawler.rank.ranking`. Raises :class:`UsageError` if the extra is not installed."""
     try:
         return import_module("crawler.rank.ranking")
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The command that ranks pages and sites by links: ``rank``."""
+"""The command ``crawler rank``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rank(db: str, as_json: bool, top: int, sites: bool) -> int:
     """Rank pages and sites by the links between them (PageRank), into the views `ranks` and `site_ranks`."""
     ranking = load_ranking()
 
-    async def reckon() -> int:
+    async def run() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
             with progress_line("ranking"):
                 ranked = await ranking.rank(store)
@@ -33,4 +33,4 @@ def rank(db: str, as_json: bool, top: int, sites: bool) -> int:
             ranking.render(ranked, rows, console)
         return 0
 
-    return run_async(reckon())
+    return run_async(run())

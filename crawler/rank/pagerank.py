@@ -1,7 +1,7 @@
 """PageRank and counts of links over a graph of pages (pure).
 
-L. Page, S. Brin, R. Motwani, T. Winograd: The PageRank Citation Ranking (1999), with the surfer who leaves a page
-without links for any page at all, each as likely as the other.
+L. Page, S. Brin, R. Motwani, T. Winograd: The PageRank Citation Ranking (1999), with a
+random surfer who continues from a page without links to any page with equal probability.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 DAMPING = 0.85
-#: What all ranks together may be wrong by. They sum to 1.
-MOST_ERROR = 1e-9
+#: The largest error of all ranks together (their L1 distance from the exact ranks). The ranks sum to 1.
+MAX_ERROR = 1e-9
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -22,21 +22,21 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LinkGraph:
-    """Pages and the links between them; pages are counted from 0, those of a site stand together.
+    """Pages and the links between them. Pages are numbered from 0; the pages of a site are consecutive.
 
-    ``in_links`` is a boolean matrix, pages × pages, of which row ``i`` holds the pages that link to page ``i``.
+    ``in_links`` is a boolean matrix, pages × pages. Row ``i`` holds the pages that link to page ``i``.
     """
 
     url_ids: Counts
-    """The number of each page in the store (``url.id``)."""
+    """The number of each page in the store (``url_id`` in the views)."""
     site_ids: Counts
-    """The site of each page (``site.id``), ascending."""
+    """The number of the site of each page, ascending."""
     in_links: csr_array
 
 
 @dataclass(frozen=True, slots=True)
 class PageRanks:
-    """Arrays over the pages of a graph. ``in_links`` counts pages, ``in_sites`` the sites that these are on."""
+    """One entry for each page. ``in_links`` counts the pages that link to it, ``in_sites`` the sites of these pages."""
 
     pagerank: Floats
     in_links: Counts
@@ -45,7 +45,7 @@ class PageRanks:
 
 @dataclass(frozen=True, slots=True)
 class SiteRanks:
-    """Arrays over the sites of a graph. ``in_links`` counts pages of other sites, ``in_sites`` other sites."""
+    """One entry for each site. ``in_links`` counts linking pages of other sites, ``in_sites`` linking other sites."""
 
     site_ids: Counts
     pagerank: Floats
@@ -55,34 +55,34 @@ class SiteRanks:
 
 
 def pagerank(in_links: csr_array) -> Floats:
-    """The PageRank of each page, by power iteration until all together are within ``MOST_ERROR`` of the truth.
+    """The PageRank of each page, by power iteration to within :data:`MAX_ERROR`; the ranks sum to 1.
 
-    ``in_links`` as in :class:`LinkGraph`; the ranks sum to 1. A step brings two distributions nearer by ``DAMPING`` at
-    least, so the last step tells how far the truth can be, and the number of steps is bounded (142 at 0.85).
+    ``in_links`` is as in :class:`LinkGraph`. A step multiplies the distance between two distributions by at most
+    ``DAMPING``. So the size of the last step bounds the error, and the number of steps is bounded (142 at 0.85).
     """
     pages = in_links.shape[0]
     share = 1 / np.maximum(np.bincount(in_links.indices, minlength=pages), 1)
     votes = csr_array((share[in_links.indices], in_links.indices, in_links.indptr), shape=in_links.shape)
     rank = np.full(pages, 1 / max(pages, 1))
     step = 1.0
-    while pages and step * DAMPING / (1 - DAMPING) > MOST_ERROR:
+    while pages and step * DAMPING / (1 - DAMPING) > MAX_ERROR:
         before, rank = rank, DAMPING * (votes @ rank)
-        rank += (1 - rank.sum()) / pages  # of those who got bored, and those at a page without links
+        rank += (1 - rank.sum()) / pages  # surfers who jump, and those at a page without links
         step = np.abs(rank - before).sum()
     return rank
 
 
 def rank_pages(graph: LinkGraph) -> PageRanks:
-    """How popular each page is."""
+    """The popularity of each page."""
     by_sites = graph.in_links @ _membership(graph.site_ids)
     return PageRanks(pagerank(graph.in_links), _entries(graph.in_links), _entries(by_sites))
 
 
 def rank_sites(graph: LinkGraph, pageranks: Floats) -> SiteRanks:
-    """How popular each site is.
+    """The popularity of each site.
 
-    A site's PageRank is the sum of its pages': the share of time that the surfer spends there. (PageRank over the
-    graph of sites would need weights for links, and would not say more about the same surfer.)
+    The PageRank of a site is the sum of the ranks of its pages: the share of time that the surfer spends there. A
+    PageRank over the graph of sites would need weights for links, and would describe the same surfer.
     """
     site_ids, site_of = np.unique(graph.site_ids, return_inverse=True)
     members = _membership(graph.site_ids)
@@ -100,13 +100,13 @@ def rank_sites(graph: LinkGraph, pageranks: Floats) -> SiteRanks:
 
 
 def _entries(matrix: csr_array) -> Counts:
-    """How many entries each row has."""
+    """The number of entries of each row."""
     entries: Counts = np.diff(matrix.indptr).astype(np.int64)
     return entries
 
 
 def _membership(site_ids: Counts) -> csr_array:
-    """A boolean matrix, pages × sites."""
+    """The sites of the pages, as a boolean matrix, pages × sites."""
     sites, site_of = np.unique(site_ids, return_inverse=True)
     pages = len(site_ids)
     is_of = site_of.astype(np.int32), np.arange(pages + 1, dtype=np.int32)

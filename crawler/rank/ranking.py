@@ -1,4 +1,4 @@
-"""``crawler rank``: rank the pages and sites of a store, keep the ranks in it, and show the first of them."""
+"""``crawler rank``: ranks the pages and sites of a store, stores the ranks, and shows the highest."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ from rich.text import Text
 from crawler.cli.layout import STATE_STYLES, many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Store
 
 _ROWS_AT_ONCE = 10_000
-_PAGES = "ranks r JOIN url u ON u.id = r.url_id"
-_OF_PAGES = "r.url, r.pagerank, r.in_links, r.in_sites, u.state"
-_SITES = "site_ranks r JOIN site s ON s.name = r.site"
-_OF_SITES = "r.site, r.pagerank, r.pages, s.fetched, r.in_links, r.in_sites"
+_SQL = load_statements("crawler.rank")
 
 
 @dataclass(frozen=True, slots=True)
 class RankingSummary:
-    """How large the graph was. ``links`` leaves out those that may not be followed."""
+    """The size of the graph. ``links`` counts only links that may be followed."""
 
     pages: int
     links: int
@@ -34,9 +32,9 @@ class RankingSummary:
 
 
 async def rank(store: Store) -> RankingSummary:
-    """Rank the pages and sites of the store, which is open to write, in place of the ranks it has.
+    """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
 
-    Raises :class:`crawler.errors.StoreError` where the store fails; the old ranks stand until the new are whole.
+    Raises :class:`crawler.errors.StoreError` if the store fails; it then keeps the old ranks.
     """
     graph = await read_graph(store)
     pages = await asyncio.to_thread(rank_pages, graph)
@@ -49,17 +47,12 @@ async def rank(store: Store) -> RankingSummary:
 
 
 async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
-    """The first ``count`` rows of the view ``ranks`` (``site_ranks`` of ``sites``), the most popular first.
-
-    With it goes what was fetched, for many may link to what never was: the ``state`` of pages, how many of sites.
-    """
-    columns, view = (_OF_SITES, _SITES) if sites else (_OF_PAGES, _PAGES)
-    order = "pagerank DESC, " + ("site" if sites else "url")
-    return await store.query(f"SELECT {columns} FROM {view} ORDER BY {order} LIMIT ?", (count,))
+    """The ``count`` pages (with ``sites``: the sites) with the highest PageRank, highest first."""
+    return await store.query(_SQL["top_sites" if sites else "top_pages"], {"limit": count})
 
 
 def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: Console) -> None:
-    """Print ranks for people: the columns of the view, and the place."""
+    """Print ranks for people: the position, and the columns of ``rows``."""
     console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
     if not rows:
         return
@@ -70,15 +63,15 @@ def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: Cons
         table.add_column(column, justify="right", no_wrap=True)
     for column in (*rest[len(numbers) :], name):
         table.add_column(column, overflow="fold")
-    for place, row in enumerate(rows, 1):
+    for position, row in enumerate(rows, 1):
         cells = [f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers]
         state = [Text(row["state"], style=STATE_STYLES[row["state"]])] if "state" in row else []
-        table.add_row(f"{place}.", *cells, *state, Text(row[name]))
+        table.add_row(f"{position}.", *cells, *state, Text(row[name]))
     console.print()
     console.print(table)
 
 
 def _rows(*columns: np.ndarray[Any, Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of arrays of equal length as SQLite takes them, a few at a time."""
+    """The rows of arrays of equal length, as Python numbers."""
     for start in range(0, len(columns[0]), _ROWS_AT_ONCE):
         yield from zip(*(column[start : start + _ROWS_AT_ONCE].tolist() for column in columns), strict=True)
