@@ -16,7 +16,9 @@ import click
 from rich.console import Console
 
 from crawler.errors import CrawlerError, UsageError
-from crawler.settings.loading import Settings, apply
+from crawler.settings.keys import terminal_name
+from crawler.settings.loading import apply
+from crawler.settings.settings import Settings
 from crawler.url import NotCrawlable, canonicalise
 from crawler.version import VERSION
 
@@ -126,7 +128,7 @@ def main() -> NoReturn:
         tell(_advice(error))
         code = UsageError.exit_code
     except CrawlerError as error:
-        tell(str(error))
+        tell(error.told(terminal_name))
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
         tell("stopped")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from crawler.atomic_files import AtomicFile
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 from crawler.export.job import Job
 
 URLS_PER_FILE = 50_000
@@ -57,7 +57,8 @@ def _next(job: Job, parts: list[AtomicFile]) -> AtomicFile:
     if not isinstance(job.out, Path) or job.base_url is None:
         raise UsageError(
             f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the most that a sitemap may hold, and there is "
-            "more: name a file, and with --base-url the address at which its folder will be served, for an index"
+            "more: name a file, and the address at which its folder will be served, for an index, with ",
+            Argument("base_url"),
         )
     _end(parts[-1])
     if len(parts) == 1:

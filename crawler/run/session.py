@@ -19,14 +19,15 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parse
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.errors import ConnectionLost, StoreError, UsageError
+from crawler.errors import ConnectionLost, Setting, StoreError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
-from crawler.settings.loading import KEYS, Settings
+from crawler.settings.keys import KEYS
+from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import shown
 from crawler.store.open import is_there
@@ -38,8 +39,8 @@ from crawler.version import VERSION
 if TYPE_CHECKING:
     from crawler.export.warc_recorder import WarcFolder
 
-#: What a configuration file calls a setting.
-_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
+#: The key of a setting, by the field that holds it.
+_KEY_OF = {key.field: key.name for key in KEYS.values()}
 
 
 @asynccontextmanager
@@ -106,7 +107,7 @@ async def begun(
     require_contact(settings, seeds)
     db = settings.output.db
     if not seeds and not await is_there(db):
-        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
+        raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
@@ -115,7 +116,7 @@ async def begun(
             known = await store.seeds()
             require_contact(settings, known)
             if not seeds and not known:
-                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
+                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
             scope = _scope(settings, [*known, *seeds], clock)
             fresh = sorted(set(seeds).difference(known))
             kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
@@ -126,7 +127,7 @@ async def begun(
             else:
                 run_id, theirs = others
                 require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
-                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
+                require_same_crawl(theirs, kept, fresh, shown(db), _KEY_OF)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         yield store, scope
@@ -163,13 +164,13 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
 def require_alone(settings: Settings, remedy: str) -> None:
     """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
     what a day's budget of revisits leaves, or what an archive holds."""
-    for asked, option in (
-        (settings.sample.size is not None, "--sample"),
-        (settings.revisit.enabled, "--revisit"),
-        (settings.output.warc, "--warc"),
+    for asked, key in (
+        (settings.sample.size is not None, "sample.size"),
+        (settings.revisit.enabled, "revisit.enabled"),
+        (settings.output.warc, "output.warc"),
     ):
         if asked:
-            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
+            raise UsageError(f"this is for one worker alone; {remedy}", key=key)
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -190,8 +191,12 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
     load("survey")  # before anything is asked for
     if settings.crawl.max_pages is not None:
         raise UsageError(
-            "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
-            "bound it by --max-depth, which leaves the deepest pages to the sample"
+            Setting("sample.size"),
+            " with ",
+            Setting("limits.max_pages"),
+            ": the known URLs of such a crawl depend on the order in which pages arrive; bound the crawl by ",
+            Setting("limits.max_depth"),
+            ", which leaves the deepest pages to the sample",
         )
     budget = settings.crawl.max_pages_per_site
     if (
@@ -201,18 +206,23 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
         and budget < (sample.size or 0)
     ):
         raise UsageError(
-            f"--sample {sample.size} --per site needs up to as many pages of each site: "
-            f"--max-pages-per-site is {budget}, raise it or draw fewer"
+            f"{sample.size:,} URLs of each site are to be drawn, and only {budget:,} may be fetched: raise ",
+            Setting("limits.max_pages_per_site"),
+            " or lower ",
+            Setting("sample.size"),
         )
     if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
-        raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
+        raise UsageError("a stratified sample is drawn from the whole list: leave out ", Setting("sample.per", "site"))
     if sample.method is Method.STRATIFIED and not strata:
         raise UsageError(
-            "--method stratified: needs seeds with strata: --seeds FILE, CSV with columns url,stratum or rank,domain"
+            "a stratified sample needs seeds with strata: a CSV file with the columns url,stratum or rank,domain, in ",
+            Setting("seeds.file"),
         )
     unlisted = next((url for url in seeds if url not in strata), None)
     if sample.method is Method.STRATIFIED and unlisted is not None:
-        raise UsageError(f"--method stratified: {unlisted} has no stratum; name it in the list, or leave it out")
+        raise UsageError(
+            f"{unlisted} has no stratum, and the sample is stratified; add a stratum, or leave the URL out"
+        )
 
 
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
@@ -221,8 +231,8 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     there = len(set(strata.values()))
     if settings.sample.size < there:
         raise UsageError(
-            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in it, and "
-            f"the estimates would be silent about them; draw {there} or more"
+            Setting("sample.size", settings.sample.size),
+            f": the list has {there} strata, and some would have no seed in the sample; draw {there} URLs or more",
         )
     listed = (Listed(url, stratum) for url, stratum in strata.items())
     drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
@@ -339,6 +349,6 @@ def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
     outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(
-            f"{outside} is not on loopback: say who crawls with --contact URL-or-e-mail, "
-            "so that a site's owner can reach you"
+            f"{outside} is not on loopback: name a URL or an e-mail address by which its owner can reach you, with ",
+            Setting("identity.contact"),
         )

@@ -24,7 +24,8 @@ from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end, worker_session
-from crawler.settings.loading import Settings
+from crawler.settings.keys import terminal_name
+from crawler.settings.settings import Settings
 from crawler.store.protocols import Store
 
 REPORT_EVERY_S = 0.5
@@ -55,7 +56,7 @@ def main() -> NoReturn:
     try:
         code = run_async(_work(_received()))
     except CrawlerError as error:
-        _tell({"failed": str(error)})
+        _tell({"failed": error.told(terminal_name)})
         code = error.exit_code
     except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
         code = STOPPED
