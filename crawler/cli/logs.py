@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 from crawler.formatting import instant
@@ -24,11 +25,10 @@ def set_up_logging(level: LogLevel, form: LogFormat) -> None:
 
 
 def show_by(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:
-    """Pass records of ``level`` and above to ``handler`` alone."""
+    """Pass records of ``level`` and above to ``handler``, and to no handler that was set up here before."""
     handler.setFormatter(_Json() if form is LogFormat.JSON else _Text())
     _LOGGER.handlers = [logging.NullHandler() if level is LogLevel.OFF else handler]
-    _LOGGER.propagate = False
-    _LOGGER.setLevel(logging.CRITICAL + 1 if level is LogLevel.OFF else level.upper())
+    _LOGGER.setLevel(logging.NOTSET if level is LogLevel.OFF else level.upper())
 
 
 class _StandardError(logging.StreamHandler[TextIO]):
@@ -72,3 +72,30 @@ class _Json(logging.Formatter):
             **_facts(record),
         }
         return json.dumps(document, default=str)
+
+
+class Forwarding(logging.Handler):
+    """Passes records to another process as plain data, which :func:`show_forwarded` takes there."""
+
+    def __init__(self, send: Callable[[dict[str, object]], None]) -> None:
+        super().__init__()
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass on one record; logging calls this."""
+        known = {"name": record.name, "levelno": record.levelno, "levelname": record.levelname}
+        self._send(
+            {
+                **known,
+                **_facts(record),
+                "msg": record.getMessage(),
+                "created": record.created,
+                "process": record.process,
+            }
+        )
+
+
+def show_forwarded(record: dict[str, object]) -> None:
+    """Handle a record that :class:`Forwarding` passed on in another process."""
+    made = logging.makeLogRecord(record)
+    logging.getLogger(made.name).handle(made)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from crawler.cli.logs import set_up_logging
 from crawler.cli.options import SectionedCommand, given_settings, setting_options
 from crawler.cli.output import print_json
 from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
@@ -20,7 +21,7 @@ from crawler.errors import Setting, UsageError
 from crawler.formatting import many
 from crawler.reasons import EndCode
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
-from crawler.run.session import begun, crawl_session, look_back, require_alone, run_to_end
+from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import KEYS
@@ -47,6 +48,7 @@ def run(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     settings = apply(settings, given, source="command line")
     _require_sample_size(settings, given)
     output = settings.output
+    set_up_logging(output.log_level, output.log_format)
     taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
     return run_async(_run(settings, taken))
 
@@ -97,6 +99,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
             end = await team.run()
             if not team.stopped:
                 await look_back(team.progress, store, clock)
+        log_end(end)
         await store.end_run(end, clock.now())
         result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
     _tell_end(settings, result)

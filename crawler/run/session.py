@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
@@ -38,6 +39,8 @@ from crawler.version import VERSION
 
 if TYPE_CHECKING:
     from crawler.export.warc_recorder import WarcFolder
+
+_LOG = logging.getLogger("crawler.run")
 
 #: The key of a setting, by the field that holds it.
 _KEY_OF = {key.field: key.name for key in KEYS.values()}
@@ -130,6 +133,7 @@ async def begun(
                 require_same_crawl(theirs, kept, fresh, shown(db), _KEY_OF)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
+        _log_start(settings, store.run_id)
         yield store, scope
     finally:
         await store.leave(clock.now())
@@ -263,21 +267,42 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
             end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_back(crawl.progress, store, clock)
-    except ConnectionLost:
-        raise  # it was waited for: there is nobody to tell
+    except ConnectionLost as error:
+        log_end(RunEnd(EndCode.STORE_FAILED, str(error)))
+        raise  # the store waited for the database: no end can be written there
     except StoreError as error:
+        end = RunEnd(EndCode.STORE_FAILED, str(error))
+        log_end(end)
         with suppress(StoreError):  # a full disk may not take even this
-            await store.end_run(RunEnd(EndCode.STORE_FAILED, str(error)), clock.now())
+            await store.end_run(end, clock.now())
         raise
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError):
             end = RunEnd(EndCode.CUT_SHORT)
+        log_end(end)
         await store.end_run(end, clock.now())
         raise
+    log_end(end)
     await store.end_run(end, clock.now())
     if not crawl.stopped and store.lease_s is not None and look_alone:
         await look_back(crawl.progress, store, clock)
     return end
+
+
+def _log_start(settings: Settings, run_id: int | None) -> None:
+    """Log the begin of a run with the settings that differ from their defaults."""
+    if _LOG.isEnabledFor(logging.INFO):
+        changed = {key.name: key.value(settings) for key in KEYS.values() if key.value(settings) != key.default}
+        facts = {name: KEYS[name].kind.written(value) for name, value in changed.items()} | {
+            "store.db": shown(settings.output.db)
+        }
+        listed = ", ".join(f"{name} = {value}" for name, value in facts.items())
+        _LOG.info("run %s begins: %s", run_id, listed, extra={"run": run_id, "settings": facts})
+
+
+def log_end(end: RunEnd) -> None:
+    """Log why a run ended."""
+    _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
 async def look_back(progress: Progress, store: Store, clock: Clock) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
 from crawler.clock import SystemClock
 from crawler.engine.page_budget import Budget
@@ -222,6 +223,8 @@ class Team:
             news = json.loads(line)
             if "failed" in news:
                 self._tell_once(news["failed"])
+            elif "log" in news:
+                show_forwarded(news["log"])
             else:
                 worker.report = news
         worker.code = await asyncio.to_thread(worker.process.wait)

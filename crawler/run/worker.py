@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
+from crawler.cli.logs import Forwarding, show_by
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, raise_file_limit, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
@@ -65,6 +66,8 @@ def main() -> NoReturn:
 
 async def _work(part: Part) -> int:
     raise_file_limit()
+    output = part.settings.output
+    show_by(Forwarding(lambda record: _tell({"log": record})), output.log_level, output.log_format)
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
