@@ -1,12 +1,13 @@
-"""Pages and links as Python sees them: from a crawl under way, and out of the store one by one."""
+"""Pages and links in the Python API: from a running crawl, and from the store one by one."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
-from crawler.errors import StoreError, UsageError
+from crawler.errors import StatementError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.model import Link
 from crawler.page.directives import asked_of
@@ -14,18 +15,18 @@ from crawler.store.protocols import Store
 
 _PAGES = """
   SELECT url_id, url, status, content_type, fetched_at, depth, title, description, keywords, canonical_url, noindex,
-         nofollow, body_sha256 IS NOT NULL, directives
+         nofollow, body_sha256, directives
   FROM pages"""
 _LINKS = """
   SELECT v.source, v.target, v.anchor, v.rel, l.follow
-  FROM link l JOIN links v ON v.source_id = l.source AND v.target_id = l.target"""
+  FROM links_by_id l JOIN links v ON v.source_id = l.source_id AND v.target_id = l.target_id"""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page as it was fetched and committed. ``body`` is ``None`` for a NOINDEX page.
 
-    ``links`` are in the order of the document where the page comes from a crawl, and in none where from the store.
+    ``links`` are in document order if the page comes from a running crawl, and in no order if it comes from the store.
     """
 
     url: str
@@ -55,7 +56,7 @@ class PageLink:
 
 
 def page_of(outcome: Outcome) -> Page:
-    """What a visit brought."""
+    """The page that a visit fetched."""
     page = outcome.page
     assert page is not None
     facts = page.facts
@@ -79,38 +80,51 @@ def page_of(outcome: Outcome) -> Page:
 async def stored_pages(store: Store, where: str | None, now: float) -> AsyncGenerator[Page, None]:
     """The pages in the store, one in memory at a time. ``where`` is one SQL condition on the columns of ``pages``.
 
-    Those that asked to be shown until ``now`` (``unavailable_after``, in seconds since the epoch) at most are left out.
-    Raises :class:`UsageError` for a condition that the view cannot be asked.
+    Pages whose ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises
+    :class:`UsageError` if the database rejects the condition.
     """
     try:
         async with aclosing(store.rows(_PAGES + (f" WHERE (\n{where}\n)" if where else ""))) as rows:
             async for row in rows:
-                if asked_of(row[-1]).until <= now:
-                    continue
-                number, url, status, kind, at, depth, *said, noindex, nofollow, kept, _ = row
-                async with aclosing(_links(store, "l.source = ?", number)) as found:
-                    links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
-                body = await store.body(url) if kept else None
-                title, description, keywords, main = said
-                texts = (title, description, keywords, main)
-                yield Page(url, status, kind, at, depth, *texts, bool(noindex), bool(nofollow), links, body)
-    except StoreError as error:
-        if where and getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_ERROR":
+                if asked_of(row.directives).until > now:
+                    yield await _page(store, row)
+    except StatementError as error:
+        if where:
             raise UsageError(f"where = {where!r}: {error.__cause__}") from None
         raise
 
 
+async def _page(store: Store, row: Any) -> Page:
+    async with aclosing(_links(store, "l.source_id = :number", row.url_id)) as found:
+        links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
+    return Page(
+        url=row.url,
+        status=row.status,
+        content_type=row.content_type,
+        fetched_at=row.fetched_at,
+        depth=row.depth,
+        title=row.title,
+        description=row.description,
+        keywords=row.keywords,
+        canonical_url=row.canonical_url,
+        noindex=bool(row.noindex),
+        nofollow=bool(row.nofollow),
+        links=links,
+        body=None if row.body_sha256 is None else await store.body(row.url),
+    )
+
+
 async def stored_links(store: Store, url: str) -> AsyncGenerator[PageLink, None]:
-    """The links from a canonical URL, then those of other pages to it; none for one that is not known."""
+    """The links from a canonical URL, then those of other pages to it; none if the URL is not known."""
     number = await store.find(url)
     if number is not None:
-        for condition in ("l.source = ?", "l.target = ? AND l.source <> l.target"):
+        for condition in ("l.source_id = :number", "l.target_id = :number AND l.source_id <> l.target_id"):
             async with aclosing(_links(store, condition, number)) as links:
                 async for link in links:
                     yield link
 
 
 async def _links(store: Store, condition: str, number: int) -> AsyncGenerator[PageLink, None]:
-    async with aclosing(store.rows(f"{_LINKS} WHERE {condition}", (number,))) as rows:
-        async for source, target, anchor, rel, follow in rows:
-            yield PageLink(source, target, anchor, rel, bool(follow))
+    async with aclosing(store.rows(f"{_LINKS} WHERE {condition}", {"number": number})) as rows:
+        async for row in rows:
+            yield PageLink(row.source, row.target, row.anchor, row.rel, bool(row.follow))

@@ -1,5 +1,4 @@
-"""The dashboard: a crawl as it goes, in a browser and for Prometheus, in a process of its own beside it.
+"""The dashboard: shows a running crawl in a browser and to Prometheus, from a process of its own.
 
-It reads the store like any reader, and asks things of the crawl as ``crawler control`` does
-(:mod:`crawler.frontier.operator`).
+It only reads the store, and gives orders to the crawl as ``crawler control`` does (:mod:`crawler.frontier.operator`).
 """

@@ -1,4 +1,4 @@
-"""Who may use the dashboard: the token, and the checks that keep other people's pages from using it in your browser."""
+"""Access to the dashboard: the token, and the checks against requests that other sites make in the user's browser."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HEADERS = {
 
 
 class Guard:
-    """Lets a request through, or answers it. With a token, who has it may; without, who asks by a name of this machine.
+    """Checks every request. With a token, a request must carry it; without one, ``Host`` must be a loopback name.
 
-    A page of another site can make a browser send requests here, and can give its own name this address (DNS
-    rebinding). Against the second, ``Host`` must be a loopback name where no token is asked for (a cookie with the
-    token is sent to the name it came from alone). Against the first, what changes something must come from this very
-    origin.
+    A page of another site can make a browser send requests to the dashboard, and can map its own name to the address of
+    the dashboard (DNS rebinding). Against rebinding, the check of ``Host`` helps, or the cookie, which a browser sends
+    only to the name that set it. Against requests from other sites, a request that changes something must come from the
+    dashboard's own origin.
     """
 
     def __init__(self, token: str | None) -> None:
@@ -39,11 +39,13 @@ class Guard:
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """aiohttp's middleware: 400, 401 and 403 are told in a line of text."""
+        """The aiohttp middleware. It answers 401 or 403 with a line of text if the request is refused."""
         host = _host(request)
         if self._token is None:
             if not is_loopback(host):
-                return _refused(403, "this dashboard answers to names of its own machine only: http://127.0.0.1/")
+                return _refused(
+                    403, "this dashboard answers only to names of its own machine, such as http://127.0.0.1/"
+                )
         elif (given := request.query.get("token")) is not None and request.method == "GET":
             return self._let_in(request, given)
         elif not self._knows(request):
@@ -55,9 +57,9 @@ class Guard:
         return await handler(request)
 
     def _let_in(self, request: web.Request, given: str) -> web.StreamResponse:
-        """The address with the token, opened once: it becomes a cookie, and leaves the address line.
+        """Turn the token in the query into a cookie, and redirect to the start page so that it leaves the address line.
 
-        To the page itself, wherever it was asked for: a path may be another site's address (``//evil.example/``).
+        The redirect ignores the requested path: a path such as ``//evil.example/`` would lead to another site.
         """
         if not self._is_token(given):
             return _refused(401, "the token is wrong: open the address that the dashboard printed at its start")
@@ -72,19 +74,19 @@ class Guard:
         return self._is_token(request.cookies.get(_cookie(request), ""))
 
     def _is_token(self, given: str) -> bool:
-        """In a time that does not tell how much of it is right."""
+        """Compare in constant time."""
         assert self._token is not None
         return hmac.compare_digest(given.encode(errors="replace"), self._token.encode())
 
 
 def _cookie(request: web.Request) -> str:
-    """Cookies know no ports: each dashboard of a machine needs a name of its own."""
+    """A name with the port: browsers share cookies between the ports of a host."""
     socket = request.transport.get_extra_info("sockname") if request.transport else None
     return f"crawler-dashboard-{socket[1] if socket else 0}"
 
 
 def _host(request: web.Request) -> str:
-    """By which name this is asked; empty for none, or for what is no name."""
+    """The host name in ``Host``; empty if there is none, or if it is malformed."""
     try:
         return urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
     except ValueError:
@@ -92,7 +94,10 @@ def _host(request: web.Request) -> str:
 
 
 def _is_own(request: web.Request) -> bool:
-    """Whether no other site's page sent this. A browser says whence, and JSON it sends to others only after asking."""
+    """Whether the request comes from the dashboard's own page.
+
+    Browsers name the origin of a request, and send JSON to another site only after a preflight request.
+    """
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
         return False
@@ -106,5 +111,5 @@ def _refused(status: int, why: str) -> web.Response:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """For every answer: nothing runs, loads or frames but what is ours."""
+    """Add the security headers to every response: the page loads only its own files, and no site may frame it."""
     response.headers.update(HEADERS)

@@ -1,4 +1,4 @@
-"""What the dashboard reads of a store, each figure no more often than it can be had cheaply."""
+"""The figures of the dashboard, each read from the store no more often than its cost allows."""
 
 from __future__ import annotations
 
@@ -7,60 +7,65 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Store
 
 T = TypeVar("T")
 
-_SHARE = 20  # a figure that took the store a second is not asked for again for twenty
-_CHUNK = 100_000  # rows of the request log at once
-_AT_ONCE_S = 0.3  # of reading a long log, before what is known is shown
+_REST_FACTOR = 20  # a query that took one second is not repeated for 20 seconds
+_MIN_REST_S = 0.9
+_REQUESTS_PER_QUERY = 100_000
+_MAX_READING_S = 0.3  # time spent on a long log before the known part is shown
 HISTORY_S = 300
+
+_SQL = load_statements("crawler.dashboard")
 
 
 class CachedFigure(Generic[T]):
-    """One query's answer, asked for anew once ``_SHARE`` times what it took has passed, and a second at least."""
+    """The result of one query, repeated when ``_REST_FACTOR`` times its duration has passed."""
 
-    def __init__(self, ask: Callable[[float], Awaitable[T]]) -> None:
-        self._ask = ask
-        self._again_at = 0.0
-        self._answer: T
+    def __init__(self, read: Callable[[float], Awaitable[T]]) -> None:
+        self._read = read
+        self._next_at = 0.0
+        self._value: T
 
     async def at(self, now: float) -> T:
-        if now >= self._again_at:
+        """The value at ``now``, in seconds since the epoch."""
+        if now >= self._next_at:
             began = time.perf_counter()
-            self._answer = await self._ask(now)
-            self._again_at = now + max(0.9, _SHARE * (time.perf_counter() - began))
-        return self._answer
+            self._value = await self._read(now)
+            self._next_at = now + max(_MIN_REST_S, _REST_FACTOR * (time.perf_counter() - began))
+        return self._value
 
 
 class RequestTotals:
-    """Sums over the request log, which only grows: each look reads what is new. Counts are of all runs on the store."""
+    """Sums over the request log of all runs. The log only grows, so each call of :meth:`read` reads the new rows."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last = 0
+        #: Whether the last call of :meth:`read` reached the end of the log.
         self.caught_up = False
-        self.requests: Counter[tuple[str, int | None]] = Counter()  # by purpose and status; None: no answer
+        #: Requests by purpose and status; the status is ``None`` without an answer.
+        self.requests: Counter[tuple[str, int | None]] = Counter()
         self.bytes = 0
-        self.recent: Counter[int] = Counter()  # requests by the second in which they ended, for five minutes
+        #: Requests by the second in which they ended, for the last ``HISTORY_S`` seconds.
+        self.recent: Counter[int] = Counter()
 
     async def read(self, now: float, *, whole: bool = False) -> None:
-        """Take in new rows: all of them, or what can be read in a third of a second."""
+        """Add the new rows of the log: all of them if ``whole``, else as many as can be read in a third of a second."""
         began = time.perf_counter()
-        end = (await self._store.query("SELECT coalesce(max(id), 0) AS id FROM request"))[0]["id"]
-        since = int(now) - HISTORY_S
-        while self._last < end and (whole or time.perf_counter() - began < _AT_ONCE_S):
-            upto = min(self._last + _CHUNK, end)
-            for row in await self._store.query(
-                """SELECT purpose, status, CASE WHEN finished_at >= ? THEN CAST(finished_at AS INTEGER) END AS second,
-                     count(*) AS n, sum(bytes) AS bytes FROM request WHERE id > ? AND id <= ? GROUP BY 1, 2, 3""",
-                (since, self._last, upto),
-            ):
-                self.requests[row["purpose"], row["status"]] += row["n"]
+        (newest,) = await self._store.query(_SQL["last_request"])
+        end, since = newest["request_id"], int(now) - HISTORY_S
+        while self._last < end and (whole or time.perf_counter() - began < _MAX_READING_S):
+            last = min(self._last + _REQUESTS_PER_QUERY, end)
+            bounds = {"since": since, "after": self._last, "last": last}
+            for row in await self._store.query(_SQL["request_totals"], bounds):
+                self.requests[row["purpose"], row["status"]] += row["requests"]
                 self.bytes += row["bytes"]
                 if row["second"] is not None:
-                    self.recent[row["second"]] += row["n"]
-            self._last = upto
+                    self.recent[row["second"]] += row["requests"]
+            self._last = last
         self.caught_up = self._last >= end
         for second in [second for second in self.recent if second < since]:
             del self.recent[second]

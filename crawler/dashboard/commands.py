@@ -1,4 +1,4 @@
-"""``crawler dashboard``: a crawl as it goes, in a browser."""
+"""The command ``crawler dashboard``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crawler.store.location import shown as shown_db
 from crawler.url import is_loopback
 
 _TOKEN_VARIABLE = "CRAWLER_DASHBOARD_TOKEN"
-_TOKEN_CHARS = 16  # at least: it is all that stands between the network and the controls
+_MIN_TOKEN_CHARS = 16  # the token alone protects the controls from the network
 
 
 @cli.command()
@@ -29,18 +29,18 @@ _TOKEN_CHARS = 16  # at least: it is all that stands between the network and the
     default="127.0.0.1:8787",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where to; port 0 is any free one.",
+    help="The address to listen on; port 0 is any free port.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help=f"Ask for this token (or that in ${_TOKEN_VARIABLE}). One is made where it listens beyond loopback.",
+    help=f"Require this token (or that in ${_TOKEN_VARIABLE}). Beyond loopback, one is generated if none is given.",
 )
 def dashboard(db: str, listen: str, token_file: Path | None) -> int:
-    """Show a crawl as it goes, in a browser, and steer it: pause, go on, stop, block a site, search, why.
+    """Show a running crawl in a browser, and control it: pause, resume, stop, block a site, search, why.
 
-    It runs beside the crawl, before it, or after it. Prometheus finds /metrics there.
+    It can be started before, during or after the crawl. Prometheus reads /metrics.
     """
     host, port = _address(listen)
     token = _token(token_file)
@@ -69,7 +69,7 @@ def _address(listen: str) -> tuple[str, int]:
 
 
 def _token(file: Path | None) -> str | None:
-    """The token given, if any. Raises :class:`UsageError` for one that could be guessed, or that no header carries."""
+    """The given token, if any. Raises :class:`UsageError` if it is too short, or cannot be sent in a header."""
     if file is not None:
         source = f"--token-file {file}"
         try:
@@ -80,13 +80,15 @@ def _token(file: Path | None) -> str | None:
         source = f"${_TOKEN_VARIABLE}"
     else:
         return None
-    if len(token) < _TOKEN_CHARS or not all("!" <= sign <= "~" and sign not in '";,\\' for sign in token):
-        raise UsageError(f"{source}: a token has {_TOKEN_CHARS} letters, digits or the like at least, and no blanks")
+    if len(token) < _MIN_TOKEN_CHARS or not all("!" <= sign <= "~" and sign not in '";,\\' for sign in token):
+        raise UsageError(
+            f"{source}: a token has {_MIN_TOKEN_CHARS} letters, digits or punctuation marks at least, and no blanks"
+        )
     return token
 
 
 def _shown(host: str) -> str:
-    """What to write for ``host`` in an address that a browser can open."""
+    """``host`` as it is written in an address that a browser can open."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""The live stream: one look a second while anybody watches, and the same look for all of them."""
+"""The live stream: one snapshot a second for all viewers, while there are any."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEARTBEAT_S = 15.0
 
 
 class Feed:
-    """Looks, and hands what it saw to every viewer. A slow viewer misses looks, and gets the newest."""
+    """Takes snapshots and sends each to every viewer. A slow viewer misses snapshots, and gets the newest."""
 
     def __init__(self, looker: SnapshotReader, clock: Clock) -> None:
         self._looker = looker
@@ -33,7 +33,7 @@ class Feed:
         self.viewers = 0
 
     async def look(self, *, whole: bool = False) -> dict[str, Any]:
-        """One look; never two at a time. Raises what :meth:`SnapshotReader.look` raises."""
+        """One snapshot; never two at a time. Raises what :meth:`SnapshotReader.look` raises."""
         async with self._looking:
             return await self._looker.look(self._clock.now(), whole=whole)
 
@@ -42,24 +42,24 @@ class Feed:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Looks while inside.
+        """Take snapshots while inside.
 
-        An error that is none to tell the viewers, a bug, cancels what is done inside, and is raised: a dashboard that
-        shows nothing new and does not say so would be worse.
+        A bug cancels the body and is raised: otherwise the dashboard would show old figures without saying so. The
+        viewers are told of any other error.
         """
         async with required_task(self._run()):
             yield
 
     async def close(self) -> None:
-        """Every stream ends."""
+        """End every stream."""
         async with self._fresh:
             self._closed = True
             self._fresh.notify_all()
 
     async def _run(self) -> None:
-        with suppress(CrawlerError):  # it is told to whoever watches
+        with suppress(CrawlerError):  # _publish() reports it to the viewers
             while not (await self.look())["log_read"]:
-                pass  # a long log is read once, before somebody waits for its sums
+                pass  # a long log is read once, before a viewer waits for its sums
         while True:
             if self.viewers:
                 await self._publish()
@@ -80,12 +80,12 @@ class Feed:
             self._fresh.notify_all()
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
-        """Server-sent events (WHATWG HTML, 9.2) for one viewer; a comment now and then where nothing is new."""
+        """Server-sent events (WHATWG HTML, 9.2) for one viewer, and a comment if there was no event for 15 seconds."""
         async with self._fresh:
             self.viewers += 1
             self._fresh.notify_all()
         try:
-            # What the others see at the moment is new to this one; what was seen when somebody last watched is old.
+            # If there are other viewers, the last snapshot is new to this one; otherwise it is out of date.
             seen = self._number - (self.viewers > 1 and self._number > 0)
             while not self._closed:
                 try:

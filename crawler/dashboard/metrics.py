@@ -1,4 +1,4 @@
-"""The figures for Prometheus, in its text format 0.0.4 (prometheus.io, "Exposition formats")."""
+"""The metrics for Prometheus, in its text format 0.0.4 (prometheus.io, "Exposition formats")."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     yield from _metric(
         "requests_total",
         "counter",
-        "Requests sent, by what for and by the status of the answer (none: no answer).",
+        "Requests sent, by purpose and status of the answer (none: no answer).",
         [
             ({"purpose": purpose, "status": "none" if status is None else str(status)}, n)
             for (purpose, status), n in sorted(tally.requests.items(), key=str)
@@ -39,18 +39,18 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     )
     yield from _metric("received_bytes_total", "counter", "Octets of bodies received.", [({}, tally.bytes)])
     urls = [({"state": state}, n) for state, n in seen["urls"].items()]
-    yield from _metric("urls", "gauge", "URLs queued, and ended otherwise than fetched.", urls)
-    yield from _metric("excluded_urls", "gauge", "URLs left out, by reason.", _reasons(seen["excluded_for"]))
+    yield from _metric("urls", "gauge", "URLs by state; fetched URLs are counted as pages.", urls)
+    yield from _metric("excluded_urls", "gauge", "Excluded URLs by reason.", _reasons(seen["excluded_for"]))
     groups = [({"state": state}, n) for state, n in seen["groups"].items()]
-    yield from _metric("groups", "gauge", "Politeness groups with something to do, by what they are at.", groups)
-    yield from _metric("sites", "gauge", "Sites met.", [({}, seen["known_sites"])])
+    yield from _metric("groups", "gauge", "Politeness groups with queued URLs, by state.", groups)
+    yield from _metric("sites", "gauge", "Known sites.", [({}, seen["known_sites"])])
     yield from _metric("blocked", "gauge", "Hosts and sites blocked by the operator.", [({}, len(seen["blocked"]))])
     yield from _metric(
         "paused", "gauge", "1 while the operator has paused the crawl.", [({}, seen["paused_since"] is not None)]
     )
-    yield from _metric("up", "gauge", "1 while a crawl gives signs of life.", [({}, alive)])
+    yield from _metric("up", "gauge", "1 while a crawl is running.", [({}, alive)])
     if alive:
-        lag = "By how much the event loop came late at worst in the last five seconds."
+        lag = "The worst lag of the event loop in the last five seconds."
         yield from _metric("event_loop_lag_seconds", "gauge", lag, [({}, run["lag_s"])])
         if run["memory_bytes"] is not None:
             memory = "Resident memory of the crawl."

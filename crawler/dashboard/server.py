@@ -1,4 +1,4 @@
-"""The dashboard's web server: a page, a live stream, a few questions and orders, and metrics."""
+"""The web server of the dashboard: the page, the live stream, search and why, orders, and metrics."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from crawler.frontier.operator import Command, blockable
 from crawler.http_listener import listening
 from crawler.inspect.why import explain, told
 from crawler.search.results import search
-from crawler.settings.settings import Settings
+from crawler.settings.loading import Settings
 from crawler.settings.stores import existing_store, order
 from crawler.store.protocols import Store
 from crawler.url import NotCrawlable, canonicalise
 
 _MOST_RESULTS = 10
-_MOST_BYTES = 16 * 1024  # of what is sent here
+_MAX_REQUEST_BYTES = 16 * 1024
 
 
 @asynccontextmanager
 async def serving(settings: Settings, host: str, port: int, token: str | None, clock: Clock) -> AsyncIterator[int]:
-    """Serve the dashboard of the store that ``settings`` name until left; gives the port, the one taken for port 0.
+    """Serve the dashboard of the store in ``settings`` while inside; yields the port (the chosen one for port 0).
 
-    Raises :class:`UsageError` where the address cannot be had or there is no such store.
+    Raises :class:`UsageError` if the address cannot be used, or if there is no such store.
     """
     async with existing_store(settings) as live, existing_store(settings) as asked:
         looker = SnapshotReader(live, settings.output.db)
         feed = Feed(looker, clock)
         pages = _Pages(settings, asked, feed, looker, clock)
-        app = web.Application(middlewares=[Guard(token).check, _told], client_max_size=_MOST_BYTES)
+        app = web.Application(middlewares=[Guard(token).check, _told], client_max_size=_MAX_REQUEST_BYTES)
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(lambda app: feed.close())
         app.add_routes(pages.routes())
@@ -51,7 +51,7 @@ async def serving(settings: Settings, host: str, port: int, token: str | None, c
 
 @web.middleware
 async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What the user did wrong, and a store that fails, are told in a sentence."""
+    """Answer an error with its message: 503 if the store fails, 400 for a mistake of the user."""
     try:
         return await handler(request)
     except StoreError as error:
@@ -74,7 +74,7 @@ def _static(body: bytes, content_type: str) -> Handler:
 class _Pages:
     def __init__(self, settings: Settings, store: Store, feed: Feed, looker: SnapshotReader, clock: Clock) -> None:
         self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
-        self._asking = asyncio.Lock()  # one question at a time: a big store has enough to do
+        self._asking = asyncio.Lock()  # one query of a user at a time, to limit the load on a large store
 
     def routes(self) -> list[web.RouteDef]:
         style = _file("style.css", "crawler.report") + _file("style.css")
@@ -91,7 +91,7 @@ class _Pages:
 
     async def live(self, request: web.Request) -> web.StreamResponse:
         if self._feed.viewers >= MOST_VIEWERS:
-            raise web.HTTPServiceUnavailable(text=f"{MOST_VIEWERS} are watching already\n")
+            raise web.HTTPServiceUnavailable(text=f"there are {MOST_VIEWERS} viewers already\n")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
         await response.prepare(request)
         frames = self._feed.frames()

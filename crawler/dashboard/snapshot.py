@@ -1,4 +1,4 @@
-"""One look at a running crawl, for all who watch: figures, what each site waits for, what the operator has asked."""
+"""Reads one snapshot of a crawl for all viewers: figures, what each site waits for, the orders of the operator."""
 
 from __future__ import annotations
 
@@ -13,27 +13,15 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, workers
 from crawler.model import State
+from crawler.store.feature_sql import load_statements
 from crawler.store.location import is_url, store_name
 from crawler.store.protocols import Beat, Store
 
-_SITES = 60  # shown of those worked on and those whose turn comes next
-_LAST_SITES = 20  # and of those that wait longest
-_QUEUED_SHOWN = 1000  # a site's queue is counted up to here
+_SITES = 60  # of those worked on and those that come next
+_LAST_SITES = 20  # of those that wait longest
+_MAX_QUEUED = 1000  # the queue of a site is counted up to this
 
-# Groups that have something to do, each with its sites that have; {0} picks and sorts them.
-_SITES_OF = """
-SELECT s.name AS site, g.name AS politeness_group, g.claimed_by IS NOT NULL AS worked_on,
-  g.next_at, s.wait_until, coalesce(g.ready_at, 0) AS ready_at, g.pause_s, s.fetched,
-  CASE WHEN s.wait_until > ?1 THEN 'robots.txt: ' || r.status ELSE coalesce(nullif(g.waits_for, ''), 'retry') END
-    AS waits_for,
-  r.status AS robots,
-  (SELECT count(*) FROM (SELECT 1 FROM frontier f WHERE f.site_id = s.id LIMIT {1}) AS q) AS queued
-FROM ({0}) g JOIN site s ON s.group_id = g.id LEFT JOIN robots_copy r ON r.id = s.robots_id
-WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id) LIMIT ?2
-"""
-_WORKED_ON = "SELECT * FROM politeness_group WHERE claimed_by IS NOT NULL ORDER BY next_at LIMIT ?2"
-_NEXT = "SELECT * FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT ?2"
-_LAST = "SELECT * FROM politeness_group WHERE ready_at > ?1 AND claimed_by IS NULL ORDER BY ready_at DESC LIMIT ?2"
+_SQL = load_statements("crawler.dashboard")
 
 
 class SnapshotReader:
@@ -46,9 +34,7 @@ class SnapshotReader:
         self._file = None if self._path is None else self._path.stat().st_ino
         self.tally = RequestTotals(store)
         self._queued = CachedFigure(lambda now: store.queued_count())
-        self._sites_and_pages = CachedFigure(
-            lambda now: self._row("SELECT count(*) AS sites, coalesce(sum(fetched), 0) AS pages FROM site")
-        )
+        self._sites_and_pages = CachedFigure(lambda now: self._row("site_totals"))
         self._ended = CachedFigure(lambda now: self._ends())
         self._groups = CachedFigure(self._count_groups)
         self._excluded = CachedFigure(lambda now: reasons(store, State.EXCLUDED, 30))
@@ -57,9 +43,10 @@ class SnapshotReader:
         self._workers = CachedFigure(lambda now: workers(store))
 
     async def look(self, now: float, *, whole: bool = False) -> dict[str, Any]:
-        """All there is to show, as one JSON object; times in seconds since the epoch. ``whole``: however long it takes.
+        """Everything that the dashboard shows, as one JSON object; times in seconds since the epoch.
 
-        Raises :class:`StoreError` where the store fails, or is not the one that was opened any more.
+        ``whole`` reads the whole request log, however long that takes. Raises :class:`StoreError` if the store fails,
+        or if the file was replaced since it was opened.
         """
         self._require_file()
         await self.tally.read(now, whole=whole)
@@ -100,7 +87,7 @@ class SnapshotReader:
     async def _run(
         self, orders: list[Order], stand: Standing, beats: list[Beat], now: float
     ) -> Mapping[str, Any] | None:
-        """The last run: who it is, whether it lives, and whether it has done what was asked."""
+        """The last run: its identity, its state, and its last sign of life."""
         run = await self._store.last_run()
         if run is None:
             return None
@@ -128,32 +115,27 @@ class SnapshotReader:
             answers[key] = answers.get(key, 0) + n
         return sorted(answers.items(), key=lambda item: (-item[1], item[0]))
 
-    async def _row(self, sql: str, *parameters: object) -> dict[str, Any]:
-        return (await self._store.query(sql, parameters))[0]
+    async def _row(self, name: str, **parameters: object) -> dict[str, Any]:
+        """The row of a statement that returns one."""
+        (row,) = await self._store.query(_SQL[name], parameters)
+        return row
 
     async def _ends(self) -> dict[str, int]:
         ended = dict.fromkeys((State.REDIRECTED, State.EXCLUDED, State.FAILED), 0)
-        sql = "SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state"
         return {state.value: n for state, n in ended.items()} | {
-            row["state"]: row["n"] for row in await self._store.query(sql)
+            row["state"]: row["urls"] for row in await self._store.query(_SQL["ended_urls"])
         }
 
     async def _count_groups(self, now: float) -> dict[str, int]:
-        row = await self._row(
-            """SELECT count(claimed_by) AS worked_on,
-                 count(*) FILTER (WHERE claimed_by IS NULL AND ready_at > ?1) AS waiting,
-                 count(*) FILTER (WHERE claimed_by IS NULL AND ready_at <= ?1) AS ready FROM politeness_group""",
-            now,
-        )
-        return dict(row)
+        return await self._row("group_totals", now=now)
 
     async def _look_at_sites(self, now: float) -> list[dict[str, Any]]:
-        """Sites with something to do: worked on, next in turn, and those that wait longest."""
+        """Sites with queued URLs: those worked on, those that come next, and those that wait longest."""
         found: dict[str, dict[str, Any]] = {}
-        for groups, most in ((_WORKED_ON, _SITES), (_NEXT, _SITES), (_LAST, _LAST_SITES)):
-            if groups is _LAST or len(found) < _SITES:
-                sql = _SITES_OF.format(groups, _QUEUED_SHOWN)
-                for row in await self._store.query(sql, (now, most)):
+        for groups, limit in (("claimed_groups", _SITES), ("next_groups", _SITES), ("last_groups", _LAST_SITES)):
+            if groups == "last_groups" or len(found) < _SITES:
+                sql = _SQL["sites"].format(groups=_SQL[groups])
+                for row in await self._store.query(sql, {"now": now, "limit": limit, "most_queued": _MAX_QUEUED}):
                     row["until"] = max(row.pop("next_at"), row.pop("wait_until"), row.pop("ready_at"))
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["until"]))

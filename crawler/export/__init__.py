@@ -1,7 +1,8 @@
-"""A crawl's results as files for other people's tools, streamed from the store in bounded memory.
+"""Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``views`` (what columns there are) and ``writing`` (whole files or none) → ``job`` (which rows) → a module per family of
-formats: ``tables`` · ``graph`` · ``sitemap`` · ``warc`` → ``wacz`` → this module, which puts them under one name.
+``view_columns`` lists the columns of the views, and ``job`` selects the rows. One module writes each family of formats:
+``tables``, ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of formats to them. Apart
+from that, ``warc_recorder`` and ``warc_exchange`` record requests while a crawl runs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawler.atomic_files import AtomicFiles
-from crawler.errors import Argument, UsageError
+from crawler.errors import UsageError
 from crawler.export.job import ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
@@ -28,7 +29,7 @@ __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a format is written, from which views (the first unless told), and of what its tally counts."""
+    """A format: its writer, the views that it can export (the first is the default), and what its progress counts."""
 
     write: Callable[[Job], Awaitable[None]]
     views: tuple[str, ...]
@@ -63,23 +64,22 @@ async def export(
     base_url: str | None = None,
     tally: ExportProgress | None = None,
 ) -> ExportProgress:
-    """Write what ``store``, opened for reading and for this alone, holds to ``out``: whole, or not at all.
+    """Write an export of ``store`` to ``out``, whole or not at all.
 
-    ``where`` is an SQL condition on the columns of the view that is exported; ``bodies`` adds the pages' bodies;
-    ``base_url`` is where the folder of a sitemap in several files will be served; ``now`` is in seconds since the
-    epoch; ``tally`` may be watched meanwhile. All is of one moment, also while a crawl goes on. Raises
-    :class:`UsageError` for what does not fit together, a bad condition, a missing library, or a place that cannot
-    be written, and :class:`crawler.errors.StoreError`.
+    The store must be opened read-only and for this call alone; the export shows one moment of it. ``where`` is an SQL
+    condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at which the
+    folder of a sitemap in several files will be served. ``now`` is in seconds since the epoch. ``tally`` may be read
+    while the export runs. Raises :class:`UsageError` for options that do not fit together, an invalid condition, a
+    missing library, or a file that cannot be written; and :class:`crawler.errors.StoreError` if the store fails.
     """
     chosen = _format(format)
     view = table or chosen.views[0]
     if view not in chosen.views:
-        raise UsageError(Argument("table", view), f": {format} is made of {' or '.join(chosen.views)}")
+        raise UsageError(f"--table {view}: {format} is made of {' or '.join(chosen.views)}")
     if bodies and not (chosen.takes_bodies and view == "pages"):
         takers = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
         raise UsageError(
-            Argument("bodies"),
-            f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
+            f"--bodies: only pages have bodies, and of tables {takers} take them (warc and wacz have them)"
         )
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(f"--base-url is for a sitemap, not for {format}")
@@ -88,7 +88,7 @@ async def export(
         async with AsyncExitStack() as readers:
             job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url)
             with job.blaming_condition():
-                await store.query("BEGIN")  # all statements see what the first one saw
+                await store.query("BEGIN")  # all statements see the same moment
                 await job.require_condition()
                 await chosen.write(job)
     return tally

@@ -1,4 +1,4 @@
-"""The libraries of the extra ``export``, loaded when a format needs them."""
+"""Loads the libraries of the extra ``export`` when a format needs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crawler.errors import UsageError
 
 
 def load(module: str) -> Any:
-    """A module, or :class:`UsageError` that says what to install."""
+    """Import a module. Raises :class:`UsageError` that says what to install if its package is missing."""
     package = module.partition(".")[0]
     try:
         return import_module(module)

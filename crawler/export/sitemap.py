@@ -1,4 +1,4 @@
-"""A sitemap of what was found: pages that were fetched, are not gone, may be indexed, and are no duplicates of others.
+"""A sitemap of the pages that were fetched, still exist, may be indexed, and are not duplicates.
 
 Source: https://www.sitemaps.org/protocol.html.
 """
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from crawler.atomic_files import AtomicFile
-from crawler.errors import Argument, UsageError
+from crawler.errors import UsageError
 from crawler.export.job import Job
 
 URLS_PER_FILE = 50_000
@@ -25,17 +25,17 @@ _TAIL = b"</urlset>\n"
 
 
 async def write_sitemap(job: Job) -> None:
-    """One file while the protocol's limits allow, else an index of files ``OUT-1.xml`` … beside it."""
+    """Write one file if the limits of the protocol allow it, else an index and files ``OUT-1.xml`` … beside it."""
     found = f"""
-      SELECT p.url, (SELECT u.lastmod FROM urls u WHERE u.url_id = p.url_id), p.last_modified, p.directives
+      SELECT p.url, u.lastmod, p.last_modified, p.directives AS page_directives
       FROM {job.kept} p
-      JOIN url u ON u.id = p.url_id LEFT JOIN revisit r ON r.url_id = u.id
+      JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id
       WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
-        AND CASE u.state WHEN 'queued' THEN coalesce(r.state, 'fetched') ELSE u.state END = 'fetched'"""
+        AND CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END = 'fetched'"""
     parts = [_begin(job, job.out)]
     urls, size = 0, len(_HEAD) + len(_TAIL)
-    async for url, lastmod, last_modified, _ in job.rows(found, job.is_shown):
-        entry = _entry(url, _written(lastmod) or _written(_http_date(last_modified)))
+    async for row in job.rows(found, job.is_shown):
+        entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(_http_date(row.last_modified)))
         if urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE:
             parts.append(_next(job, parts))
             urls, size = 0, len(_HEAD) + len(_TAIL)
@@ -53,12 +53,11 @@ def _begin(job: Job, out: Path | BinaryIO) -> AtomicFile:
 
 
 def _next(job: Job, parts: list[AtomicFile]) -> AtomicFile:
-    """Another file; the first turns out to be one of several, too."""
+    """Begin another file. When the second begins, the first gets a numbered name too."""
     if not isinstance(job.out, Path) or job.base_url is None:
         raise UsageError(
-            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the most that a sitemap may hold, and there is "
-            "more: name a file, and the address at which its folder will be served, for an index, with ",
-            Argument("base_url"),
+            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the limit of a sitemap: name a file, and with "
+            "--base-url the address at which its folder will be served, for an index of several sitemaps"
         )
     _end(parts[-1])
     if len(parts) == 1:
@@ -94,13 +93,13 @@ def _entry(url: str, lastmod: str | None) -> bytes:
 def _http_date(text: str | None) -> float | None:
     try:
         when = None if text is None else parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # a site may send anything
+    except (ValueError, OverflowError):  # sites send malformed dates
         return None
     return None if when is None else (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def _written(epoch_s: float | None) -> str | None:
-    """A time in the form that sitemaps want it, ``None`` for one beyond the years 1970 to 9999."""
+def _iso_or_none(epoch_s: float | None) -> str | None:
+    """A time in the format of sitemaps; ``None`` if it is not within the years 1970 to 9999."""
     if epoch_s is None or not 0 <= epoch_s < 253_402_300_800:
         return None
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

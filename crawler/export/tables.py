@@ -14,12 +14,12 @@ from crawler.export.job import Job
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
 
-# What a spreadsheet takes for a formula (OWASP, "CSV Injection"). Apostrophes before it are told from ours by one more.
+# Text that a spreadsheet reads as a formula (OWASP, "CSV Injection"), with or without apostrophes before it.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-# Where a page's directives are had from, by view.
-_ASKS = {
+# The expression for the directives of a row's page, by view.
+_DIRECTIVES = {
     "pages": "directives",
-    "page_versions": "(SELECT p.directives FROM pages p WHERE p.url_id = kept.url_id)",
+    "page_versions": "(SELECT p.directives FROM pages_by_id p WHERE p.url_id = kept.url_id)",
 }
 _ROWS_PER_BATCH = 1000
 _BYTES_PER_BATCH = 1 << 23
@@ -28,7 +28,7 @@ _BYTES_PER_GROUP = 1 << 25
 
 
 async def write_jsonl(job: Job) -> None:
-    """One JSON object a line, in UTF-8. Times stay seconds; a body is text, or base64 where text would lose bytes."""
+    """One JSON object a line, in UTF-8. Times are seconds; a body is text, or base64 if text would lose bytes."""
     file, columns = job.open(), VIEWS[job.view]
     async for row in _rows(job):
         record: dict[str, Any] = {}
@@ -43,7 +43,7 @@ async def write_jsonl(job: Job) -> None:
 
 
 async def write_csv(job: Job) -> None:
-    """RFC 4180, UTF-8, with a header. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    """RFC 4180, UTF-8, with a header. Text that a spreadsheet would read as a formula gets an apostrophe before it."""
     rows = csv.writer(_Utf8(job.open()))
     rows.writerow(VIEWS[job.view])
     async for row in _rows(job):
@@ -51,7 +51,7 @@ async def write_csv(job: Job) -> None:
 
 
 async def write_parquet(job: Job) -> None:
-    """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB where bodies are in them. Times are UTC, in µs."""
+    """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
     pa, pq = load("pyarrow"), load("pyarrow.parquet")
     columns = VIEWS[job.view] | ({"body": ColumnType.BYTES} if job.bodies else {})
     schema = pa.schema([(name, _arrow_type(pa, kind)) for name, kind in columns.items()])
@@ -60,14 +60,14 @@ async def write_parquet(job: Job) -> None:
             writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_ROWS_PER_GROUP)
 
 
-def _rows(job: Job) -> AsyncIterator[tuple[Any, ...]]:
-    """The rows of the view; behind its columns stands what their page asks."""
-    asks = _ASKS.get(job.view, "NULL")
-    return job.rows(f"SELECT {', '.join(VIEWS[job.view])}, {asks} FROM {job.kept} AS kept", job.is_shown)
+def _rows(job: Job) -> AsyncIterator[Any]:
+    """The rows of the view. Behind its columns, ``page_directives`` has the directives of the row's page."""
+    columns, directives = ", ".join(VIEWS[job.view]), _DIRECTIVES.get(job.view, "NULL")
+    return job.rows(f"SELECT {columns}, {directives} AS page_directives FROM {job.kept} AS kept", job.is_shown)
 
 
-async def _body(job: Job, page: tuple[Any, ...]) -> bytes | None:
-    return await job.store.body(page[0]) if job.is_copied(page) else None
+async def _body(job: Job, page: Any) -> bytes | None:
+    return await job.store.body(page.url) if job.is_copied(page) else None
 
 
 def _finite(value: float) -> float | None:
@@ -84,13 +84,13 @@ _AS_JSON: dict[ColumnType, Callable[[Any], Any]] = {
 
 
 def _text_or_base64(name: str, data: bytes | None, charset: str) -> dict[str, str | None]:
-    """Text only if the same bytes can be had from it again; under another name elsewhere."""
+    """The data as text if that restores the same bytes, else as base64 under another name."""
     if data is None:
         return {name: None}
     try:
         text = data.decode(charset)
         if text.encode(charset) == data:
-            text.encode()  # what UTF-8 has no form for is no text either
+            text.encode()  # text that UTF-8 cannot encode is rejected too
             return {name: text}
     except (LookupError, UnicodeError):
         pass
@@ -98,7 +98,7 @@ def _text_or_base64(name: str, data: bytes | None, charset: str) -> dict[str, st
 
 
 class _Utf8:
-    """A file that takes text. (Python's own would close what is under it when it goes.)"""
+    """A text file over a binary one. (``io.TextIOWrapper`` would close the binary file when it is deleted.)"""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -108,7 +108,10 @@ class _Utf8:
 
 
 def _cell(value: Any) -> Any:
-    """Numbers stay numbers. ``'=1`` is written for ``=1``, and ``''=1`` for ``'=1``, so that nothing is lost."""
+    """A cell of CSV.
+
+    Numbers stay numbers; ``=1`` becomes ``'=1``, and ``'=1`` becomes ``''=1``, which is reversible.
+    """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str) and _FORMULA.match(value):
@@ -129,12 +132,15 @@ def _arrow_type(pa: Any, kind: ColumnType) -> Any:
 
 
 def _microseconds(epoch_s: float) -> int | None:
-    """``None`` for what 64 bits cannot hold: a site may name any time."""
+    """``None`` for a time that 64 bits cannot hold: a site may state any time."""
     return round(epoch_s * 1e6) if abs(epoch_s) < 2**63 / 1e6 else None
 
 
 async def _groups(job: Job, pa: Any, schema: Any, kinds: list[ColumnType]) -> AsyncIterator[list[Any]]:
-    """Batches enough for a row group. Rows become Arrow's after a thousand: as Python's they take ten times as much."""
+    """The batches of each row group.
+
+    A batch becomes Arrow data after 1000 rows: Python objects take ten times the memory.
+    """
     group: list[Any] = []
     rows = size = 0
     async for batch in _batches(job, len(kinds)):
@@ -150,7 +156,7 @@ async def _groups(job: Job, pa: Any, schema: Any, kinds: list[ColumnType]) -> As
 
 
 async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
-    """The rows, a bounded number and size at a time, by columns."""
+    """The rows by columns, in batches of bounded number and size."""
     batch: list[list[Any]] = [[] for _ in range(width)]
     size = 0
     async for row in _rows(job):

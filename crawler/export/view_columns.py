@@ -1,4 +1,4 @@
-"""What kind of value stands in each column of each view, which typed formats must know before the first row."""
+"""The columns of each view with their types. Typed formats need them before the first row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """WACZ 1.1.1: a WARC file with its index, the list of its pages, and a manifest, in a ZIP file.
 
 Sources: "Web Archive Collection Zipped" 1.1.1 and "Crawl Index JSON (CDXJ)" 0.1.0 (https://specs.webrecorder.net/).
-An index of many lines is compressed in blocks, and a second file says where each block begins: so a reader of the
-archive over the network need not fetch all of it.
+The index is compressed in blocks, and a second file holds the beginning of each block. So a reader over the network
+does not have to fetch the whole index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.warc import REBUILT, ArchivedPage, Record, Records, agents_of, visits
+from crawler.export.warc import REBUILT, ArchivedPage, Record, Records, agents_of, archived_pages
 from crawler.version import VERSION
 
 _WARC = "data.warc.gz"
@@ -34,7 +34,7 @@ _WWW = re.compile(r"^www\d*\.")
 
 
 async def write_wacz(job: Job) -> None:
-    """A WACZ file. Pages without a body (NOINDEX, NOARCHIVE) are left out, as in a WARC file."""
+    """Write a WACZ file. Pages without a body, or that forbid copies, are left out as in a WARC file."""
     with ZipFile(job.open(), "w") as archive, _Lines() as index, _Lines() as pages:
         package = _Package(archive, job.now)
         with package.member(f"archive/{_WARC}", compressed=True) as file:
@@ -56,38 +56,38 @@ async def _write_archive(job: Job, file: _Digested, index: _Lines, pages: _Lines
     info = records.warcinfo(_WARC, agents, job.now)
     file.write(info.data)
     offset = len(info.data)
-    async for visit, body in visits(job):
-        made = records.of(visit, body, agents.get(visit.run_id))
-        index.add(_index_line(visit, made[0], offset))
-        pages.add(_page_line(visit))
+    async for page, body in archived_pages(job):
+        made = records.of(page, body, agents.get(page.run_id))
+        index.add(_index_line(page, made[0], offset))
+        pages.add(_page_line(page))
         for record in made:
             file.write(record.data)
             offset += len(record.data)
 
 
-def _index_line(visit: ArchivedPage, response: Record, offset: int) -> bytes:
-    at = datetime.fromtimestamp(visit.at, UTC).strftime("%Y%m%d%H%M%S")
+def _index_line(page: ArchivedPage, response: Record, offset: int) -> bytes:
+    at = datetime.fromtimestamp(page.at, UTC).strftime("%Y%m%d%H%M%S")
     place = {
-        "url": visit.url,
-        "mime": visit.content_type,
-        "status": str(visit.status),
+        "url": page.url,
+        "mime": page.content_type,
+        "status": str(page.status),
         "digest": response.digest,
         "length": str(len(response.data)),
         "offset": str(offset),
         "filename": _WARC,
     }
-    return f"{search_key(visit.url)} {at} {json.dumps(place)}\n".encode()
+    return f"{search_key(page.url)} {at} {json.dumps(place)}\n".encode()
 
 
-def _page_line(visit: ArchivedPage) -> bytes:
-    title = {"title": visit.title} if visit.title else {}
-    return json.dumps({"id": str(visit.url_id), "url": visit.url, "ts": iso(visit.at), **title}).encode() + b"\n"
+def _page_line(page: ArchivedPage) -> bytes:
+    title = {"title": page.title} if page.title else {}
+    return json.dumps({"id": str(page.url_id), "url": page.url, "ts": iso(page.at), **title}).encode() + b"\n"
 
 
 def search_key(url: str) -> str:
     """The searchable form of a URL: ``org,example)/a?b=1`` for ``https://www.example.org/A?b=1``.
 
-    As in the specification, and as readers do besides: ``www.`` is left out, parameters are sorted.
+    It follows the specification. Like the readers, it also removes ``www.`` and sorts the parameters.
     """
     parts = urlsplit(url.lower())
     labels = _WWW.sub("", parts.hostname or "").split(".")
@@ -97,7 +97,7 @@ def search_key(url: str) -> str:
 
 
 class _Lines:
-    """Lines that wait to be sorted, in a nameless database: it keeps on the disk what is too much for memory."""
+    """Sorts lines in a temporary SQLite database, which moves to the disk when it becomes large."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
@@ -112,18 +112,20 @@ class _Lines:
     ) -> None:
         self._db.close()
         if isinstance(error, sqlite3.Error):
-            raise UsageError(f"a temporary file cannot be written: {error}; TMPDIR names the folder of such") from None
+            raise UsageError(
+                f"a temporary file cannot be written: {error}; TMPDIR names the folder for temporary files"
+            ) from None
 
     def add(self, line: bytes) -> None:
         self._db.execute("INSERT INTO line VALUES (?)", (line,))
 
     def sorted(self) -> Iterator[bytes]:
-        """By their bytes; duplicates stay."""
+        """The lines in the order of their bytes, with duplicates."""
         return (text for (text,) in self._db.execute("SELECT text FROM line ORDER BY text"))
 
 
 def _write_blocks(file: _Digested, lines: Iterator[bytes]) -> list[bytes]:
-    """Write the index, and give back where each of its blocks is: first key, offset, length, digest."""
+    """Write the index. Returns the position of each block: first key, offset, length, digest."""
     places = [b'!meta 0 {"format": "cdxj-gzip-1.0", "filename": "%s"}\n' % _INDEX.encode()]
     offset = 0
     while block := list(islice(lines, _LINES_PER_BLOCK)):
@@ -138,7 +140,7 @@ def _write_blocks(file: _Digested, lines: Iterator[bytes]) -> list[bytes]:
 
 
 class _Digested:
-    """A file that takes bytes, and counts and digests them."""
+    """A binary file that counts and hashes what is written to it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -152,7 +154,7 @@ class _Digested:
 
 
 class _Package:
-    """The ZIP file's members, and the manifest of them."""
+    """The members of the ZIP file, and their manifest."""
 
     def __init__(self, archive: ZipFile, now: float) -> None:
         self._archive = archive
@@ -161,7 +163,7 @@ class _Package:
 
     @contextmanager
     def member(self, path: str, *, compressed: bool = False) -> Iterator[_Digested]:
-        """A member to be written; what is compressed already must be stored as it is."""
+        """Open a member for writing. Content that is compressed already is stored as it is."""
         with self._archive.open(self._info(path, compressed), "w", force_zip64=True) as member:
             file = _Digested(member)
             yield file

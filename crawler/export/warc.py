@@ -1,7 +1,7 @@
-"""WARC 1.1: for each page a response, a request and a metadata record, each compressed by itself.
+"""WARC 1.1: for each page a response, a request and a metadata record, each compressed separately.
 
-Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/). A store keeps what a crawl needs, not
-every byte that was sent. What is written here is rebuilt from it: warcinfo says how, and metadata records point there.
+Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/). The store does not keep every octet
+that was sent, so the records are rebuilt from it. The warcinfo record says how, and metadata records refer to it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,19 @@ REBUILT = (
 _PAGES = """
   SELECT p.url_id, p.url, p.status, p.content_type, p.charset, p.etag, p.last_modified, p.fetched_at, p.title,
          p.body_sha256, p.depth, (SELECT u.discovered_from FROM urls u WHERE u.url_id = p.url_id) AS discovered_from,
-         q.started_at, q.bytes, q.run_id, p.directives
+         q.started_at, q.bytes, q.run_id, p.directives AS page_directives
   FROM {kept} p LEFT JOIN requests q ON q.finished_at = p.fetched_at AND q.url = p.url AND q.purpose = 'page'
   WHERE p.body_sha256 IS NOT NULL"""
+_RUNS = "SELECT *, run_id AS run FROM runs ORDER BY run_id"
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
-    """A page and the request that brought it. Times in seconds since the epoch; ``bytes`` as on the wire."""
+    """A page and the request that fetched it. Times in seconds since the epoch; ``bytes`` counts octets on the wire.
+
+    ``started_at``, ``bytes`` and ``run_id`` are ``None`` if the log lacks the request because the process was killed.
+    """
 
     url_id: int
     url: str
@@ -58,7 +62,7 @@ class ArchivedPage:
     body_sha256: str
     depth: int
     discovered_from: str | None
-    started_at: float | None  # None where the request is not in the log: the process was killed
+    started_at: float | None
     bytes: int | None
     run_id: int | None
 
@@ -68,32 +72,34 @@ class ArchivedPage:
 
 
 async def write_warc(job: Job) -> None:
-    """A WARC file; gzip is left out where the name says ``.warc``. Pages without a body (NOINDEX) are left out, and
-    those of which no copy may be handed out (NOARCHIVE)."""
+    """Write a WARC file, without gzip if its name ends in ``.warc``.
+
+    Pages without a body (NOINDEX), and pages that forbid copies (NOARCHIVE), are left out.
+    """
     file = job.open()
     records = Records(compress=not (isinstance(job.out, Path) and job.out.suffix == ".warc"))
     name = job.out.name if isinstance(job.out, Path) else ""
     agents = await agents_of(job)
     file.write(records.warcinfo(name, agents, job.now).data)
-    async for visit, body in visits(job):
-        for record in records.of(visit, body, agents.get(visit.run_id)):
+    async for page, body in archived_pages(job):
+        for record in records.of(page, body, agents.get(page.run_id)):
             file.write(record.data)
 
 
-async def visits(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
-    """The pages that are kept, each with its body; those without, or with none to be handed out, are tallied."""
+async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
+    """The selected pages, each with its body. Pages without a body, or that forbid copies, are counted as left out."""
     (without,) = await job.store.query(f"SELECT count(*) AS pages FROM {job.kept} AS kept WHERE body_sha256 IS NULL")
     job.tally.left_out = without["pages"]
     async for row in job.rows(_PAGES.format(kept=job.kept), job.is_copied):
-        visit = ArchivedPage(*row[:-1])
-        body = await job.store.body(visit.url)
+        page = ArchivedPage(**{name: getattr(row, name) for name in ArchivedPage.__slots__})
+        body = await job.store.body(page.url)
         assert body is not None
-        yield visit, body
+        yield page, body
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What the requests of a run said, whatever they asked for."""
+    """The headers that all requests of a run had."""
 
     headers: tuple[tuple[str, str], ...]
     user_agent: str
@@ -101,34 +107,34 @@ class Agent:
 
 
 async def agents_of(job: Job) -> dict[int | None, Agent]:
-    """By run; none for a run whose settings this version cannot read."""
+    """The agent of each run. A run is omitted if its settings cannot be read."""
     agents: dict[int | None, Agent] = {}
-    for run in await job.store.query("SELECT *, run_id AS run FROM runs ORDER BY run_id"):
+    for run in await job.store.query(_RUNS):
         try:
-            terms, fetch = RunRecord.from_row(run), json.loads(run["settings"])["fetch"]
+            record, fetch = RunRecord.from_row(run), json.loads(run["settings"])["fetch"]
         except UsageError:
             continue
-        sender = [("From", terms.contact)] if "@" in terms.contact and "://" not in terms.contact else []
+        sender = [("From", record.contact)] if "@" in record.contact and "://" not in record.contact else []
         headers = [
-            ("User-Agent", terms.user_agent),
+            ("User-Agent", record.user_agent),
             ("Accept", ", ".join(fetch["accept_types"])),
             ("Accept-Encoding", ACCEPT_ENCODING),
             *sender,
         ]
-        agents[run["run_id"]] = Agent(tuple(headers), terms.user_agent, terms.contact)
+        agents[run["run_id"]] = Agent(tuple(headers), record.user_agent, record.contact)
     return agents
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it goes into the file, and its WARC-Payload-Digest (none for warcinfo)."""
+    """A record as it is written to the file, and its WARC-Payload-Digest (none for warcinfo)."""
 
     data: bytes
     digest: str | None
 
 
 class Records:
-    """Makes the records of one file, first its warcinfo. Raises :class:`UsageError` where warcio is missing."""
+    """Makes the records of one file, beginning with warcinfo. Raises :class:`UsageError` if warcio is missing."""
 
     def __init__(self, *, compress: bool) -> None:
         self._compress = compress
@@ -150,17 +156,17 @@ class Records:
         self._info_id = self._last_id
         return info
 
-    def of(self, visit: ArchivedPage, body: bytes, agent: Agent | None) -> list[Record]:
-        """The response record first; without an agent, for a request that is not in the log, no request record."""
-        headers = {"WARC-Date": warc_date(visit.at), "WARC-Warcinfo-ID": self._info_id}
-        response = self._head(_status_line(visit.status), _response_headers(visit, body), protocol="HTTP/1.1")
-        made = [self._record(visit.url, "response", body, dict(headers), response)]
+    def of(self, page: ArchivedPage, body: bytes, agent: Agent | None) -> list[Record]:
+        """The records of a page, beginning with the response. Without an agent there is no request record."""
+        headers = {"WARC-Date": warc_date(page.at), "WARC-Warcinfo-ID": self._info_id}
+        response = self._head(_status_line(page.status), _response_headers(page, body), protocol="HTTP/1.1")
+        made = [self._record(page.url, "response", body, dict(headers), response)]
         headers["WARC-Concurrent-To"] = self._last_id
         if agent is not None:
-            lines = [("Host", split(visit.url).site.partition("://")[2]), *agent.headers]
-            request = self._head(f"GET {split(visit.url).path} HTTP/1.1", lines, is_http_request=True)
-            made.append(self._record(visit.url, "request", b"", dict(headers), request))
-        made.append(self._record(visit.url, "metadata", warc_fields(_metadata(visit)), dict(headers)))
+            lines = [("Host", split(page.url).site.partition("://")[2]), *agent.headers]
+            request = self._head(f"GET {split(page.url).path} HTTP/1.1", lines, is_http_request=True)
+            made.append(self._record(page.url, "request", b"", dict(headers), request))
+        made.append(self._record(page.url, "metadata", warc_fields(_metadata(page)), dict(headers)))
         return made
 
     def _record(self, url: str, kind: str, payload: bytes, headers: dict[str, str], http: Any = None) -> Record:
@@ -176,24 +182,24 @@ class Records:
         return Record(data, record.rec_headers.get_header("WARC-Payload-Digest"))
 
 
-def _response_headers(visit: ArchivedPage, body: bytes) -> list[tuple[str, str]]:
-    kind = visit.content_type + (f"; charset={visit.charset}" if visit.charset else "")
-    said = [("Content-Type", kind), ("ETag", visit.etag), ("Last-Modified", visit.last_modified)]
-    known = [(name, _CONTROLS.sub(" ", value)) for name, value in said if value and value.isascii()]
+def _response_headers(page: ArchivedPage, body: bytes) -> list[tuple[str, str]]:
+    kind = page.content_type + (f"; charset={page.charset}" if page.charset else "")
+    headers = [("Content-Type", kind), ("ETag", page.etag), ("Last-Modified", page.last_modified)]
+    known = [(name, _CONTROLS.sub(" ", value)) for name, value in headers if value and value.isascii()]
     return [*known, ("Content-Length", str(len(body)))]
 
 
-def _metadata(visit: ArchivedPage) -> list[tuple[str, str]]:
-    fields = [("via", visit.discovered_from or ""), ("hopsFromSeed", "L" * visit.depth)]
-    if visit.started_at is not None:
-        fields.append(("fetchTimeMs", str(round((visit.fetched_at - visit.started_at) * 1000))))
-    if visit.bytes is not None:
-        fields.append(("bytesOnWire", str(visit.bytes)))
-    return [*fields, ("bodySha256", visit.body_sha256), ("rebuilt", "from a crawl's store, see warcinfo")]
+def _metadata(page: ArchivedPage) -> list[tuple[str, str]]:
+    fields = [("via", page.discovered_from or ""), ("hopsFromSeed", "L" * page.depth)]
+    if page.started_at is not None:
+        fields.append(("fetchTimeMs", str(round((page.fetched_at - page.started_at) * 1000))))
+    if page.bytes is not None:
+        fields.append(("bytesOnWire", str(page.bytes)))
+    return [*fields, ("bodySha256", page.body_sha256), ("rebuilt", "from a crawl's store, see warcinfo")]
 
 
 def warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
-    """As ``application/warc-fields``; those that say nothing are left out."""
+    """The fields as ``application/warc-fields``, without empty ones."""
     return "".join(f"{name}: {_CONTROLS.sub(' ', value)}\r\n" for name, value in fields if value).encode()
 
 

@@ -77,7 +77,7 @@ def test_wrong_usage_is_told_in_a_line(crawled: Path) -> None:
     for arguments, said in (
         (["csv", crawled / "x", "--where", "nosuch = 1"], "no such column: nosuch"),
         (["csv", crawled / "x", "--where", "1); DROP TABLE page; --"], "brackets do not match"),
-        (["csv", crawled / "x", "--where", " "], "holds no condition; leave it out"),
+        (["csv", crawled / "x", "--where", " "], "contains no condition; omit the option"),
         (["csv", db], "is not written over"),
         (["warc", crawled / "x", "--table", "links"], "warc is made of pages"),
         (["xml", crawled / "x"], "is not one of"),
@@ -96,7 +96,7 @@ def test_wrong_usage_is_told_in_a_line(crawled: Path) -> None:
         (("index", "--json"), " looking for what to read "),
         (("rank", "--json"), " ranking "),
         (("report", "terminal.html"), " reading the store "),
-        (("audit", "--json"), " judging every request "),
+        (("audit", "--json"), " checking every request "),
         (("store", "copy", "crawl.db", "copy.db"), " beginning "),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
-from crawler.cli.options import given_settings, setting_options
+from crawler.cli.layout import many
 from crawler.cli.output import print_json
 from crawler.cli.shared import canonical, console, db_option, json_option, run_async, tell
 from crawler.clock import iso
 from crawler.errors import UsageError
-from crawler.formatting import many
 from crawler.frontier.hints import Heeded
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
@@ -25,19 +24,33 @@ from crawler.rup.protocol.subscription import Offered, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.session import robot, servers, settings_of_crawl
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
-from crawler.settings.loading import apply, load_file
-from crawler.settings.settings import Settings
+from crawler.settings.loading import Settings, apply, read_file
 from crawler.url import split
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
 
+_KEYS = {
+    "contact": "identity.contact",
+    "agent": "identity.agent",
+    "resolve": "fetch.resolve",
+    "allow_private": "fetch.allow_private",
+}
+
 
 def _requests(command: Command) -> Command:
     """The options of a command that sends requests."""
-    command = setting_options("identity.contact", "identity.agent", "fetch.resolve", "fetch.allow_private")(command)
-    config = click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
-    return db_option(config(command))
+    options = (
+        click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The crawl's store."),
+        click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file."),
+        click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback."),
+        click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by."),
+        click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address."),
+        click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def _wishes(command: Command) -> Command:
@@ -81,8 +94,9 @@ async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Se
     """Those of the last crawl into the store, changed by the configuration and the options."""
     settings = await settings_of_crawl(db)
     if config is not None:
-        settings = load_file(settings, config)
-    return apply(settings, {**given_settings(options), "store.db": db}, source="command line")
+        settings = apply(settings, read_file(config), source=f"configuration {config}")
+    given = {_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
+    return apply(settings, {**given, "store.db": db}, source="command line")
 
 
 def _asked(

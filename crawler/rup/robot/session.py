@@ -19,15 +19,14 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
-from crawler.settings.loading import recorded
-from crawler.settings.settings import Settings
+from crawler.settings.loading import Settings, recorded
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
 from crawler.store.protocols import Store
 
 #: What decides how robots.txt is read and whose pace is shared: the same for all who use one store.
 _FIXED = {
-    "identity.agent": ("identity", "agent"),
+    "--agent": ("identity", "agent"),
     "robots.reading": ("robots", "reading"),
     "politeness.group": ("politeness", "group"),
 }
@@ -96,7 +95,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
     for name, (section, key) in _FIXED.items():
         if before[section][key] != now[section][key]:
             raise UsageError(
-                f"this store is crawled with {before[section][key]!s}; leave it at that, or crawl anew", key=name
+                f"{name}: this store is crawled with {before[section][key]!s}; leave it at that, or crawl anew"
             )
 
 

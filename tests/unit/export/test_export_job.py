@@ -26,7 +26,7 @@ GOOD = {
     "url_id in (select source_id from links where target like '%/latin')": 1,
 }
 BAD = {
-    "1; DELETE FROM page": "';' ends it",
+    "1; DELETE FROM page": "without ';'",
     "1) UNION SELECT * FROM pages WHERE (1": "brackets do not match",
     "1) OR (1": "brackets do not match",
     "(depth = 0": "brackets do not match",
@@ -36,7 +36,7 @@ BAD = {
     "1 /* never closed": "incomplete input",
     "nosuch = 1": "no such column: nosuch .the columns of pages are url, status",
     "depth = ?": "bindings",
-    " ": "holds no condition",
+    " ": "contains no condition",
     "DELETE FROM page": "syntax error",
     "ATTACH 'x.db' AS x": "syntax error",
     "PRAGMA writable_schema = 1": "syntax error",
@@ -112,8 +112,8 @@ def accepts(db: sqlite3.Connection, sql: str) -> bool:
         ("warc", {"table": "links"}, "warc is made of pages"),
         ("graphml", {"table": "links_glued"}, "made of links"),
         ("csv", {"table": "sqlite_master"}, "csv is made of pages or"),
-        ("csv", {"bodies": True}, "formats jsonl, parquet"),
-        ("jsonl", {"bodies": True, "table": "links"}, "only the table pages has bodies"),
+        ("csv", {"bodies": True}, "jsonl, parquet take them"),
+        ("jsonl", {"bodies": True, "table": "links"}, "only pages have bodies"),
         ("csv", {"base_url": "http://a.test/"}, "for a sitemap"),
     ],
 )
