@@ -19,7 +19,7 @@ from crawler.rup.protocol.forms import (
     is_address,
 )
 from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, write_info
-from crawler.rup.protocol.mail import Arrived, Mail, read_mail, write_mail
+from crawler.rup.protocol.mail import Mail, ReceivedReport, read_mail, write_mail
 from crawler.rup.protocol.report import Change, Kind, Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.server import condense
 from crawler.rup.protocol.units import UNITS_S, Span, read_span, span_over
@@ -137,8 +137,8 @@ def test_a_mail_reads_back(report: Report, sender: str, recipient: str) -> None:
     octets = write_mail(mail)
     assert all(len(line) <= 998 for line in octets.split(b"\r\n"))
     assert b"\n" not in octets.replace(b"\r\n", b"")
-    assert read_mail(octets) == Arrived(report, sender, "<1@a.example>", 884_000_000.0)
-    assert read_mail(octets.replace(b"\r\n", b"\n")) == Arrived(report, sender, "<1@a.example>", 884_000_000.0)
+    assert read_mail(octets) == ReceivedReport(report, sender, "<1@a.example>", 884_000_000.0)
+    assert read_mail(octets.replace(b"\r\n", b"\n")) == ReceivedReport(report, sender, "<1@a.example>", 884_000_000.0)
 
 
 @given(ASKED)
@@ -168,8 +168,8 @@ def test_answers_read_back(key: str, number: int, as_page: bool) -> None:
 def test_anything_at_all_can_be_read(octets: bytes) -> None:
     assert isinstance(read_info(octets, "http://a.example/rupinfo.txt"), RupInfo | NoInfo)
     for found in (read_report(octets), read_mail(octets)):
-        assert isinstance(found, Report | Arrived | Unreadable)
-        report = found.report if isinstance(found, Arrived) else found
+        assert isinstance(found, Report | ReceivedReport | Unreadable)
+        report = found.report if isinstance(found, ReceivedReport) else found
         if isinstance(report, Report):
             write_report(report)
             robot.hints_of(report)

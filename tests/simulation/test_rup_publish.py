@@ -12,7 +12,7 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain
 from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
-from crawler.rup.protocol.mail import Arrived, read_mail
+from crawler.rup.protocol.mail import ReceivedReport, read_mail
 from crawler.rup.protocol.server import Limits, Offer, Registration
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.own_robots import OwnRobots
@@ -34,7 +34,7 @@ class PostOffice:
     clock: VirtualClock
     trouble: Outcome | None = None
     tries: list[tuple[float, bytes]] = field(default_factory=list)
-    mails: list[tuple[float, str, Arrived]] = field(default_factory=list)
+    mails: list[tuple[float, str, ReceivedReport]] = field(default_factory=list)
 
     async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome:
         at = self.clock.now() - EPOCH_S
@@ -42,7 +42,7 @@ class PostOffice:
         if self.trouble is not None:
             return self.trouble
         arrived = read_mail(octets)
-        assert isinstance(arrived, Arrived)
+        assert isinstance(arrived, ReceivedReport)
         self.mails.append((at, recipient, arrived))
         return Sent()
 

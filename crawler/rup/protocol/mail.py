@@ -1,18 +1,16 @@
-"""A report as a mail, both ways: MIME, ``text/plain`` (Internet-Draft of 1998, 3.2; RFC 5322; RFC 2045 and 2046).
+"""A report as a mail, in both directions: MIME, ``text/plain`` (draft of 1998, 3.2; RFC 5322; RFC 2045 and 2046).
 
-What arrives is anybody's. Only heads and transfer encodings are read, multiparts up to a depth; nothing is ever taken
-from a part that is no text.
+Anybody can write to the robot's address, so reading is linear in the size of the mail and has bounds. The standard
+library parses headers and decodes transfer encodings. Multiparts are split here, because the library's parser takes
+minutes and gigabytes for a hostile mail (docs/decisions/0004-mail-by-the-standard-library.md).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import quopri
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from email.parser import BytesHeaderParser
 from email.policy import SMTP, compat32
 from email.utils import formatdate
@@ -24,25 +22,24 @@ from crawler.rup.protocol.wire import decode
 from crawler.sitemaps.dates import epoch_s
 from crawler.terminal_text import shown
 
-#: Octets of a mail that is read at all; a larger one is no report of ours to take.
+#: A mail of more bytes is not read.
 MAX_MAIL_BYTES = 12 * 2**20
 
 _MAX_HEAD_BYTES = 64 * 1024
+_MAX_FIELD_CHARS = 2000
 _MAX_DEPTH = 4
 _MAX_PARTS = 20
 _MAX_7BIT_CHARS = 990
 
-#: Header lines are not folded: a URL in pieces is no URL to those who read it by its letters.
+#: Header lines are not folded: a program that searches a mail for a URL does not find a folded one.
 _LONG_LINES = SMTP.clone(max_line_length=_MAX_7BIT_CHARS)
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n|\A\r?\n")
-_PARAMETER = re.compile(r';\s*(charset|boundary)\s*=\s*(?:"([^"]{1,200})"|([^\s;"]{1,200}))', re.IGNORECASE)
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
 
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A mail to be sent. All addresses and ids are ASCII without white space."""
+    """A mail to send. All addresses and ids are ASCII without white space."""
 
     sender: str
     recipient: str
@@ -51,32 +48,32 @@ class Mail:
     subject: str
     report: Report
     unsubscribe_url: str = ""
-    confirm_url: str = ""  # where a visit says that this mail arrived
+    confirm_url: str = ""  # a request for this URL proves that the mail arrived
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """A mail that carries a report."""
+class ReceivedReport:
+    """The report in a received mail. Nothing in a mail is signed, so ``sender`` and ``date`` prove nothing."""
 
     report: Report
-    sender: str  # as From says, which proves nothing
+    sender: str  # the From field
     message_id: str
-    date: float | None  # as Date says, seconds since the epoch
+    date: float | None  # the Date field, in seconds since the epoch
 
 
 def write_mail(mail: Mail) -> bytes:
-    """The mail in octets, with CRLF; ``7bit``, or ``quoted-printable`` where a path makes a line too long for that."""
+    """The mail in bytes, with CRLF: ``7bit``, or ``quoted-printable`` if a path makes a line too long for that."""
     message = EmailMessage(SMTP)
     message["From"] = mail.sender
     message["To"] = mail.recipient
     message["Date"] = formatdate(mail.date, usegmt=True)
     message["Message-ID"] = mail.message_id
     message["Subject"] = mail.subject
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday notes in answer
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
     if mail.unsubscribe_url:
-        message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"  # RFC 2369: for people who get this by mistake
+        message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"  # RFC 2369: for a person who gets this by mistake
         if mail.unsubscribe_url.startswith("https:"):
-            message["List-Unsubscribe-Post"] = "=".join(ONE_CLICK)  # RFC 8058, which asks for https
+            message["List-Unsubscribe-Post"] = "=".join(ONE_CLICK)  # RFC 8058, which requires https
     if mail.confirm_url:
         message["RUP-Confirm"] = f"<{mail.confirm_url}>"
     text = write_report(mail.report)
@@ -86,59 +83,62 @@ def write_mail(mail: Mail) -> bytes:
     return message.as_bytes(policy=_LONG_LINES)
 
 
-def read_mail(octets: bytes) -> Arrived | Unreadable:
-    """The report that a mail carries: the first text in it that is one. Never raises; linear in the mail's size."""
+def read_mail(octets: bytes) -> ReceivedReport | Unreadable:
+    """The first text in a mail that is a report. Never raises; linear in the size of the mail."""
     if len(octets) > MAX_MAIL_BYTES:
         return Unreadable(f"a mail of more than {MAX_MAIL_BYTES} octets")
-    head = _head(octets)[0]
+    head, _ = _head(octets)
     why = Unreadable("no text in the mail")
     for text in _texts(octets, 0):
         found = read_report(text)
         if isinstance(found, Report):
-            date = head.get("date", "")
-            at = epoch_s(_without_comment(date))
-            return Arrived(
+            date = _field(head, "Date")
+            at = epoch_s(date.partition("(")[0].strip())  # without a comment
+            return ReceivedReport(
                 found,
-                sender=shown(head.get("from", "")),
-                message_id=shown(head.get("message-id", "")),
+                sender=shown(_field(head, "From")),
+                message_id=shown(_field(head, "Message-ID")),
                 date=http_date(date) if at is None else at,
             )
         why = found
     return why
 
 
-def _without_comment(date: str) -> str:
-    return date.partition("(")[0].strip()
-
-
-def _head(octets: bytes) -> tuple[dict[str, str], bytes]:
-    """The header fields, of which the first of a name counts, and the body."""
+def _head(octets: bytes) -> tuple[Message, bytes]:
+    """The header of a mail or of a part, as a message without content, and the bytes after it."""
     start = octets[: _MAX_HEAD_BYTES + 4]
     end = _HEAD_END.search(start)
     if end is None:
-        return {}, b""
-    parsed = BytesHeaderParser(policy=compat32).parsebytes(start[: end.start()] + b"\n\n")
-    fields: dict[str, str] = {}
-    for name, value in parsed.items():
-        fields.setdefault(name.lower(), " ".join(str(value).split()))
-    return fields, octets[end.end() :]
+        return Message(), b""
+    return BytesHeaderParser(policy=compat32).parsebytes(start[: end.start()] + b"\n\n"), octets[end.end() :]
+
+
+def _field(head: Message, name: str) -> str:
+    """The first field of this name, on one line."""
+    return " ".join(str(head.get(name, "")).split())[:_MAX_FIELD_CHARS]
 
 
 def _texts(octets: bytes, depth: int) -> Iterator[str]:
-    """The texts in a mail or a part of one, in order."""
+    """The texts in a mail or in a part of one, in order."""
     head, body = _head(octets)
-    content_type = head.get("content-type", "")[:2000]
-    kind = content_type.partition(";")[0].strip().lower() or "text/plain"
-    parameters = {name.lower(): quoted or bare for name, quoted, bare in _PARAMETER.findall(content_type)}
-    if kind in ("text/plain", "text/html"):
-        yield decode(_decoded(body, head.get("content-transfer-encoding", "")), parameters.get("charset", ""))
-    elif kind.startswith("multipart/") and depth < _MAX_DEPTH and "boundary" in parameters:
-        for part in _parts(body, parameters["boundary"]):
-            yield from _texts(part, depth + 1)
+    part = Message()
+    for name in ("Content-Type", "Content-Transfer-Encoding"):
+        if value := _field(head, name):
+            part[name] = value
+    if part.get_content_maintype() == "multipart":
+        boundary = part.get_boundary()
+        if boundary and depth < _MAX_DEPTH:
+            for piece in _parts(body, boundary):
+                yield from _texts(piece, depth + 1)
+    elif part.get_content_type() in ("text/plain", "text/html"):
+        part.set_payload(body.decode("ascii", "surrogateescape"))
+        content = part.get_payload(decode=True)
+        if isinstance(content, bytes):
+            yield decode(content, part.get_content_charset("") or "")
 
 
 def _parts(body: bytes, boundary: str) -> list[bytes]:
-    """The parts between the lines of a boundary (RFC 2046, 5.1.1), without what stands before and after them."""
+    """The parts between the lines of a boundary (RFC 2046, 5.1.1), without the text before and after them."""
     line = re.escape(b"--" + boundary.encode("utf-8", "surrogateescape"))
     pieces = re.split(rb"(?:\A|\r?\n)" + line + rb"(--)?[ \t]*(?=\r?\n|\Z)", body, maxsplit=_MAX_PARTS)
     parts = []
@@ -147,17 +147,3 @@ def _parts(body: bytes, boundary: str) -> list[bytes]:
             break
         parts.append(re.sub(rb"\A\r?\n", b"", piece))
     return parts[:_MAX_PARTS]
-
-
-def _decoded(body: bytes, encoding: str) -> bytes:
-    match encoding.strip().lower():
-        case "quoted-printable":
-            return quopri.decodestring(body)
-        case "base64":
-            digits = _NOT_BASE64.sub(b"", body)
-            try:
-                return base64.b64decode(digits + b"=" * (-len(digits) % 4))
-            except binascii.Error:  # one digit too many: the rest is whole
-                return base64.b64decode(digits[: len(digits) // 4 * 4])
-        case _:
-            return body

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Wishes
 from crawler.rup.protocol.info import RupInfo
-from crawler.rup.protocol.mail import Arrived, read_mail
+from crawler.rup.protocol.mail import ReceivedReport, read_mail
 from crawler.rup.protocol.report import Report, Unreadable
 from crawler.rup.protocol.robot import Heard, Hint, Ignored, Server, Told, digest_of, joined, on_report, silent_at
 from crawler.rup.protocol.units import UNITS_S, Span
@@ -104,7 +104,7 @@ class _Reader:
     heard: dict[str, Heard] = field(default_factory=dict)
     partial: set[str] = field(default_factory=set)
 
-    def take(self, digest: bytes, mail: Arrived) -> MailRow:
+    def take(self, digest: bytes, mail: ReceivedReport) -> MailRow:
         report = mail.report
         site = split(report.url_base).site
         before = self.known.get(site)
@@ -131,7 +131,7 @@ def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscrip
     Reports of a server are taken in the order of their numbers, so that mail which overtook other mail is no gap.
     """
     rows: list[MailRow] = []
-    reports: list[tuple[str, int, int, bytes, Arrived]] = []
+    reports: list[tuple[str, int, int, bytes, ReceivedReport]] = []
     for place, letter in enumerate(letters):
         mail = Unreadable("a mail too large to be read") if letter.octets is None else read_mail(letter.octets)
         if isinstance(mail, Unreadable):

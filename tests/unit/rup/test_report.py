@@ -6,7 +6,7 @@ import pytest
 
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, takes, write_info
-from crawler.rup.protocol.mail import Arrived, read_mail
+from crawler.rup.protocol.mail import ReceivedReport, read_mail
 from crawler.rup.protocol.report import Change, Kind, Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.units import Span
 
@@ -102,7 +102,7 @@ SequenceNumber: 97
 
 def test_a_report_is_found_in_a_multipart_and_only_in_a_text() -> None:
     arrived = read_mail(MULTIPART.format(TEXT.replace("=", "=3D").replace("/b/", "=\n/b/")).encode())
-    assert isinstance(arrived, Arrived)
+    assert isinstance(arrived, ReceivedReport)
     assert arrived.report == REPORT
     assert arrived.sender == "server@www.example.org"
 
@@ -112,7 +112,7 @@ def test_multiparts_nested_deep_are_left_alone() -> None:
     for depth in range(8):
         start = f"Content-Type: multipart/mixed; boundary=b{depth}\n\n--b{depth}\n".encode()
         octets = start + (b"\n" if depth == 0 else b"") + octets + f"\n--b{depth}--\n".encode()
-        assert isinstance(read_mail(octets), Arrived if depth < 4 else Unreadable)
+        assert isinstance(read_mail(octets), ReceivedReport if depth < 4 else Unreadable)
 
 
 def test_rupinfo_is_written_as_the_draft_prints_it() -> None:
