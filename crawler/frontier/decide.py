@@ -44,7 +44,7 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
-from crawler.rup.protocol.subscription import Offered
+from crawler.rup.protocol.subscription import FoundInfo
 from crawler.sitemaps import Sitemap, SitemapKind, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
 
@@ -120,7 +120,7 @@ class Outcome:
     retry_at: float | None = None  # with state queued
     again: Again | None = None  # of a revisit
     hints: tuple[Hint, ...] = ()
-    offered: Offered | None = None  # a /rupinfo.txt
+    offered: FoundInfo | None = None  # a /rupinfo.txt
 
 
 def before_robots(queued: Queued, scope: Scope) -> Outcome | None:

@@ -8,7 +8,7 @@ from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
 from crawler.rup.protocol.info import MAX_BYTES as RUPINFO_BYTES
 from crawler.rup.protocol.info import PATHS, NoInfo, read_info
-from crawler.rup.protocol.subscription import Offered
+from crawler.rup.protocol.subscription import FoundInfo
 from crawler.url import split
 
 __all__ = ["RUPINFO_BYTES", "after_rupinfo", "rupinfo_of"]
@@ -28,7 +28,7 @@ def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: R
             info = read_info(result.body, queued.url)
             if isinstance(info, NoInfo):
                 return Outcome(queued, State.EXCLUDED, f"rup: no rupinfo, {info.why}")
-            offered = Offered(queued.url, result.finished_at, info)
+            offered = FoundInfo(queued.url, result.finished_at, info)
             return Outcome(queued, State.FETCHED, f"{result.status}, rupinfo: {info.cgi}", offered=offered)
         case Redirected():
             return Outcome(queued, State.EXCLUDED, f"rup: {result.status} to elsewhere, which is not followed")

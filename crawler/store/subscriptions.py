@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from crawler.rup.protocol.subscription import MailRow, Offered, Subscription
+from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 
 
 class SubscriptionStore(Protocol):
     """Raises :class:`crawler.errors.StoreError` where the store fails. Each method that writes is one transaction."""
 
-    async def offered(self, site: str) -> Offered | None: ...
+    async def offered(self, site: str) -> FoundInfo | None: ...
 
-    async def put_offered(self, offered: Offered) -> None: ...
+    async def put_offered(self, offered: FoundInfo) -> None: ...
 
     async def subscriptions(self) -> list[Subscription]:
         """All of them, by site."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crawler.rup.protocol.forms import Wishes
+from crawler.rup.protocol.forms import Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.robot import Server
-from crawler.rup.protocol.subscription import MailRow, Offered, Subscription
+from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 from crawler.rup.protocol.units import Span
 from tests.contract.conftest import Opener
 
@@ -18,9 +18,9 @@ SERVER = Server(
 
 async def test_a_registration_is_kept_as_it_is_and_its_key_is_not_shown(opener: Opener) -> None:
     store = await opener()
-    known = Subscription(SERVER, Wishes(Span(6, "hour"), ("^/a", "b, c")), "a gap", "all of it", "")
+    known = Subscription(SERVER, Preferences(Span(6, "hour"), ("^/a", "b, c")), "a gap", "all of it", "")
     server = Server("http://b.test", "http://b.test/", "", "me@b.test", Span(1, "day"), 1.0)
-    other = Subscription(server, Wishes(Span(1, "day")))
+    other = Subscription(server, Preferences(Span(1, "day")))
     await store.rup.put([known, other], [], 40.0)
     assert await store.rup.subscriptions() == [known, other]
     await store.rup.remove("http://b.test")
@@ -35,7 +35,7 @@ async def test_an_offer_is_kept_as_it_is(opener: Opener) -> None:
     store = await opener()
     assert await store.rup.offered(SITE) is None
     info = RupInfo(f"{SITE}/cgi", "none", ("day",), (".*",), ("a",), Span(3, "week"))
-    offered = Offered(f"{SITE}/rupinfo.txt", 5.0, info)
+    offered = FoundInfo(f"{SITE}/rupinfo.txt", 5.0, info)
     await store.rup.put_offered(offered)
     assert await store.rup.offered(SITE) == offered
     await store.close()

@@ -110,9 +110,9 @@ class Server:
         finally:
             connection.close()
 
-    def register(self, **wishes: str) -> dict[str, str]:
+    def register(self, **preferences: str) -> dict[str, str]:
         """Register, and return what later requests are signed with."""
-        status, html = self.post_form(Action="Register", RobotEmail="r@robot.example", **wishes)
+        status, html = self.post_form(Action="Register", RobotEmail="r@robot.example", **preferences)
         assert status == 200, html
         [key] = re.findall(r"^RegistrationKey: (\S+)$", html, re.MULTILINE)
         return {"RegistrationKey": key, "RegisteredRobotEmail": "r@robot.example"}

@@ -13,14 +13,14 @@ from crawler.rup.protocol.forms import (
     GetIndex,
     GetSequenceNumber,
     ModifyPreferences,
+    Preferences,
     Register,
     Unregister,
-    Wishes,
     is_address,
 )
 from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, write_info
 from crawler.rup.protocol.mail import Mail, ReceivedReport, read_mail, write_mail
-from crawler.rup.protocol.report import Change, Kind, Report, Unreadable, read_report, write_report
+from crawler.rup.protocol.report import Change, ChangeKind, Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.server import condense
 from crawler.rup.protocol.units import UNITS_S, Span, read_span, span_over
 from crawler.url import NotCrawlable, canonicalise, split
@@ -41,11 +41,11 @@ def _path(text: str) -> str:
 
 
 PATHS = st.text(max_size=30).map(_path).filter(lambda path: "%2c" not in path.lower())
-CHANGES = st.lists(st.builds(Change, st.sampled_from(Kind), SECONDS, PATHS), max_size=12).map(tuple)
+CHANGES = st.lists(st.builds(Change, st.sampled_from(ChangeKind), SECONDS, PATHS), max_size=12).map(tuple)
 REPORTS = st.builds(Report, st.integers(0, 10**12), st.just("http://a.example/"), CHANGES)
 WISHES = st.one_of(
-    st.builds(Wishes, st.none() | SPANS, st.none() | PATTERNS, st.none() | st.just(())),
-    st.builds(Wishes, st.none() | SPANS, st.none() | st.just(()), st.none() | PATTERNS),
+    st.builds(Preferences, st.none() | SPANS, st.none() | PATTERNS, st.none() | st.just(())),
+    st.builds(Preferences, st.none() | SPANS, st.none() | st.just(()), st.none() | PATTERNS),
 )
 ASKED = st.one_of(
     st.builds(Register, ADDRESSES, WISHES),
@@ -117,8 +117,10 @@ def test_rupinfo_reads_back(
 
 
 @given(REPORTS, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.booleans())
-@example(Report(1, "http://a.example/", (Change(Kind.NEW, 0.0, "/" + "x" * 5000),)), "\n", False, False)
-@example(Report(1, "http://a.example/", tuple(Change(Kind.NEW, 0.0, f"/{n},") for n in range(999))), "\n", True, True)
+@example(Report(1, "http://a.example/", (Change(ChangeKind.NEW, 0.0, "/" + "x" * 5000),)), "\n", False, False)
+@example(
+    Report(1, "http://a.example/", tuple(Change(ChangeKind.NEW, 0.0, f"/{n},") for n in range(999))), "\n", True, True
+)
 def test_a_report_reads_back(report: Report, end: str, in_html: bool, folded: bool) -> None:
     text = write_report(report)
     assert text.isascii()
@@ -131,7 +133,7 @@ def test_a_report_reads_back(report: Report, end: str, in_html: bool, folded: bo
 
 
 @given(REPORTS, ADDRESSES, ADDRESSES)
-@example(Report(1, "http://a.example/", (Change(Kind.NEW, 0.0, "/" + "x" * 5000),)), "a@b.example", "c@d.example")
+@example(Report(1, "http://a.example/", (Change(ChangeKind.NEW, 0.0, "/" + "x" * 5000),)), "a@b.example", "c@d.example")
 def test_a_mail_reads_back(report: Report, sender: str, recipient: str) -> None:
     mail = Mail(sender, recipient, "<1@a.example>", 884_000_000.0, "Changes", report)
     octets = write_mail(mail)
@@ -142,7 +144,7 @@ def test_a_mail_reads_back(report: Report, sender: str, recipient: str) -> None:
 
 
 @given(ASKED)
-def test_a_form_reads_back(asked: forms.Asked) -> None:
+def test_a_form_reads_back(asked: forms.RupRequest) -> None:
     assert forms.read_form(forms.write_form(asked)) == asked
     assert forms.read_form([(name.upper(), value) for name, value in forms.write_form(asked)]) == asked
 
@@ -184,7 +186,7 @@ def test_any_fields_can_be_read(fields: list[tuple[str, str]]) -> None:
     forms.read_form(fields)
 
 
-@given(st.lists(st.builds(Change, st.sampled_from(Kind), SECONDS, st.sampled_from(["/a", "/b", "/c"]))))
+@given(st.lists(st.builds(Change, st.sampled_from(ChangeKind), SECONDS, st.sampled_from(["/a", "/b", "/c"]))))
 def test_a_condensed_story_ends_the_same(changes: list[Change]) -> None:
     short = list(condense(changes))
     assert {change.path: change for change in short} == {change.path: change for change in changes}
@@ -217,18 +219,18 @@ def test_every_true_report_is_heeded_whatever_is_forged_and_silence_is_noticed(s
     believes no number that the server did not say, and in the end knows all, or asks for the time since it did."""
     server, now, sent, arrived, heeded = SERVER, 2000.0, 0, set[int](), set[str]()
     pending: list[int] = []
-    heard: robot.Heard = {}
+    heard: robot.Unconfirmed = {}
     index_since = now
 
     def hear(number: int, path: str) -> None:
         nonlocal server, heard
-        said = Report(number, "http://a.example/", (Change(Kind.CHANGE, None, path),))
+        said = Report(number, "http://a.example/", (Change(ChangeKind.CHANGE, None, path),))
         heeded.clear()
         follows = robot.on_report(server, said)
-        if isinstance(follows, robot.Taken):
+        if isinstance(follows, robot.AcceptedReport):
             server = follows.server
             heeded.update(hint.url for hint in follows.hints)
-            heard = robot.joined(heard, {number: robot.Told(now + 500, (robot.digest_of(said),))})
+            heard = robot.joined(heard, {number: robot.ReceivedUnder(now + 500, (robot.digest_of(said),))})
 
     for step in [*steps, "sync"]:
         now += 100
@@ -257,7 +259,7 @@ def test_every_true_report_is_heeded_whatever_is_forged_and_silence_is_noticed(s
 
 def now_known(server: robot.Server, number: int) -> bool:
     """The same words came under a number that the server had confirmed: visited since they were written."""
-    said = Report(number, "http://a.example/", (Change(Kind.CHANGE, None, f"/true{number}"),))
+    said = Report(number, "http://a.example/", (Change(ChangeKind.CHANGE, None, f"/true{number}"),))
     return number <= server.sequence_number and robot.digest_of(said) in server.digest.split()
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from crawler.rup.protocol.forms import GetIndex
-from crawler.rup.protocol.report import Change, Kind
-from crawler.rup.protocol.server import Answer, Client, Offer, answer_index
+from crawler.rup.protocol.report import Change, ChangeKind
+from crawler.rup.protocol.server import Answer, Client, ServerOffer, answer_index
 from crawler.rup.protocol.units import Span
 from crawler.rup.server import index as rup_index
-from crawler.rup.server.index import Indexes
+from crawler.rup.server.index import IndexResponder
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.rate_limit import Buckets
+from crawler.rup.server.rate_limit import RateLimiter
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Scanned
 from tests.simulation.web import SimulatedWeb
@@ -32,7 +32,7 @@ class Made:
         self.threads: list[threading.Thread] = []
         original = answer_index
 
-        def counted(asked: GetIndex, offer: Offer, changes: Iterable[Change]) -> Answer:
+        def counted(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> Answer:
             self.threads.append(threading.current_thread())
             return original(asked, offer, changes)
 
@@ -40,8 +40,8 @@ class Made:
 
 
 async def log(store: RupStore, *paths: str) -> None:
-    async with store.turn():
-        await store.keep_scan(Scanned(changes=[Change(Kind.NEW, EPOCH_S, path) for path in paths]), EPOCH_S)
+    async with store.transaction():
+        await store.keep_scan(Scanned(changes=[Change(ChangeKind.NEW, EPOCH_S, path) for path in paths]), EPOCH_S)
 
 
 def test_an_index_is_made_once_in_a_thread_and_anew_when_anything_it_depends_on_differs(
@@ -52,8 +52,8 @@ def test_an_index_is_made_once_in_a_thread_and_anew_when_anything_it_depends_on_
     async def main(clock: VirtualClock) -> None:
         store = await RupStore.open(tmp_path / "rup.db")
         robots = OwnRobots("http://a.example", tmp_path / "robots.txt", SimulatedWeb(clock, {}), clock)
-        offer = Offer("http://a.example/rup", "http://a.example/")
-        indexes = Indexes(store, offer, robots, clock, Buckets())
+        offer = ServerOffer("http://a.example/rup", "http://a.example/")
+        indexes = IndexResponder(store, offer, robots, clock, RateLimiter())
 
         async def told(asked: GetIndex = DAY, agent: str = "indie") -> tuple[set[str], int]:
             answer = await indexes.answer(asked, Client("192.0.2.1", agent))
@@ -82,7 +82,9 @@ def test_an_index_of_many_changes_costs_as_many_requests(tmp_path: Path, monkeyp
     async def main(clock: VirtualClock) -> None:
         store = await RupStore.open(tmp_path / "rup.db")
         robots = OwnRobots("http://a.example", tmp_path / "robots.txt", SimulatedWeb(clock, {}), clock)
-        indexes = Indexes(store, Offer("http://a.example/rup", "http://a.example/"), robots, clock, Buckets(burst=10))
+        indexes = IndexResponder(
+            store, ServerOffer("http://a.example/rup", "http://a.example/"), robots, clock, RateLimiter(burst=10)
+        )
         await log(store, *(f"/{number}" for number in range(7000)))
         client = Client("192.0.2.1", "indie")
         assert (await indexes.answer(DAY, client)).status == 200

@@ -13,11 +13,11 @@ import pytest
 from crawler.demo.pages import Page, Site, plain
 from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
 from crawler.rup.protocol.mail import ReceivedReport, read_mail
-from crawler.rup.protocol.server import Limits, Offer, Registration
+from crawler.rup.protocol.server import Registration, ServerLimits, ServerOffer
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.patterns import wanted
-from crawler.rup.server.publish import GIVE_UP_S, MOST_REFUSALS, Publisher, Publishing
+from crawler.rup.server.publish import GIVE_UP_S, MOST_REFUSALS, Publisher, PublisherContext
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
 from tests.simulation.web import SimulatedWeb
@@ -68,7 +68,7 @@ class Round:
     notes: list[str]
 
     async def register(self, registration: Registration = ROBOT) -> None:
-        async with self.store.turn():
+        async with self.store.transaction():
             await self.store.put(replace(registration, reported_to=await self.store.log_end()), registration.email)
 
     async def until(self, minutes: float) -> None:
@@ -89,10 +89,10 @@ async def publishing(
     post = post or PostOffice(clock)
     web = SimulatedWeb(clock, {} if site is None else {"a.example": site})
     publisher = Publisher(
-        Publishing(
+        PublisherContext(
             store=store,
             tree=Tree(root),
-            offer=Offer("http://a.example/rup", "http://a.example/", limits=Limits()),
+            offer=ServerOffer("http://a.example/rup", "http://a.example/", limits=ServerLimits()),
             robots=OwnRobots("http://a.example", root / "robots.txt", web, clock),
             mailer=post,
             wanted=wanted,
@@ -153,7 +153,7 @@ def test_an_address_that_nobody_answered_for_gets_one_mail_and_is_forgotten_in_t
         assert stage.post.said() == [(60, 1, ["New /0.html"])]
         registration = await stage.store.registration("R@B.example")
         assert registration is not None
-        async with stage.store.turn():
+        async with stage.store.transaction():
             await stage.store.put(replace(registration, confirmed=True), registration.email)
         await stage.until(500)
         assert [said[2] for said in stage.post.said()[1:]] == [[f"New /{number}.html" for number in range(1, 5)]]
@@ -184,7 +184,7 @@ def test_who_leaves_and_comes_again_gets_no_second_mail(tmp_path: Path) -> None:
             )
             (stage.root / f"{turn}.html").write_text("a")
             await stage.until(70 * (turn + 1))
-            async with stage.store.turn():
+            async with stage.store.transaction():
                 await stage.store.remove(ROBOT.email)
         assert len(stage.post.mails) == 1
         await stage.until(32 * 24 * 60)

@@ -20,7 +20,7 @@ from aioimaplib import IMAP4, IMAP4_SSL, AioImapException
 
 from crawler.errors import CrawlerError, UsageError
 from crawler.rup.protocol.mail import MAX_MAIL_BYTES
-from crawler.rup.protocol.subscription import Letter
+from crawler.rup.protocol.subscription import RawMail
 from crawler.url import is_loopback
 
 PASSWORD, PASSWORD_FILE = "CRAWLER_IMAP_PASSWORD", "CRAWLER_IMAP_PASSWORD_FILE"
@@ -116,21 +116,21 @@ class ImapBox:
                 await self._client.logout()
             transport.close()
 
-    async def waiting(self) -> Sequence[Letter]:
+    async def waiting(self) -> Sequence[RawMail]:
         """Mails that are not seen, oldest first."""
         found = await self._do("look for mail", self._client.uid_search("UNSEEN", charset=None))
         uids = sorted({int(word) for line in found[:1] for word in line.split() if word.isdigit()})[:_AT_ONCE]
         if not uids:
             return []
         sizes = await self._sizes(uids)
-        letters: list[Letter] = []
+        letters: list[RawMail] = []
         left = _BYTES_AT_ONCE
         for uid in uids:
             size = sizes.get(uid, 0)
             if size > MAX_MAIL_BYTES:
-                letters.append(Letter(str(uid), None))
+                letters.append(RawMail(str(uid), None))
             elif size <= left or not letters:
-                letters.append(Letter(str(uid), await self._read(uid)))
+                letters.append(RawMail(str(uid), await self._read(uid)))
                 left -= size
         return letters
 
@@ -144,7 +144,7 @@ class ImapBox:
         lines = await self._do("read mail", self._client.uid("fetch", str(uid), "(BODY.PEEK[])"))
         return next((bytes(line) for line in lines if isinstance(line, bytearray)), b"")
 
-    async def done(self, letters: Sequence[Letter]) -> None:
+    async def done(self, letters: Sequence[RawMail]) -> None:
         """Flag them as seen."""
         uids = [int(letter.name) for letter in letters]
         await self._do("flag mail as seen", self._client.uid("store", _set(uids), "+FLAGS.SILENT", r"(\Seen)"))

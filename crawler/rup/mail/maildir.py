@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crawler.errors import UsageError
 from crawler.rup.protocol.mail import MAX_MAIL_BYTES
-from crawler.rup.protocol.subscription import Letter
+from crawler.rup.protocol.subscription import RawMail
 
 _AT_ONCE, _BYTES_AT_ONCE = 200, 32 * 2**20
 
@@ -30,14 +30,14 @@ class Maildir:
             if not os.access(place, os.W_OK | os.X_OK):
                 raise UsageError(f"--maildir {folder}: {place} cannot be written to, and mail that was read is moved")
 
-    async def waiting(self) -> Sequence[Letter]:
+    async def waiting(self) -> Sequence[RawMail]:
         """Mails not read yet, oldest first by the names that their delivery gave them."""
         return await asyncio.to_thread(self._waiting)
 
-    def _waiting(self) -> list[Letter]:
+    def _waiting(self) -> list[RawMail]:
         try:
             names = sorted(name for name in os.listdir(self._new) if not name.startswith("."))
-            letters: list[Letter] = []
+            letters: list[RawMail] = []
             size = 0
             for name in names:
                 if len(letters) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
@@ -49,7 +49,7 @@ class Maildir:
             raise UsageError(f"{error.filename or self._new}: cannot be read: {error.strerror}") from None
         return letters
 
-    def _read(self, name: str) -> Letter | None:
+    def _read(self, name: str) -> RawMail | None:
         """``None`` for what is no mail: folders, links, pipes, and what somebody else has moved meanwhile."""
         try:
             descriptor = os.open(self._new / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -62,13 +62,13 @@ class Maildir:
             return None
         with open(descriptor, "rb") as file:
             octets = file.read(MAX_MAIL_BYTES + 1)
-        return Letter(name, octets if len(octets) <= MAX_MAIL_BYTES else None)
+        return RawMail(name, octets if len(octets) <= MAX_MAIL_BYTES else None)
 
-    async def done(self, letters: Sequence[Letter]) -> None:
+    async def done(self, letters: Sequence[RawMail]) -> None:
         """Move them to ``cur``."""
         await asyncio.to_thread(self._done, letters)
 
-    def _done(self, letters: Sequence[Letter]) -> None:
+    def _done(self, letters: Sequence[RawMail]) -> None:
         try:
             for letter in letters:
                 bare = letter.name.partition(":2,")[0]

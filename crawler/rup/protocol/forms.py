@@ -1,6 +1,6 @@
 """What a robot may ask of a server, as the fields of a form, both ways (Internet-Draft of 1998, 3.1.2 and 3.3).
 
-A closed sum, :data:`Asked`: :func:`write_form` and :func:`read_form` turn it into pairs of name and value and back.
+A closed sum, :data:`RupRequest`: :func:`write_form` and :func:`read_form` turn it into pairs of name and value and back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ADDRESS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Preferences:
     """What a robot wants to be told, and how often. ``None``: it does not say; no patterns: it wants none."""
 
     latency: Span | None = None
@@ -41,7 +41,7 @@ class Wishes:
 @dataclass(frozen=True, slots=True)
 class Register:
     email: str
-    wishes: Wishes = Wishes()
+    preferences: Preferences = Preferences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ModifyPreferences:
     key: str
     email: str
     new_email: str | None = None
-    wishes: Wishes = Wishes()
+    preferences: Preferences = Preferences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Leave:
     sure: bool = False
 
 
-Asked = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Confirm | Leave
+RupRequest = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Confirm | Leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ def is_address(text: str) -> bool:
     return len(local) <= 64 and all(len(label) <= 63 for label in domain.split("."))
 
 
-def write_form(asked: Asked) -> tuple[tuple[str, str], ...]:
+def write_form(asked: RupRequest) -> tuple[tuple[str, str], ...]:
     """The fields in the order in which the draft prints them."""
     match asked:
-        case Register(email, wishes):
-            return (("Action", "Register"), ("RobotEmail", email), *_wishes_fields(wishes))
-        case ModifyPreferences(key, email, new_email, wishes):
+        case Register(email, preferences):
+            return (("Action", "Register"), ("RobotEmail", email), *_preference_fields(preferences))
+        case ModifyPreferences(key, email, new_email, preferences):
             moved = (("RobotEmail", new_email),) if new_email is not None else ()
-            return (*_signed("ModifyPreferences", key, email), *moved, *_wishes_fields(wishes))
+            return (*_signed("ModifyPreferences", key, email), *moved, *_preference_fields(preferences))
         case GetIndex(span):
             return (("Action", "GetIndex"), ("Span", str(span)))
         case Confirm(token):
@@ -128,11 +128,11 @@ def _signed(action: str, key: str, email: str) -> tuple[tuple[str, str], ...]:
     return (("Action", action), ("RegistrationKey", key), ("RegisteredRobotEmail", email))
 
 
-def _wishes_fields(wishes: Wishes) -> tuple[tuple[str, str], ...]:
+def _preference_fields(preferences: Preferences) -> tuple[tuple[str, str], ...]:
     fields = [
-        ("Latency", None if wishes.latency is None else str(wishes.latency)),
-        ("Exclude", None if wishes.exclude is None else " ".join(wishes.exclude)),
-        ("IncludeOnly", None if wishes.include_only is None else " ".join(wishes.include_only)),
+        ("Latency", None if preferences.latency is None else str(preferences.latency)),
+        ("Exclude", None if preferences.exclude is None else " ".join(preferences.exclude)),
+        ("IncludeOnly", None if preferences.include_only is None else " ".join(preferences.include_only)),
     ]
     return tuple((name, value) for name, value in fields if value is not None)
 
@@ -154,19 +154,19 @@ class _Bad(Exception):
     pass
 
 
-def read_form(fields: Iterable[tuple[str, str]]) -> Asked | BadForm:
+def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
     """What the fields ask, whatever the letter case of names and actions; unknown fields are ignored. Never raises."""
     try:
         form = _form(fields)
         action = form.get("action", "").strip()
         match action.lower():
             case "register":
-                return Register(_address(form, "RobotEmail"), _wishes(form))
+                return Register(_address(form, "RobotEmail"), _preferences(form))
             case "unregister":
                 return Unregister(_key(form), _address(form, "RegisteredRobotEmail"))
             case "modifypreferences":
                 moved = _address(form, "RobotEmail") if "robotemail" in form else None
-                return ModifyPreferences(_key(form), _address(form, "RegisteredRobotEmail"), moved, _wishes(form))
+                return ModifyPreferences(_key(form), _address(form, "RegisteredRobotEmail"), moved, _preferences(form))
             case "getsequencenumber":
                 return GetSequenceNumber(_key(form), _address(form, "RegisteredRobotEmail"))
             case "getindex":
@@ -226,9 +226,9 @@ def _span(form: dict[str, str], name: str) -> Span:
     return span
 
 
-def _wishes(form: dict[str, str]) -> Wishes:
+def _preferences(form: dict[str, str]) -> Preferences:
     """Either list may be there, not both; but one of them may be there to be emptied."""
     exclude, include_only = (tuple(form[name].split()) if name in form else None for name in ("exclude", "includeonly"))
     if exclude and include_only:
         raise _Bad("either Exclude or IncludeOnly is allowed, not both")
-    return Wishes(_span(form, "Latency") if form.get("latency", "").strip() else None, exclude, include_only)
+    return Preferences(_span(form, "Latency") if form.get("latency", "").strip() else None, exclude, include_only)

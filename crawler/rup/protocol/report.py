@@ -46,7 +46,7 @@ _UNSAFE = re.compile(r"[^!-+\--~]")
 _COMMA = re.compile("%2c", re.IGNORECASE)
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """What happened to a file; the value is the word on the wire."""
 
     NEW = "New"
@@ -54,14 +54,14 @@ class Kind(Enum):
     DELETE = "Delete"
 
 
-_KINDS = {kind.value.lower(): kind for kind in Kind}
+_KINDS = {kind.value.lower(): kind for kind in ChangeKind}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One thing that happened to one file."""
 
-    kind: Kind
+    kind: ChangeKind
     at: float | None  # seconds since the epoch, whole ones on the wire; None where the report does not say
     path: str  # percent-encoded as in a URL, with a comma as a comma; as read: whatever the server wrote
 

@@ -1,6 +1,6 @@
 """What a robot keeps of a server that reports to it, and what follows from what it hears (draft of 1998, 3.3.3).
 
-Every function is pure: it takes the state and ``now``, and returns the new state with a :data:`Next`, which the caller
+Every function is pure: it takes the state and ``now``, and returns the new state with a :data:`NextStep`, which the caller
 carries out. Anybody can write an e-mail, so a report is a set of hints: nothing is removed on its word, and its number
 counts only once the server, asked, has confirmed it. Only the server's answers put off the question after silence.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crawler.rup.protocol.info import RupInfo, on_same_site, takes
-from crawler.rup.protocol.report import Kind, Report, write_report
+from crawler.rup.protocol.report import ChangeKind, Report, write_report
 from crawler.rup.protocol.units import Span, span_over
 from crawler.url import NotCrawlable, canonicalise, split
 
@@ -100,31 +100,31 @@ class GiveUp:
     why: str
 
 
-Next = Wait | AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp
+NextStep = Wait | AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class PageHint:
     """A page worth a visit: New and Change ask for a (conditional) fetch, Delete for a check."""
 
     url: str  # canonical
-    kind: Kind
+    kind: ChangeKind
     at: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcceptedReport:
     """What follows from a report: the new state, hints, how many paths were refused as another site's, and why the
     server is to be asked about it."""
 
     server: Server
-    hints: tuple[Hint, ...]
+    hints: tuple[PageHint, ...]
     refused: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReceivedUnder:
     """What came under one number: when it was sent, at the earliest that a mail says, and digests of the reports."""
 
     sent_at: float
@@ -132,11 +132,11 @@ class Told:
 
 
 #: Reports that came and that the server has not confirmed, by their number.
-Heard = Mapping[int, Told]
+Unconfirmed = Mapping[int, ReceivedUnder]
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredReport:
     """A report that changes nothing but a counter."""
 
     why: str
@@ -169,36 +169,36 @@ def may_register(
     return None
 
 
-def on_report(server: Server | None, report: Report) -> Taken | Ignored:
+def on_report(server: Server | None, report: Report) -> AcceptedReport | IgnoredReport:
     """What follows from a report in a mail.
 
     ``server`` is the one registered for the site of the report's URLBase, ``None`` where there is none. Whatever its
     number, what a report names is worth a visit: a forged one may have come under the number of a true one.
     """
     if server is None:
-        return Ignored(f"no registration with {split(report.url_base).site}")
+        return IgnoredReport(f"no registration with {split(report.url_base).site}")
     if split(report.url_base).site != server.site:
-        return Ignored(f"a report of {split(report.url_base).site}, not of {server.site}")
+        return IgnoredReport(f"a report of {split(report.url_base).site}, not of {server.site}")
     number = report.sequence_number
     if not number:
-        return Ignored("a report without a sequence number")
+        return IgnoredReport("a report without a sequence number")
     last = server.sequence_number
     hints, refused = hints_of(report)
     if number > last:
-        return Taken(server, hints, refused, f"report {number} came after {last}")
+        return AcceptedReport(server, hints, refused, f"report {number} came after {last}")
     if digest_of(report) in server.digest.split():
-        return Ignored(f"report {number} again: {last} is known")
+        return IgnoredReport(f"report {number} again: {last} is known")
     known = replace(server, digest=_remembered(server, [digest_of(report)]))
-    return Taken(known, hints, refused, f"report {number} came late, or with other words: {last} is known")
+    return AcceptedReport(known, hints, refused, f"report {number} came late, or with other words: {last} is known")
 
 
-def joined(heard: Heard, more: Heard) -> Heard:
+def joined(heard: Unconfirmed, more: Unconfirmed) -> Unconfirmed:
     """All that came: under each number with every digest, and the earliest time."""
     both = dict(heard)
     for number, told in more.items():
         known = both.get(number, told)
         digests = tuple(dict.fromkeys((*known.digests, *told.digests)))
-        both[number] = Told(min(known.sent_at, told.sent_at), digests[:_REMEMBERED])
+        both[number] = ReceivedUnder(min(known.sent_at, told.sent_at), digests[:_REMEMBERED])
     return both
 
 
@@ -210,10 +210,10 @@ def ask_at(server: Server) -> float:
     return 0.0 if is_new else server.heard_at + pause_s
 
 
-def hints_of(report: Report) -> tuple[tuple[Hint, ...], int]:
+def hints_of(report: Report) -> tuple[tuple[PageHint, ...], int]:
     """The pages that a report names, each once with the last that it says of it, and how many are not of its site."""
     site = split(report.url_base).site
-    hints: dict[str, Hint] = {}
+    hints: dict[str, PageHint] = {}
     refused = 0
     for change in report.changes:
         try:
@@ -225,7 +225,7 @@ def hints_of(report: Report) -> tuple[tuple[Hint, ...], int]:
             refused += 1
             continue
         hints.pop(url, None)
-        hints[url] = Hint(url, change.kind, change.at)
+        hints[url] = PageHint(url, change.kind, change.at)
     return tuple(hints.values()), refused
 
 
@@ -242,14 +242,14 @@ def silent_at(server: Server) -> float:
     return max(server.heard_at, server.registered_at) + patient_s
 
 
-def on_time(server: Server, *, now: float) -> Next:
+def on_time(server: Server, *, now: float) -> NextStep:
     """What is to be done when nothing came."""
     if now < silent_at(server):
         return Wait(silent_at(server))
     return AskNumber(f"no report for {server.latency} and {grace_s(server.latency):.0f} s more")
 
 
-def on_number(server: Server, number: int, heard: Heard, *, now: float) -> tuple[Server, Next]:
+def on_number(server: Server, number: int, heard: Unconfirmed, *, now: float) -> tuple[Server, NextStep]:
     """What follows from the answer to GetSequenceNumber, where these reports came since the last one.
 
     The caller keeps the state only once it has done the rest.
@@ -297,7 +297,7 @@ def recovered(server: Server, number: int, *, now: float) -> Server:
     return replace(server, sequence_number=number, good_until=now, heard_at=now, quiet=0, refused=0)
 
 
-def on_refused(server: Server, *, now: float) -> tuple[Server, Next]:
+def on_refused(server: Server, *, now: float) -> tuple[Server, NextStep]:
     """What follows where the server answers that it does not know our key (400): once, register again; then give up."""
     refused = replace(server, refused=server.refused + 1, heard_at=now)
     if refused.refused > 1:
@@ -305,7 +305,7 @@ def on_refused(server: Server, *, now: float) -> tuple[Server, Next]:
     return refused, RegisterAgain("the server does not know our key")
 
 
-def on_unreachable(server: Server, *, now: float) -> tuple[Server, Next]:
+def on_unreachable(server: Server, *, now: float) -> tuple[Server, NextStep]:
     """What follows where the server does not answer: ask again, later each time."""
     waiting = replace(server, heard_at=now, quiet=server.quiet + 1)
     return waiting, Wait(silent_at(waiting))

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import (
-    Asked,
     BadForm,
     Confirm,
     GetIndex,
     GetSequenceNumber,
     Leave,
     ModifyPreferences,
+    Preferences,
     Register,
+    RupRequest,
     Unregister,
-    Wishes,
 )
 from crawler.rup.protocol.info import ANY_PATTERN, RupInfo
 from crawler.rup.protocol.report import Change, Report, write_report
@@ -42,7 +42,7 @@ MAX_QUERY_SPAN = Span(30, "day")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """What strangers may cost."""
 
     patterns: int = 20  # of one registration
@@ -54,14 +54,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """What this server does: its place, and what it lets robots choose. Never without a latency."""
 
     cgi: str  # canonical URL
     url_base: str  # the site, with its slash
     latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
     max_query_span: Span = MAX_QUERY_SPAN
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
 
     @property
     def info(self) -> RupInfo:
@@ -96,7 +96,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Mailed:
+class MailHistory:
     """What an address was sent under a registration that is no more, so that a new one does not begin again."""
 
     reported_at: float
@@ -137,7 +137,7 @@ class Known:
 
     registration: Registration | None = None  # of the address that the request names as the robot's
     other: Registration | None = None  # of the address that a robot wants to move to
-    mailed: Mailed | None = None  # the past of the address that is to get reports
+    mailed: MailHistory | None = None  # the past of the address that is to get reports
     registrations: int = 0
     registrations_of_client: int = 0
     log_end: int = 0  # the newest entry of the modification log
@@ -164,10 +164,10 @@ def refuse_for_now(status: int, why: str, wait_s: float) -> Answer:
 
 
 def decide(
-    asked: Asked | BadForm,
+    asked: RupRequest | BadForm,
     known: Known,
     client: Client,
-    offer: Offer,
+    offer: ServerOffer,
     *,
     now: float,
     new_key: str,
@@ -225,13 +225,13 @@ def _register(
     asked: Register,
     known: Known,
     client: Client,
-    offer: Offer,
+    offer: ServerOffer,
     now: float,
     secrets: tuple[str, str],
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
     found, (key, token) = known.registration, secrets
-    wrong = _wrong(asked.wishes, offer, check_pattern)
+    wrong = _wrong(asked.preferences, offer, check_pattern)
     if wrong:
         return refuse(400, wrong), None
     if found is not None and found.confirmed:
@@ -245,12 +245,12 @@ def _register(
     registration = Registration(
         email=asked.email,
         key=key,
-        latency=asked.wishes.latency or offer.default_latency,
+        latency=asked.preferences.latency or offer.default_latency,
         registered_at=now,
         client=client.address,
         agent=client.agent,
-        exclude=asked.wishes.exclude or (),
-        include_only=asked.wishes.include_only or (),
+        exclude=asked.preferences.exclude or (),
+        include_only=asked.preferences.include_only or (),
         reported_to=known.log_end,
         token=token if found is None else found.token,  # that of the mail
         reported_at=None if past is None else past.reported_at,
@@ -264,24 +264,24 @@ def _modify(
     asked: ModifyPreferences,
     found: Registration,
     known: Known,
-    offer: Offer,
+    offer: ServerOffer,
     now: float,
     new_token: str,
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
     """What is not named stays; of the two lists, naming one takes the place of the other."""
-    wishes = asked.wishes
-    wrong = _wrong(wishes, offer, check_pattern)
+    preferences = asked.preferences
+    wrong = _wrong(preferences, offer, check_pattern)
     if wrong:
         return refuse(400, wrong), None
-    changed = replace(found, latency=wishes.latency or found.latency)
-    if wishes.exclude is not None:
-        changed = replace(changed, exclude=wishes.exclude)
-    if wishes.include_only is not None:
-        changed = replace(changed, include_only=wishes.include_only)
-    if wishes.exclude:
+    changed = replace(found, latency=preferences.latency or found.latency)
+    if preferences.exclude is not None:
+        changed = replace(changed, exclude=preferences.exclude)
+    if preferences.include_only is not None:
+        changed = replace(changed, include_only=preferences.include_only)
+    if preferences.exclude:
         changed = replace(changed, include_only=())
-    if wishes.include_only:
+    if preferences.include_only:
         changed = replace(changed, exclude=())
     if asked.new_email is not None and asked.new_email != found.email:
         if known.other is not None:
@@ -300,14 +300,14 @@ def _modify(
     return _page("Preferences modified", "Modified"), Put(changed, found.email)
 
 
-def _wrong(wishes: Wishes, offer: Offer, check_pattern: Callable[[str], str | None]) -> str | None:
-    """Why wishes cannot be granted."""
-    latency, limits = wishes.latency, offer.limits
+def _wrong(preferences: Preferences, offer: ServerOffer, check_pattern: Callable[[str], str | None]) -> str | None:
+    """Why preferences cannot be granted."""
+    latency, limits = preferences.latency, offer.limits
     if latency is not None and latency.unit not in offer.latencies:
         return f"Latency is one of {', '.join(offer.latencies)}, with a number before it"
     if latency is not None and latency.seconds > MAX_LATENCY_S:
         return "Latency is a year at most"
-    patterns = (*(wishes.exclude or ()), *(wishes.include_only or ()))
+    patterns = (*(preferences.exclude or ()), *(preferences.include_only or ()))
     if len(patterns) > limits.patterns:
         return f"more than {limits.patterns} patterns"
     for pattern in patterns:
@@ -318,7 +318,7 @@ def _wrong(wishes: Wishes, offer: Offer, check_pattern: Callable[[str], str | No
     return None
 
 
-def answer_index(asked: GetIndex, offer: Offer, changes: Iterable[Change]) -> Answer:
+def answer_index(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> Answer:
     """Answer GetIndex from the ``changes`` of that span, which are not looked at where it reaches too far back."""
     if asked.span.seconds > offer.max_query_span.seconds:
         return refuse(400, answers.too_far_back(asked.span, offer.max_query_span))
@@ -361,7 +361,7 @@ def due_at(registration: Registration, *, changed: bool) -> float:
     return last + (registration.latency.seconds if changed else max(registration.latency.seconds, SIGN_OF_LIFE_S))
 
 
-def stale_at(registration: Registration, offer: Offer) -> float:
+def stale_at(registration: Registration, offer: ServerOffer) -> float:
     """When a registration that nobody answered for is dropped; never one that was confirmed.
 
     A robot that follows the draft asks when the second report is late (3.3.3); from then on it has 30 days.

@@ -11,11 +11,21 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Wishes
+from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.mail import ReceivedReport, read_mail
 from crawler.rup.protocol.report import Report, Unreadable
-from crawler.rup.protocol.robot import Heard, Hint, Ignored, Server, Told, digest_of, joined, on_report, silent_at
+from crawler.rup.protocol.robot import (
+    IgnoredReport,
+    PageHint,
+    ReceivedUnder,
+    Server,
+    Unconfirmed,
+    digest_of,
+    joined,
+    on_report,
+    silent_at,
+)
 from crawler.rup.protocol.units import UNITS_S, Span
 from crawler.url import split
 
@@ -24,7 +34,7 @@ _DAY = Span(1, "day")
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class FoundInfo:
     """A ``/rupinfo.txt`` as it was found at ``url``. Times in seconds since the epoch."""
 
     url: str
@@ -41,7 +51,7 @@ class Subscription:
     """A registration: the server, what we asked to be told, and what is still to be done about it."""
 
     server: Server
-    wishes: Wishes = field(default_factory=Wishes)
+    preferences: Preferences = field(default_factory=Preferences)
     question: str = ""  # why the server is to be asked at once
     lost: str = ""  # why the whole site is to be looked at again, whatever the server's number says
     given_up: str = ""
@@ -60,7 +70,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class RawMail:
     """A mail as it lies in a mailbox. ``octets`` is ``None`` for one too large to be read."""
 
     name: str
@@ -89,9 +99,9 @@ class Read:
     which reports of each site there were."""
 
     changed: tuple[Subscription, ...]
-    hints: tuple[Hint, ...]
+    hints: tuple[PageHint, ...]
     rows: tuple[MailRow, ...]
-    heard: Mapping[str, Heard]
+    heard: Mapping[str, Unconfirmed]
     partial: frozenset[str]  # sites with reports that could not be read whole
 
 
@@ -100,8 +110,8 @@ class _Reader:
     known: dict[str, Subscription]
     now: float
     changed: set[str] = field(default_factory=set)
-    hints: list[Hint] = field(default_factory=list)
-    heard: dict[str, Heard] = field(default_factory=dict)
+    hints: list[PageHint] = field(default_factory=list)
+    heard: dict[str, Unconfirmed] = field(default_factory=dict)
     partial: set[str] = field(default_factory=set)
 
     def take(self, digest: bytes, mail: ReceivedReport) -> MailRow:
@@ -110,8 +120,8 @@ class _Reader:
         before = self.known.get(site)
         follows = on_report(None if before is None else before.server, report)
         number = report.sequence_number
-        if isinstance(follows, Ignored) or before is None or number is None:
-            why = follows.why if isinstance(follows, Ignored) else ""
+        if isinstance(follows, IgnoredReport) or before is None or number is None:
+            why = follows.why if isinstance(follows, IgnoredReport) else ""
             refused = len(report.changes) if before is None else 0
             return MailRow(digest, None if before is None else site, number, why[:200], refused=refused)
         self.known[site] = replace(before, server=follows.server, question=before.question or follows.why)
@@ -120,12 +130,12 @@ class _Reader:
         row = MailRow(digest, site, number, TAKEN, len(follows.hints), follows.refused + report.skipped)
         if report.skipped:
             self.partial.add(site)
-        told = Told(self.now if mail.date is None else mail.date, (digest_of(report),))
+        told = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
         self.heard[site] = joined(self.heard.get(site, {}), {number: told})
         return row
 
 
-def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:
+def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:
     """What follows from mails that were not read before; ``subscriptions`` by site.
 
     Reports of a server are taken in the order of their numbers, so that mail which overtook other mail is no gap.
@@ -151,7 +161,7 @@ def read_letters(letters: Iterable[Letter], subscriptions: Mapping[str, Subscrip
     )
 
 
-def without(subscription: Subscription, reports: Heard) -> Subscription:
+def without(subscription: Subscription, reports: Unconfirmed) -> Subscription:
     """The registration where these reports were not taken whole: they count as lost."""
     last = min(subscription.server.sequence_number, min(reports) - 1)
     return replace(subscription, server=replace(subscription.server, sequence_number=last))
@@ -166,14 +176,18 @@ def usual_latency(info: RupInfo) -> Span:
 
 def modified(before: Subscription, asked: ModifyPreferences) -> Subscription:
     """The registration after the server took new preferences: what is not named stays, one list replaces the other."""
-    wishes = asked.wishes
-    exclude = before.wishes.exclude if wishes.exclude is None else wishes.exclude
-    include_only = before.wishes.include_only if wishes.include_only is None else wishes.include_only
+    preferences = asked.preferences
+    exclude = before.preferences.exclude if preferences.exclude is None else preferences.exclude
+    include_only = before.preferences.include_only if preferences.include_only is None else preferences.include_only
     server = replace(
-        before.server, email=asked.new_email or before.server.email, latency=wishes.latency or before.server.latency
+        before.server,
+        email=asked.new_email or before.server.email,
+        latency=preferences.latency or before.server.latency,
     )
-    kept = Wishes(server.latency, None if wishes.include_only else exclude, None if wishes.exclude else include_only)
-    return replace(before, server=server, wishes=kept)
+    kept = Preferences(
+        server.latency, None if preferences.include_only else exclude, None if preferences.exclude else include_only
+    )
+    return replace(before, server=server, preferences=kept)
 
 
 def index_of(report: Report | Unreadable, site: str) -> Report | str:

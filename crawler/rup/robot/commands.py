@@ -19,8 +19,8 @@ from crawler.errors import UsageError
 from crawler.frontier.hints import Heeded
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
-from crawler.rup.protocol.forms import Wishes, is_address
-from crawler.rup.protocol.subscription import Offered, Subscription
+from crawler.rup.protocol.forms import Preferences, is_address
+from crawler.rup.protocol.subscription import FoundInfo, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.session import robot, servers, settings_of_crawl
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
@@ -53,7 +53,7 @@ def _requests(command: Command) -> Command:
     return command
 
 
-def _wishes(command: Command) -> Command:
+def _preferences(command: Command) -> Command:
     options = (
         click.option("--latency", metavar="N-UNIT", help="How often to be told: 1-day, 6-hour."),
         click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out changes of paths that match."),
@@ -75,13 +75,13 @@ def _span(name: str, text: str | None) -> Span | None:
     return span
 
 
-def _wanted(latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...]) -> Wishes:
+def _wanted(latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...]) -> Preferences:
     if exclude and include_only:
         raise UsageError("either --exclude or --include-only, not both: the protocol has it so")
     for pattern in (*exclude, *include_only):
         if not pattern or any(c.isspace() for c in pattern):
             raise UsageError(f"{pattern!r}: blanks stand between patterns on the wire; write \\s for one in a pattern")
-    return Wishes(_span("--latency", latency), exclude or None, include_only or None)
+    return Preferences(_span("--latency", latency), exclude or None, include_only or None)
 
 
 def _email(address: str) -> str:
@@ -133,7 +133,7 @@ def info(site: str, db: str, config: Path | None, as_json: bool, **options: Any)
     return 0
 
 
-def _show_offer(offered: Offered, as_json: bool) -> None:
+def _show_offer(offered: FoundInfo, as_json: bool) -> None:
     offer = offered.info
     span = None if offer.max_query_span is None else str(offer.max_query_span)
     if as_json:
@@ -157,7 +157,7 @@ def _show_offer(offered: Offered, as_json: bool) -> None:
 @rup.command(no_args_is_help=True)
 @click.argument("site")
 @click.option("--email", required=True, metavar="ADDRESS", help="Where reports are to be sent.")
-@_wishes
+@_preferences
 @_requests
 def register(
     site: str,
@@ -170,10 +170,10 @@ def register(
     **options: Any,
 ) -> int:
     """Have SITE mail reports of its changes to ADDRESS."""
-    name, wishes, address = _site(site), _wanted(latency, exclude, include_only), _email(email)
+    name, preferences, address = _site(site), _wanted(latency, exclude, include_only), _email(email)
 
     async def work(subscriber: Subscriber) -> Subscription:
-        return await subscriber.register(name, address, wishes)
+        return await subscriber.register(name, address, preferences)
 
     done = _asked(work, name, db, config, options, make=True)
     print(f"registered with {name}: a report every {done.server.latency} to {address}")
@@ -194,7 +194,7 @@ def unregister(site: str, forget: bool, db: str, config: Path | None, **options:
 @rup.command(no_args_is_help=True)
 @click.argument("site")
 @click.option("--email", metavar="ADDRESS", help="Where reports are to be sent from now on.")
-@_wishes
+@_preferences
 @_requests
 def modify(
     site: str,
@@ -207,13 +207,13 @@ def modify(
     **options: Any,
 ) -> int:
     """Change what SITE tells, how often, or where to; what is not named stays."""
-    name, wishes = _site(site), _wanted(latency, exclude, include_only)
+    name, preferences = _site(site), _wanted(latency, exclude, include_only)
     address = None if email is None else _email(email)
-    if address is None and wishes == Wishes():
+    if address is None and preferences == Preferences():
         raise UsageError("nothing to modify: give --email, --latency, --exclude or --include-only")
 
     async def work(subscriber: Subscriber) -> Subscription:
-        return await subscriber.modify(name, address, wishes)
+        return await subscriber.modify(name, address, preferences)
 
     done = _asked(work, name, db, config, options)
     print(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")

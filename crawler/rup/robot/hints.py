@@ -8,8 +8,8 @@ from itertools import groupby
 from crawler.frontier import hints
 from crawler.frontier.hints import Heeded, HintKind, last_moment
 from crawler.frontier.revisit import RevisitSettings
-from crawler.rup.protocol.report import Kind
-from crawler.rup.protocol.robot import Hint
+from crawler.rup.protocol.report import ChangeKind
+from crawler.rup.protocol.robot import PageHint
 from crawler.store.protocols import Store
 from crawler.url import split
 
@@ -19,7 +19,7 @@ _CLOCKS_DIFFER_S = 60.0
 #: New pages that the mail read at one time may name of a site, or as many as it is known to have: anybody can write it.
 _MOST_NEW = 100
 
-_KINDS = {Kind.NEW: HintKind.NEW, Kind.CHANGE: HintKind.CHANGED, Kind.DELETE: HintKind.GONE}
+_KINDS = {ChangeKind.NEW: HintKind.NEW, ChangeKind.CHANGE: HintKind.CHANGED, ChangeKind.DELETE: HintKind.GONE}
 _PAGES = "SELECT url FROM urls WHERE site = ? AND kind <> 'rup' AND state IN ('fetched', 'redirected')"
 _COUNT = "SELECT count(*) AS pages FROM urls WHERE site = ? AND kind = 'page' AND state = 'fetched'"
 
@@ -40,7 +40,7 @@ class StoreHints:
         self._refusal = refusal
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
 
-    async def heed_mail(self, told: Sequence[Hint], now: float) -> tuple[Heeded, set[str]]:
+    async def take_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
         """Take what mails name. Its dates do not count: what is new in a report changed since the one before it, and
         some servers date it as the file is dated. Returns also the sites of which more was named than is taken."""
         total, beyond = Heeded(), set[str]()
@@ -55,12 +55,12 @@ class StoreHints:
                 beyond.add(site)
         return total, beyond
 
-    async def heed_index(self, told: Sequence[Hint], since: float, now: float) -> Heeded:
+    async def take_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
         """Take an index of what changed ``since`` then. What was seen after its date is no news; a date before that
         time is not that of the change."""
         return await self._take([_hint(hint, _changed_at(hint.at, since, now)) for hint in told], now)
 
-    async def whole_site(self, site: str, now: float) -> Heeded:
+    async def revisit_site(self, site: str, now: float) -> Heeded:
         """Have every page of a site looked at again. A source of its own: most of them will be as before."""
         rows = await self._store.query(_PAGES, (site,))
         found = [hints.Hint(row["url"], HintKind.CHANGED, now, "rup, all of the site") for row in rows]
@@ -76,7 +76,7 @@ class StoreHints:
         return await self._store.take_hints(found, self._settings, now, self._refusal, most_new=most_new)
 
 
-def _hint(told: Hint, at: float) -> hints.Hint:
+def _hint(told: PageHint, at: float) -> hints.Hint:
     return hints.Hint(told.url, _KINDS[told.kind], at, "rup")
 
 

@@ -19,11 +19,11 @@ from crawler.rup.protocol.robot import (
     AskIndex,
     AskNumber,
     GiveUp,
-    Heard,
-    Next,
+    NextStep,
     RegisterAgain,
     Reindex,
     Server,
+    Unconfirmed,
     Wait,
     ask_at,
     on_number,
@@ -39,7 +39,7 @@ from crawler.rup.robot.requests import NoAnswer, ask
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class InquiryContext:
     """What an inquiry acts by. ``register`` sends Register once, and keeps the new key with why all is to be recovered;
     ``keep`` stores a registration; ``heed`` takes an index of what changed since then as hints; ``reindex`` has a whole
     site looked at again."""
@@ -56,7 +56,7 @@ class Means:
 class Inquiry:
     """The questions to one server, until there is nothing to do but wait."""
 
-    def __init__(self, subscription: Subscription, means: Means, heard: Heard) -> None:
+    def __init__(self, subscription: Subscription, means: InquiryContext, heard: Unconfirmed) -> None:
         self._subscription = subscription
         self._means = means
         self._heard = heard
@@ -72,7 +72,7 @@ class Inquiry:
         lost = self._subscription.lost if self._server.quiet == 0 else ""  # one that does not answer is not pressed
         now = self._means.clock.now()
         why = (self._subscription.question if now >= ask_at(self._server) else "") or lost
-        following: Next = AskNumber(why) if why else on_time(self._server, now=now)
+        following: NextStep = AskNumber(why) if why else on_time(self._server, now=now)
         if isinstance(following, Wait):
             return False
         while not isinstance(following, Wait):
@@ -80,7 +80,7 @@ class Inquiry:
         await self._keep(replace(self._subscription, question=""))
         return True
 
-    async def _do(self, following: AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp) -> Next:
+    async def _do(self, following: AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp) -> NextStep:
         match following:
             case AskNumber(why):
                 self._tell(f"asked for its sequence number: {why}")
@@ -100,7 +100,7 @@ class Inquiry:
             case _:
                 assert_never(following)
 
-    async def _ask_number(self) -> Next:
+    async def _ask_number(self) -> NextStep:
         server = self._server
         self._asked_at = self._means.clock.now()
         try:
@@ -130,7 +130,7 @@ class Inquiry:
             return self._follow(after, following)
         return following  # the state stays as it is until what was lost is recovered
 
-    async def _ask_index(self, following: AskIndex, why: str) -> Next:
+    async def _ask_index(self, following: AskIndex, why: str) -> NextStep:
         server = self._server
         try:
             answer = await ask(self._means.client, server.cgi, GetIndex(following.span))
@@ -152,8 +152,8 @@ class Inquiry:
         self._subscription = replace(self._subscription, server=server, lost="")
         return Wait(0.0)
 
-    async def _register_again(self, why: str) -> Next:
-        """With the same wishes. Its numbers begin anew, and what it did not tell us it may not know itself."""
+    async def _register_again(self, why: str) -> NextStep:
+        """With the same preferences. Its numbers begin anew, and what it did not tell us it may not know itself."""
         self._tell(f"{why}: registering again")
         known = self._subscription
         fresh = replace(self._server, key="", sequence_number=0, digest="", refused=0)
@@ -172,12 +172,12 @@ class Inquiry:
         self._number, self._asked_at = 0, self._server.heard_at
         return Reindex(f"{why}, so it may have lost its log as well")
 
-    def _unreached(self, failure: NoAnswer) -> Next:
+    def _unreached(self, failure: NoAnswer) -> NextStep:
         self._tell(f"{failure}; it is asked again later")
         self._subscription = replace(self._subscription, unreached=str(failure)[:200])
         return self._follow(*on_unreachable(self._server, now=self._means.clock.now()))
 
-    def _follow(self, server: Server, following: Next) -> Next:
+    def _follow(self, server: Server, following: NextStep) -> NextStep:
         self._subscription = replace(self._subscription, server=server)
         return following
 

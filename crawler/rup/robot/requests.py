@@ -10,9 +10,9 @@ from crawler.errors import CrawlerError
 from crawler.model import Failed, Fetched, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 from crawler.rup.protocol import report
-from crawler.rup.protocol.forms import Asked, GetIndex, write_form
+from crawler.rup.protocol.forms import GetIndex, RupRequest, write_form
 from crawler.rup.protocol.info import MAX_BYTES, PATHS, NoInfo, read_info
-from crawler.rup.protocol.subscription import Offered
+from crawler.rup.protocol.subscription import FoundInfo
 from crawler.terminal_text import shown
 
 _ANSWER_BYTES = 64 * 1024
@@ -33,7 +33,7 @@ class NoAnswer(CrawlerError):
         self.unclear = unclear
 
 
-async def find_offer(client: PoliteClient, site: str, clock: Clock) -> Offered:
+async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo:
     """Ask a site for its ``/rupinfo.txt``, and for ``/rupinfo.tex`` where there is none. Raises :class:`NotOffered`."""
     for path in PATHS:
         url = f"{site}{path}"
@@ -43,7 +43,7 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> Offered:
                 info = read_info(result.body, url)
                 if isinstance(info, NoInfo):
                     raise NotOffered(f"{url} is no rupinfo: {info.why}")
-                return Offered(url, clock.now(), info)
+                return FoundInfo(url, clock.now(), info)
             case Failed() if result.status in (404, 410):
                 continue
             case _:
@@ -51,7 +51,7 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> Offered:
     raise NotOffered(f"{site} offers no updates: it has neither {' nor '.join(PATHS)}")
 
 
-async def ask(client: PoliteClient, cgi: str, asked: Asked) -> bytes:
+async def ask(client: PoliteClient, cgi: str, asked: RupRequest) -> bytes:
     """The body of the server's answer. A POST; a GET where the server says that it takes no POST.
 
     Nothing is sent again for want of an answer: a second Register could make a second registration.

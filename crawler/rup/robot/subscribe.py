@@ -16,23 +16,23 @@ from crawler.engine.polite_client import PoliteClient
 from crawler.errors import UsageError
 from crawler.frontier.hints import Heeded
 from crawler.rup.protocol import answers
-from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Register, Unregister, Wishes
+from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
 from crawler.rup.protocol.report import Report, read_report
-from crawler.rup.protocol.robot import Heard, Hint, Server, hints_of, joined, may_register
+from crawler.rup.protocol.robot import PageHint, Server, Unconfirmed, hints_of, joined, may_register
 from crawler.rup.protocol.subscription import (
     TAKEN,
-    Letter,
-    Offered,
+    FoundInfo,
+    RawMail,
     Subscription,
     index_of,
     modified,
-    read_letters,
+    read_mails,
     span_fits,
     usual_latency,
     without,
 )
 from crawler.rup.protocol.units import Span
-from crawler.rup.robot.recovery import Inquiry, Means
+from crawler.rup.robot.recovery import Inquiry, InquiryContext
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.store.subscriptions import SubscriptionStore
 from crawler.url import split
@@ -41,11 +41,11 @@ from crawler.url import split
 class Mailbox(Protocol):
     """Where reports arrive."""
 
-    async def waiting(self) -> Sequence[Letter]:
+    async def waiting(self) -> Sequence[RawMail]:
         """Some of the mails that were not read yet, oldest first; none where there are no more."""
         ...
 
-    async def done(self, letters: Sequence[Letter]) -> None:
+    async def done(self, letters: Sequence[RawMail]) -> None:
         """What these mails said is committed: they are not to be given again."""
         ...
 
@@ -53,15 +53,15 @@ class Mailbox(Protocol):
 class Hints(Protocol):
     """Where hints go: to the store, which must have them when the call returns."""
 
-    async def heed_mail(self, told: Sequence[Hint], now: float) -> tuple[Heeded, set[str]]:
+    async def take_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
         """What mail says; also the sites of which it named more new pages than were taken up."""
         ...
 
-    async def heed_index(self, told: Sequence[Hint], since: float, now: float) -> Heeded:
+    async def take_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
         """What a site's own index of that time says."""
         ...
 
-    async def whole_site(self, site: str, now: float) -> Heeded:
+    async def revisit_site(self, site: str, now: float) -> Heeded:
         """Every page known of a site is to be looked at again."""
         ...
 
@@ -99,19 +99,19 @@ class Subscriber:
         self._clock = clock
         self._tell = tell
         self._cgi_elsewhere = cgi_elsewhere
-        self._heard: dict[str, Heard] = {}  # reports read and not confirmed yet, by site
+        self._heard: dict[str, Unconfirmed] = {}  # reports read and not confirmed yet, by site
         self._partial: set[str] = set()  # sites whose mail was not taken whole
         self.heeded = Heeded()
 
     # --- what a user asks for -----------------------------------------------------------------
 
-    async def info(self, site: str) -> Offered:
+    async def info(self, site: str) -> FoundInfo:
         """What a site offers, asked anew and kept. Raises :class:`NotOffered`."""
         offered = await find_offer(self._client, site, self._clock)
         await self._store.put_offered(offered)
         return offered
 
-    async def register(self, site: str, email: str, wishes: Wishes) -> Subscription:
+    async def register(self, site: str, email: str, preferences: Preferences) -> Subscription:
         """Register with a site. Raises :class:`NotOffered`, :class:`UsageError`, :class:`NoAnswer`."""
         before = await self._subscription(site)
         if before is not None and before.is_unclear:
@@ -124,13 +124,13 @@ class Subscriber:
                 f"registered with {site} already, for {before.server.email}; `crawler rup modify` changes that"
             )
         offered = await self.info(site)
-        info, latency = offered.info, wishes.latency or usual_latency(offered.info)
+        info, latency = offered.info, preferences.latency or usual_latency(offered.info)
         refusal = may_register(
             info,
             offered.url,
             latency=latency,
-            exclude=wishes.exclude or (),
-            include_only=wishes.include_only or (),
+            exclude=preferences.exclude or (),
+            include_only=preferences.include_only or (),
             elsewhere=self._cgi_elsewhere,
         )
         if refusal is not None:
@@ -145,7 +145,7 @@ class Subscriber:
             units=info.latencies,
             max_query_span=info.max_query_span,
         )
-        wanted = Subscription(server, replace(wishes, latency=latency))
+        wanted = Subscription(server, replace(preferences, latency=latency))
         try:
             return await self._register(wanted)
         except NoAnswer as failure:
@@ -158,7 +158,7 @@ class Subscriber:
         await self._keep(wanted)
         server, asked_at = wanted.server, self._clock.now()
         try:
-            key = answers.read_key(await ask(self._client, server.cgi, Register(server.email, wanted.wishes)))
+            key = answers.read_key(await ask(self._client, server.cgi, Register(server.email, wanted.preferences)))
             if key is None:
                 raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
@@ -170,7 +170,7 @@ class Subscriber:
         await self._keep(registered)
         return registered
 
-    async def modify(self, site: str, email: str | None, wishes: Wishes) -> Subscription:
+    async def modify(self, site: str, email: str | None, preferences: Preferences) -> Subscription:
         """Change a registration; what is not named stays.
 
         Raises :class:`UsageError`, :class:`NotOffered`, :class:`NoAnswer`.
@@ -181,14 +181,14 @@ class Subscriber:
         refusal = may_register(
             offered.info,
             offered.url,
-            latency=wishes.latency,
-            exclude=wishes.exclude or (),
-            include_only=wishes.include_only or (),
+            latency=preferences.latency,
+            exclude=preferences.exclude or (),
+            include_only=preferences.include_only or (),
             elsewhere=True,  # that was decided when we registered
         )
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
-        asked = ModifyPreferences(server.key, server.email, email, wishes)
+        asked = ModifyPreferences(server.key, server.email, email, preferences)
         await ask(self._client, server.cgi, asked)
         changed = modified(before, asked)
         await self._keep(changed)
@@ -257,8 +257,8 @@ class Subscriber:
             now = self._clock.now()
             known = await self._store.read_before(letter.digest for letter in letters)
             fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
-            read = read_letters(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
-            heeded, beyond = await self._hints.heed_mail(read.hints, now)
+            read = read_mails(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
+            heeded, beyond = await self._hints.take_mail_hints(read.hints, now)
             self.heeded = self.heeded.plus(heeded)
             partial = beyond | read.partial
             self._hear(read.heard, partial)
@@ -272,7 +272,7 @@ class Subscriber:
             tally.refused += sum(row.refused for row in read.rows)
         return tally
 
-    def _hear(self, heard: Mapping[str, Heard], partial: Set[str]) -> None:
+    def _hear(self, heard: Mapping[str, Unconfirmed], partial: Set[str]) -> None:
         """Note which reports were taken whole: the site's index tells what the others say."""
         for site in partial - self._partial:
             self._tell(f"{site}: its mail names more than mail may; its index is to tell")
@@ -289,7 +289,9 @@ class Subscriber:
         """Ask the servers that have to be asked, of one site or all: for a gap, for silence, for what was lost. Returns
         how many there were."""
         asked = 0
-        means = Means(self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._whole_site)
+        means = InquiryContext(
+            self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._revisit_site
+        )
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
                 asked += await Inquiry(subscription, means, self._heard.get(subscription.server.site, {})).run()
@@ -301,13 +303,13 @@ class Subscriber:
 
     async def _heed(self, report: Report, since: float) -> int:
         hints, refused = hints_of(report)
-        self.heeded = self.heeded.plus(await self._hints.heed_index(hints, since, self._clock.now()))
+        self.heeded = self.heeded.plus(await self._hints.take_index_hints(hints, since, self._clock.now()))
         if refused:
             self._tell(f"{split(report.url_base).site}: {refused} paths of other sites in its index were passed over")
         return len(hints)
 
-    async def _whole_site(self, site: str) -> Heeded:
-        heeded = await self._hints.whole_site(site, self._clock.now())
+    async def _revisit_site(self, site: str) -> Heeded:
+        heeded = await self._hints.revisit_site(site, self._clock.now())
         self.heeded = self.heeded.plus(heeded)
         return heeded
 

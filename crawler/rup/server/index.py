@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from crawler.clock import Clock
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex
-from crawler.rup.protocol.server import Answer, Client, Offer, answer_index, refuse, refuse_for_now
+from crawler.rup.protocol.server import Answer, Client, ServerOffer, answer_index, refuse, refuse_for_now
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.rate_limit import Buckets
+from crawler.rup.server.rate_limit import RateLimiter
 from crawler.rup.server.store import RupStore
 
 #: Changes that an answer is made of at most, and how many of them cost as much as another request.
@@ -33,10 +33,12 @@ class _Asked:
     log_end: int
 
 
-class Indexes:
+class IndexResponder:
     """Answers GetIndex, one at a time; the same question by the same kind of robot from the same text for a minute."""
 
-    def __init__(self, store: RupStore, offer: Offer, robots: OwnRobots, clock: Clock, buckets: Buckets) -> None:
+    def __init__(
+        self, store: RupStore, offer: ServerOffer, robots: OwnRobots, clock: Clock, buckets: RateLimiter
+    ) -> None:
         self._store, self._offer, self._robots, self._clock, self._buckets = store, offer, robots, clock, buckets
         self._kept: OrderedDict[_Asked, tuple[float, Answer]] = OrderedDict()
         self._turn = asyncio.Lock()

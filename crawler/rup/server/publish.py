@@ -20,7 +20,7 @@ from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
 from crawler.rup.protocol.forms import Confirm, Leave, write_form
 from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.report import Change, Report
-from crawler.rup.protocol.server import Offer, Registration, condense, due_at, may_report, stale_at
+from crawler.rup.protocol.server import Registration, ServerOffer, condense, due_at, may_report, stale_at
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.store import RupStore, Waiting
 from crawler.rup.server.tree import Tree, scan
@@ -47,12 +47,12 @@ class Mailer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Publishing:
+class PublisherContext:
     """What a publisher works with. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
 
     store: RupStore
     tree: Tree
-    offer: Offer
+    offer: ServerOffer
     robots: OwnRobots
     mailer: Mailer
     wanted: Wanted
@@ -65,7 +65,7 @@ class Publishing:
 class Publisher:
     """Runs until it is cancelled: :meth:`run`."""
 
-    def __init__(self, parts: Publishing) -> None:
+    def __init__(self, parts: PublisherContext) -> None:
         self._p = parts
         self._asked = asyncio.Event()
         self._posted = asyncio.Event()
@@ -84,7 +84,7 @@ class Publisher:
             await _give_up_on(tasks)
 
     def look(self) -> None:
-        """See at once what is due: a robot has registered, or wishes something else."""
+        """See at once what is due: a robot has registered, or preferences something else."""
         self._asked.set()
 
     # --- scanning and reporting -----------------------------------------------------------------
@@ -111,7 +111,7 @@ class Publisher:
         except OSError as error:
             p.note(f"{p.tree.root}: cannot be scanned: {error.strerror or error}; tried again in {p.scan_every_s:g} s")
             return
-        async with p.store.turn():
+        async with p.store.transaction():
             await p.store.keep_scan(found, now)
             await p.store.forget_changes(now - p.offer.max_query_span.seconds)
             await p.store.forget_mailed(now - p.offer.limits.unconfirmed_s)
@@ -146,7 +146,7 @@ class Publisher:
         """Make the reports that are due to one robot; when the next one will be."""
         store = self._p.store
         while True:
-            async with store.turn():
+            async with store.transaction():
                 log_end = await store.log_end()
                 registration = await store.registration(email)  # a request may have changed or removed it
                 if registration is None:
@@ -227,7 +227,7 @@ class Publisher:
         self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:
             case Sent():
-                async with store.turn():
+                async with store.transaction():
                     await store.sent(mail, self._p.clock.now())
                     if was_away:
                         await store.hasten(self._p.clock.now())
@@ -241,7 +241,7 @@ class Publisher:
 
     async def _give_up(self, mail: Waiting) -> None:
         store = self._p.store
-        async with store.turn():
+        async with store.transaction():
             refusals = await store.drop(mail)
             registration = await store.registration(mail.email)
             if registration is None:
@@ -258,7 +258,7 @@ class Publisher:
             await self._give_up(mail)
             return
         pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
-        async with store.turn():
+        async with store.transaction():
             await store.postpone(mail, now + pause_s)
             if not outcome.reached:
                 await store.postpone_due(now, now + pause_s)

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 
 
 @dataclass(slots=True)
-class Buckets:
+class RateLimiter:
     """``burst`` requests at once, then ``per_s`` a second. Of more than ``most`` addresses the idlest are forgotten."""
 
     burst: float = 120
@@ -27,7 +27,7 @@ class Buckets:
         return 0.0 if taken else (cost - tokens) / self.per_s
 
 
-def one_client(address: str) -> str:
+def client_network(address: str) -> str:
     """The address that stands for a client: of IPv6 its network of 64 bits, which one client has whole."""
     try:
         parsed = ip_address(address.partition("%")[0])

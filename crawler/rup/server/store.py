@@ -14,8 +14,8 @@ import aiosqlite
 from filelock import FileLock, Timeout
 
 from crawler.errors import StoreError, StoreInUse, UsageError
-from crawler.rup.protocol.report import Change, Kind
-from crawler.rup.protocol.server import Known, Mailed, Registration
+from crawler.rup.protocol.report import Change, ChangeKind
+from crawler.rup.protocol.server import Known, MailHistory, Registration
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.tree import FileState, Scanned
 
@@ -46,7 +46,7 @@ class Waiting(NamedTuple):
 
 
 class RupStore:
-    """Make one with :meth:`open` and close it. Every method that writes is called within :meth:`turn`."""
+    """Make one with :meth:`open` and close it. Every method that writes is called within :meth:`transaction`."""
 
     def __init__(self, path: Path, db: aiosqlite.Connection, lock: FileLock) -> None:
         self.path = path
@@ -80,7 +80,7 @@ class RupStore:
         self._lock.release()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def transaction(self) -> AsyncIterator[None]:
         """One transaction, and nobody else's meanwhile: what is read in it still holds when it is written."""
         async with self._mutex:
             try:
@@ -132,7 +132,7 @@ class RupStore:
             if changes and octets > BATCH_OCTETS:
                 break
             number = change_id
-            changes.append(Change(Kind(kind), at, path))
+            changes.append(Change(ChangeKind(kind), at, path))
         return number, changes
 
     async def count_since(self, found_at: float, most: int) -> int:
@@ -147,7 +147,7 @@ class RupStore:
         rows = await self._rows(
             "SELECT kind, at, path FROM change WHERE found_at >= ? ORDER BY id LIMIT ?", found_at, most
         )
-        return await asyncio.to_thread(lambda: [Change(Kind(kind), at, path) for kind, at, path in rows])
+        return await asyncio.to_thread(lambda: [Change(ChangeKind(kind), at, path) for kind, at, path in rows])
 
     async def forget_changes(self, before: float) -> None:
         """Drop what was found before a time, but nothing of which a report will come without anybody's doing."""
@@ -186,7 +186,7 @@ class RupStore:
         return Known(
             registration=await self.registration(email),
             other=None if new_email is None else await self.registration(new_email),
-            mailed=Mailed(*mailed[0]) if mailed else None,
+            mailed=MailHistory(*mailed[0]) if mailed else None,
             registrations=count,
             registrations_of_client=of_client,
             log_end=await self.log_end(),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes
 
-from crawler.rup.protocol.report import Change, Kind
+from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.url import MAX_URL_CHARS
 
 #: A file changed so shortly before it was read may change again without its time telling, in seconds.
@@ -75,11 +75,11 @@ def scan(tree: Tree, known: Mapping[str, FileState], *, now: float, previous_at:
         if state != old:
             found.states[path] = state
         if previous_at is not None and (old is None or state.sha256 != old.sha256):
-            kind = Kind.NEW if old is None else Kind.CHANGE
+            kind = ChangeKind.NEW if old is None else ChangeKind.CHANGE
             found.changes.append(Change(kind, _when(file, previous_at, now), path))
     found.files = len(seen)
     found.gone = [path for path in known if path not in seen and not path.startswith(tuple(unread))]
-    found.changes += [Change(Kind.DELETE, now, path) for path in found.gone]
+    found.changes += [Change(ChangeKind.DELETE, now, path) for path in found.gone]
     found.changes.sort(key=lambda change: (change.at, change.path))
     return found
 

@@ -25,13 +25,13 @@ from crawler.robots import product_token
 from crawler.rup.mail.smtp import SmtpMailer
 from crawler.rup.protocol.forms import (
     MAX_FIELDS,
-    Asked,
     BadForm,
     Confirm,
     GetIndex,
     Leave,
     ModifyPreferences,
     Register,
+    RupRequest,
     read_form,
     read_multipart,
 )
@@ -41,18 +41,18 @@ from crawler.rup.protocol.server import (
     Answer,
     Client,
     Known,
-    Offer,
     Put,
     Remove,
+    ServerOffer,
     decide,
     refuse_for_now,
 )
 from crawler.rup.protocol.units import UNITS_S, Span
 from crawler.rup.server import patterns
-from crawler.rup.server.index import Indexes
+from crawler.rup.server.index import IndexResponder
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.publish import Publisher, Publishing
-from crawler.rup.server.rate_limit import Buckets, one_client
+from crawler.rup.server.publish import Publisher, PublisherContext
+from crawler.rup.server.rate_limit import RateLimiter, client_network
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
@@ -128,12 +128,12 @@ def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
 class _Service:
     """A server at work."""
 
-    offer: Offer
+    offer: ServerOffer
     store: RupStore
     publisher: Publisher
     clock: Clock
-    buckets: Buckets
-    indexes: Indexes
+    buckets: RateLimiter
+    indexes: IndexResponder
 
 
 def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AbstractAsyncContextManager[_Service]:
@@ -143,7 +143,7 @@ def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> Ab
 
 @asynccontextmanager
 async def _opened(
-    server: RupServer, offer: Offer, tree: Tree, clock: Clock, note: Callable[[str], None]
+    server: RupServer, offer: ServerOffer, tree: Tree, clock: Clock, note: Callable[[str], None]
 ) -> AsyncIterator[_Service]:
     site = split(offer.url_base).site
     fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
@@ -153,7 +153,7 @@ async def _opened(
             robots_file = tree.root / "robots.txt" if tree.prefix == "/" else None
             robots = OwnRobots(site, robots_file, fetcher, clock)
             publisher = Publisher(
-                Publishing(
+                PublisherContext(
                     store=store,
                     tree=tree,
                     offer=offer,
@@ -166,13 +166,15 @@ async def _opened(
                     scan_every_s=server.scan_every_s,
                 )
             )
-            buckets = Buckets()
-            yield _Service(offer, store, publisher, clock, buckets, Indexes(store, offer, robots, clock, buckets))
+            buckets = RateLimiter()
+            yield _Service(
+                offer, store, publisher, clock, buckets, IndexResponder(store, offer, robots, clock, buckets)
+            )
     finally:
         await store.close()
 
 
-def offer_of(server: RupServer) -> Offer:
+def offer_of(server: RupServer) -> ServerOffer:
     """What a server offers. Raises :class:`UsageError` for a base URL that is none, and for unknown latencies."""
     try:
         base = canonicalise(server.base_url)
@@ -184,7 +186,7 @@ def offer_of(server: RupServer) -> Offer:
     if unknown or not server.latencies:
         raise UsageError(f"--latencies: {', '.join(unknown) or 'none'}; known are {', '.join(UNITS_S)}")
     site = split(base).site
-    return Offer(f"{site}{CGI_PATH}", f"{site}/", tuple(server.latencies), server.max_query_span)
+    return ServerOffer(f"{site}{CGI_PATH}", f"{site}/", tuple(server.latencies), server.max_query_span)
 
 
 def _tree(server: RupServer) -> Tree:
@@ -199,7 +201,7 @@ def _tree(server: RupServer) -> Tree:
     return Tree(root, path if path.endswith("/") else path + "/", ours)
 
 
-def _sender(offer: Offer) -> str:
+def _sender(offer: ServerOffer) -> str:
     host = host_of(offer.url_base)
     return f"rup@{host if literal_address(host) is None else 'localhost'}"
 
@@ -227,7 +229,7 @@ def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
 
 async def _cgi(service: _Service, request: web.Request) -> web.Response:
     """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429 or 503."""
-    client = Client(one_client(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
+    client = Client(client_network(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
     wait_s = service.buckets.wait_s(client.address, service.clock.now())
     if wait_s > 0:
         return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
@@ -257,7 +259,7 @@ def _address(request: web.Request) -> str:
     return forwarded if forwarded and is_loopback(peer) else peer
 
 
-async def _asked(request: web.Request) -> Asked | BadForm:
+async def _asked(request: web.Request) -> RupRequest | BadForm:
     query = request.rel_url.raw_query_string
     if request.method != "POST":
         return _form(query)
@@ -278,7 +280,7 @@ async def _asked(request: web.Request) -> Asked | BadForm:
     return _form("&".join(filter(None, (query, body.decode("utf-8", "replace")))))
 
 
-def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> Asked | BadForm:
+def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> RupRequest | BadForm:
     if len(text) > MAX_FORM_BYTES:
         return _TOO_LARGE
     try:
@@ -287,10 +289,10 @@ def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> Asked | BadForm:
         return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
 
 
-async def _answer(service: _Service, asked: Asked | BadForm, client: Client, *, may_change: bool) -> Answer:
+async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client, *, may_change: bool) -> Answer:
     """Answer what changes or asks for a registration, in one transaction."""
     store = service.store
-    async with store.turn():
+    async with store.transaction():
         known = Known()
         if isinstance(asked, Confirm | Leave):
             known = Known(await store.registration_of_token(asked.token))

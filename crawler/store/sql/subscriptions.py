@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from crawler.rup.protocol.forms import Wishes
+from crawler.rup.protocol.forms import Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.robot import Server
-from crawler.rup.protocol.subscription import MailRow, Offered, Subscription
+from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.store.retrying import Again, lasting
 from crawler.store.sqlite.connection import Database, Read
@@ -34,16 +34,16 @@ class SqliteRup:
         self._writing = writing
         self._again = again
 
-    async def offered(self, site: str) -> Offered | None:
+    async def offered(self, site: str) -> FoundInfo | None:
         row = next(iter(await self._read(f"SELECT {_OFFER} FROM rup_offer WHERE site = ?", (site,))), None)
         if row is None:
             return None
         url, found_at, cgi, authentifier, units, exclude, include_only, span = row
         info = RupInfo(cgi, authentifier, _tuple(units), _tuple(exclude), _tuple(include_only), _span(span))
-        return Offered(url, found_at, info)
+        return FoundInfo(url, found_at, info)
 
     @lasting
-    async def put_offered(self, offered: Offered) -> None:
+    async def put_offered(self, offered: FoundInfo) -> None:
         async with self._writing():
             await write_offer(self._db, offered)
 
@@ -77,7 +77,7 @@ class SqliteRup:
         return {row[0] for row in await self._read(sql, wanted)}
 
 
-async def write_offer(db: Database, offered: Offered) -> None:
+async def write_offer(db: Database, offered: FoundInfo) -> None:
     """Within a transaction."""
     info = offered.info
     lists = map(json.dumps, (info.latencies, info.exclude, info.include_only))
@@ -101,17 +101,17 @@ def _subscription(row: Sequence[Any]) -> Subscription:
     latency = _span(latency)
     assert latency is not None, "we wrote it"
     server = Server(site, cgi, key, email, latency, registered_at, _tuple(units), _span(most), *numbers)
-    wishes = Wishes(latency, _tuple(exclude) or None, _tuple(include_only) or None)
-    return Subscription(server, wishes, question, lost, given_up, unreached)
+    preferences = Preferences(latency, _tuple(exclude) or None, _tuple(include_only) or None)
+    return Subscription(server, preferences, question, lost, given_up, unreached)
 
 
 def _row(subscription: Subscription) -> tuple[object, ...]:
-    server, wishes = subscription.server, subscription.wishes
+    server, preferences = subscription.server, subscription.preferences
     return (
         server.site, server.cgi, server.key, server.email, str(server.latency), server.registered_at,
         json.dumps(server.units), None if server.max_query_span is None else str(server.max_query_span),
         server.sequence_number, server.digest, server.good_until, server.heard_at, server.quiet, server.refused,
-        json.dumps(wishes.exclude or ()), json.dumps(wishes.include_only or ()),
+        json.dumps(preferences.exclude or ()), json.dumps(preferences.include_only or ()),
         subscription.question, subscription.lost, subscription.given_up, subscription.unreached,
         subscription.silent_at,
     )  # fmt: skip

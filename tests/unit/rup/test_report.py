@@ -7,7 +7,7 @@ import pytest
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, takes, write_info
 from crawler.rup.protocol.mail import ReceivedReport, read_mail
-from crawler.rup.protocol.report import Change, Kind, Report, Unreadable, read_report, write_report
+from crawler.rup.protocol.report import Change, ChangeKind, Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.units import Span
 
 AT = 883_821_600.0  # Sat, 03 Jan 1998 10:00:00 GMT
@@ -15,10 +15,10 @@ REPORT = Report(
     12,
     "http://www.example.org/",
     (
-        Change(Kind.NEW, AT, "/a.html"),
-        Change(Kind.NEW, AT, "/b/c,d.html"),
-        Change(Kind.CHANGE, AT + 60, "/index.html"),
-        Change(Kind.DELETE, AT + 60, "/old.html"),
+        Change(ChangeKind.NEW, AT, "/a.html"),
+        Change(ChangeKind.NEW, AT, "/b/c,d.html"),
+        Change(ChangeKind.CHANGE, AT + 60, "/index.html"),
+        Change(ChangeKind.DELETE, AT + 60, "/old.html"),
     ),
 )
 TEXT = """\
@@ -71,7 +71,7 @@ def test_a_date_may_be_missing_or_nonsense() -> None:
     text = "SequenceNumber: 1\nURLBase: http://a.example\nNew: /a\nChange[yesterday]: /b\nDelete[]: /c\n"
     read = read_report(text)
     assert isinstance(read, Report)
-    assert [(change.kind, change.at) for change in read.changes] == [(kind, None) for kind in Kind]
+    assert [(change.kind, change.at) for change in read.changes] == [(kind, None) for kind in ChangeKind]
 
 
 @pytest.mark.parametrize("text", ["", "hello", "New: /a", "SequenceNumber: 1", "URLBase: mailto:a@b", "URLBase:"])

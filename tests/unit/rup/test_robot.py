@@ -8,17 +8,17 @@ import pytest
 
 from crawler.rup.protocol import robot
 from crawler.rup.protocol.info import RupInfo
-from crawler.rup.protocol.report import Change, Kind, Report
+from crawler.rup.protocol.report import Change, ChangeKind, Report
 from crawler.rup.protocol.robot import (
+    AcceptedReport,
     AskIndex,
     AskNumber,
     GiveUp,
-    Ignored,
+    IgnoredReport,
+    ReceivedUnder,
     RegisterAgain,
     Reindex,
     Server,
-    Taken,
-    Told,
     Wait,
 )
 from crawler.rup.protocol.units import Span
@@ -34,17 +34,17 @@ URL = "http://a.example/rupinfo.txt"
 
 
 def report(number: int | None, *paths: str, base: str = "http://a.example/") -> Report:
-    return Report(number, base, tuple(Change(Kind.CHANGE, 5.0, path) for path in paths))
+    return Report(number, base, tuple(Change(ChangeKind.CHANGE, 5.0, path) for path in paths))
 
 
-def taken(server: Server, said: Report) -> Taken:
+def taken(server: Server, said: Report) -> AcceptedReport:
     follows = robot.on_report(server, said)
-    assert isinstance(follows, Taken)
+    assert isinstance(follows, AcceptedReport)
     return follows
 
 
-def came(*reports: Report, sent_at: float = 10.5 * DAY) -> dict[int, Told]:
-    return {said.sequence_number or 0: Told(sent_at, (robot.digest_of(said),)) for said in reports}
+def came(*reports: Report, sent_at: float = 10.5 * DAY) -> dict[int, ReceivedUnder]:
+    return {said.sequence_number or 0: ReceivedUnder(sent_at, (robot.digest_of(said),)) for said in reports}
 
 
 def test_the_next_report_is_taken_and_counts_once_the_server_says_so() -> None:
@@ -55,7 +55,7 @@ def test_the_next_report_is_taken_and_counts_once_the_server_says_so() -> None:
     server, then = robot.on_number(SERVER, 6, came(said), now=11 * DAY)
     assert server.sequence_number == 6
     assert then == Wait(11 * DAY + DAY + DAY / 4)
-    assert isinstance(robot.on_report(server, said), Ignored)
+    assert isinstance(robot.on_report(server, said), IgnoredReport)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_the_next_report_is_taken_and_counts_once_the_server_says_so() -> None:
     ],
 )
 def test_reports_without_a_number_and_those_of_others_are_ignored(said: Report) -> None:
-    assert isinstance(robot.on_report(SERVER, said), Ignored)
-    assert isinstance(robot.on_report(None, said), Ignored)
+    assert isinstance(robot.on_report(SERVER, said), IgnoredReport)
+    assert isinstance(robot.on_report(None, said), IgnoredReport)
 
 
 def test_an_old_number_with_other_words_is_heeded_once() -> None:
     once = taken(SERVER, report(4, "/a"))
     assert [hint.url for hint in once.hints] == ["http://a.example/a"]
-    assert isinstance(robot.on_report(once.server, report(4, "/a")), Ignored)
+    assert isinstance(robot.on_report(once.server, report(4, "/a")), IgnoredReport)
     assert taken(once.server, report(4, "/b")).hints
 
 

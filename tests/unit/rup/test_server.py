@@ -10,31 +10,31 @@ import pytest
 
 from crawler.rup.protocol.answers import read_key, read_sequence_number
 from crawler.rup.protocol.forms import (
-    Asked,
     BadForm,
     Confirm,
     GetIndex,
     GetSequenceNumber,
     Leave,
     ModifyPreferences,
+    Preferences,
     Register,
+    RupRequest,
     Unregister,
-    Wishes,
     read_form,
     read_multipart,
 )
-from crawler.rup.protocol.report import Change, Kind, Report, read_report
+from crawler.rup.protocol.report import Change, ChangeKind, Report, read_report
 from crawler.rup.protocol.server import (
     Answer,
     Client,
     Effect,
     Known,
-    Limits,
-    Mailed,
-    Offer,
+    MailHistory,
     Put,
     Registration,
     Remove,
+    ServerLimits,
+    ServerOffer,
     answer_index,
     decide,
     due_at,
@@ -43,27 +43,29 @@ from crawler.rup.protocol.server import (
 )
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.patterns import wanted, wrong_with
-from crawler.rup.server.rate_limit import Buckets, one_client
+from crawler.rup.server.rate_limit import RateLimiter, client_network
 
-OFFER = Offer("http://a.example/rup", "http://a.example/", ("hour", "day"), Span(30, "day"), Limits(registrations=3))
+OFFER = ServerOffer(
+    "http://a.example/rup", "http://a.example/", ("hour", "day"), Span(30, "day"), ServerLimits(registrations=3)
+)
 ROBOT = Registration("r@b.example", "KEY", Span(1, "day"), 1000.0, "192.0.2.1", reported_to=7)
 DAY = 86_400
 
 
-def ask(asked: Asked | BadForm, known: Known | None = None) -> tuple[Answer, Effect]:
+def ask(asked: RupRequest | BadForm, known: Known | None = None) -> tuple[Answer, Effect]:
     client = Client("192.0.2.1", "indie")
     return decide(
         asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", new_token="SECRET", check_pattern=wrong_with
     )  # fmt: skip
 
 
-def form(**fields: str) -> Asked | BadForm:
+def form(**fields: str) -> RupRequest | BadForm:
     return read_form(fields.items())
 
 
 def test_a_robot_registers() -> None:
-    wishes = Wishes(Span(2, "hour"), exclude=("^/tmp/", r"\.gif$"))
-    answer, effect = ask(Register("r@b.example", wishes), Known(log_end=42))
+    preferences = Preferences(Span(2, "hour"), exclude=("^/tmp/", r"\.gif$"))
+    answer, effect = ask(Register("r@b.example", preferences), Known(log_end=42))
     assert answer.status == 200
     assert "\nRegistrationKey: NEW\n" in answer.html
     assert read_key(answer.html.encode()) == "NEW"
@@ -75,7 +77,7 @@ def test_a_robot_registers() -> None:
         5000.0,
         "192.0.2.1",
         "indie",
-        wishes.exclude or (),
+        preferences.exclude or (),
         reported_to=42,
         token="SECRET",
     )
@@ -143,10 +145,10 @@ def test_a_robot_that_never_answered_may_register_again_but_is_mailed_no_more_fo
         Unregister("WRONG", "r@b.example"),
         GetSequenceNumber("KEY2", "r@b.example"),
         GetSequenceNumber("", "r@b.example"),
-        ModifyPreferences("\ud800", "r@b.example", wishes=Wishes(Span(1, "hour"))),
+        ModifyPreferences("\ud800", "r@b.example", preferences=Preferences(Span(1, "hour"))),
     ],
 )
-def test_a_wrong_key_changes_nothing_and_tells_nothing(asked: Asked) -> None:
+def test_a_wrong_key_changes_nothing_and_tells_nothing(asked: RupRequest) -> None:
     with_robot, effect = ask(asked, Known(ROBOT))
     without, _ = ask(asked, Known())
     assert effect is None
@@ -212,12 +214,12 @@ def test_forms_in_parts_are_read(body: bytes, fields: list[tuple[str, str]]) -> 
 
 
 def test_an_address_that_had_mail_under_another_registration_gets_no_first_report_again() -> None:
-    answer, effect = ask(Register("r@b.example"), Known(mailed=Mailed(2000.0, 2001.0)))
+    answer, effect = ask(Register("r@b.example"), Known(mailed=MailHistory(2000.0, 2001.0)))
     assert "address now: " in answer.html
     assert isinstance(effect, Put)
     assert not may_report(effect.registration)
     assert effect.registration.taken_at == 2001.0
-    known = Known(replace(ROBOT, confirmed=True), mailed=Mailed(2000.0, 2001.0))
+    known = Known(replace(ROBOT, confirmed=True), mailed=MailHistory(2000.0, 2001.0))
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), known)
     assert isinstance(effect, Put)
     assert not may_report(effect.registration)
@@ -226,12 +228,12 @@ def test_an_address_that_had_mail_under_another_registration_gets_no_first_repor
 def test_modified_preferences_keep_what_is_not_named() -> None:
     robot = replace(ROBOT, exclude=("/a",), sequence_number=3, confirmed=True)
     for asked, changed in [
-        (Wishes(), robot),
-        (Wishes(Span(3, "hour")), replace(robot, latency=Span(3, "hour"))),
-        (Wishes(exclude=()), replace(robot, exclude=())),
-        (Wishes(include_only=("/b",)), replace(robot, exclude=(), include_only=("/b",))),
+        (Preferences(), robot),
+        (Preferences(Span(3, "hour")), replace(robot, latency=Span(3, "hour"))),
+        (Preferences(exclude=()), replace(robot, exclude=())),
+        (Preferences(include_only=("/b",)), replace(robot, exclude=(), include_only=("/b",))),
     ]:
-        answer, effect = ask(ModifyPreferences("KEY", "r@b.example", wishes=asked), Known(robot))
+        answer, effect = ask(ModifyPreferences("KEY", "r@b.example", preferences=asked), Known(robot))
         assert answer.status == 200
         assert effect == Put(changed, "r@b.example")
 
@@ -254,7 +256,7 @@ def test_a_robot_unregisters() -> None:
 
 
 def test_an_index_is_a_report_in_html_without_a_number() -> None:
-    changes = (Change(Kind.NEW, 1000.0, "/a&b,c<d>.html"), Change(Kind.CHANGE, 2000.0, "/x"))
+    changes = (Change(ChangeKind.NEW, 1000.0, "/a&b,c<d>.html"), Change(ChangeKind.CHANGE, 2000.0, "/x"))
     answer = answer_index(GetIndex(Span(30, "day")), OFFER, changes)
     assert answer.status == 200
     assert "\nURLBase: http://a.example/\n\nNew[Thu, 01 Jan 1970 00:16:40 GMT]: " in answer.html
@@ -313,7 +315,7 @@ def test_patterns_are_searched_for_in_paths() -> None:
 
 
 def test_buckets_bound_requests_and_their_own_memory() -> None:
-    buckets = Buckets(burst=3, per_s=0.5, most=10)
+    buckets = RateLimiter(burst=3, per_s=0.5, most=10)
     assert [buckets.wait_s("a", 0.0) for _ in range(4)] == [0, 0, 0, 2]
     assert buckets.wait_s("b", 0.0, 2) == 0
     assert buckets.wait_s("b", 0.0, 2) == 2
@@ -325,6 +327,6 @@ def test_buckets_bound_requests_and_their_own_memory() -> None:
 
 
 def test_a_network_of_ipv6_is_one_client() -> None:
-    assert one_client("2001:db8:1:2:3::4") == one_client("2001:db8:1:2:ffff::") == "2001:db8:1:2::"
-    assert one_client("::ffff:192.0.2.1") == one_client("192.0.2.1") == "192.0.2.1"
-    assert one_client("nonsense") == "nonsense"
+    assert client_network("2001:db8:1:2:3::4") == client_network("2001:db8:1:2:ffff::") == "2001:db8:1:2::"
+    assert client_network("::ffff:192.0.2.1") == client_network("192.0.2.1") == "192.0.2.1"
+    assert client_network("nonsense") == "nonsense"

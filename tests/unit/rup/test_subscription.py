@@ -5,28 +5,28 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.rup.protocol.forms import ModifyPreferences, Wishes
+from crawler.rup.protocol.forms import ModifyPreferences, Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.mail import Mail, write_mail
-from crawler.rup.protocol.report import Change, Kind, Report
+from crawler.rup.protocol.report import Change, ChangeKind, Report
 from crawler.rup.protocol.robot import Server
-from crawler.rup.protocol.subscription import TAKEN, Letter, Subscription, modified, read_letters, usual_latency
+from crawler.rup.protocol.subscription import TAKEN, RawMail, Subscription, modified, read_mails, usual_latency
 from crawler.rup.protocol.units import Span
 
 SITE = "http://www.example.org"
 NOW = 1_000_000.0
 SERVER = Server(SITE, f"{SITE}/cgi", "key", "me@robot.test", Span(1, "day"), NOW - 5000)
-KNOWN = Subscription(SERVER, Wishes(Span(1, "day"), ("a", "b")))
+KNOWN = Subscription(SERVER, Preferences(Span(1, "day"), ("a", "b")))
 
 
-def letter(number: int, *paths: str, base: str = SITE) -> Letter:
-    report = Report(number, f"{base}/", tuple(Change(Kind.CHANGE, NOW - 50, path) for path in paths))
+def letter(number: int, *paths: str, base: str = SITE) -> RawMail:
+    report = Report(number, f"{base}/", tuple(Change(ChangeKind.CHANGE, NOW - 50, path) for path in paths))
     mail = Mail("rup@example.org", "me@robot.test", f"<{number}@x>", NOW - 40, "Changes", report)
-    return Letter(f"m{number}", write_mail(mail))
+    return RawMail(f"m{number}", write_mail(mail))
 
 
 def test_reports_are_taken_in_their_order_whatever_the_order_of_the_mail() -> None:
-    read = read_letters([letter(3, "/c"), letter(1, "/a"), letter(2, "/b")], {SITE: KNOWN}, now=NOW)
+    read = read_mails([letter(3, "/c"), letter(1, "/a"), letter(2, "/b")], {SITE: KNOWN}, now=NOW)
     (after,) = read.changed
     assert sorted(read.heard[SITE]) == [1, 2, 3]
     assert after.server.sequence_number == 0, "until the server has confirmed it"
@@ -36,14 +36,14 @@ def test_reports_are_taken_in_their_order_whatever_the_order_of_the_mail() -> No
 
 
 def test_a_gap_is_noted_with_the_state_that_it_leaves() -> None:
-    read = read_letters([letter(4, "/d")], {SITE: KNOWN}, now=NOW)
+    read = read_mails([letter(4, "/d")], {SITE: KNOWN}, now=NOW)
     (after,) = read.changed
     assert (after.server, after.question) == (SERVER, "report 4 came after 0")
     assert [hint.url for hint in read.hints] == [f"{SITE}/d"], "what it says may be true all the same"
 
 
 def test_a_report_of_a_stranger_is_counted_and_refused() -> None:
-    read = read_letters([letter(1, "/a", "/b", base="http://other.test"), Letter("big", None)], {SITE: KNOWN}, now=NOW)
+    read = read_mails([letter(1, "/a", "/b", base="http://other.test"), RawMail("big", None)], {SITE: KNOWN}, now=NOW)
     assert (read.changed, read.hints) == ((), ())
     assert sorted((row.site, row.changes, row.refused) for row in read.rows) == [(None, 0, 0), (None, 0, 2)]
 
@@ -53,19 +53,21 @@ REPORTS = st.text().map(lambda text: f"Subject: x\n\nSequenceNumber: 1\nURLBase:
 
 @given(st.lists(st.binary(max_size=300) | REPORTS, max_size=5))
 def test_no_mail_raises_and_none_speaks_for_another_site(mails: list[bytes]) -> None:
-    read = read_letters([Letter(str(n), octets) for n, octets in enumerate(mails)], {SITE: KNOWN}, now=NOW)
+    read = read_mails([RawMail(str(n), octets) for n, octets in enumerate(mails)], {SITE: KNOWN}, now=NOW)
     assert len(read.rows) == len(mails)
     assert all(hint.url.startswith(f"{SITE}/") for hint in read.hints)
     assert all(len(row.verdict) <= 200 for row in read.rows)
-    assert read_letters([Letter(str(n), octets) for n, octets in enumerate(mails)], {}, now=NOW).hints == ()
+    assert read_mails([RawMail(str(n), octets) for n, octets in enumerate(mails)], {}, now=NOW).hints == ()
 
 
 def test_what_is_not_named_stays_and_one_list_takes_the_place_of_the_other() -> None:
-    slower = modified(KNOWN, ModifyPreferences("key", "me@robot.test", None, Wishes(Span(2, "week"))))
-    assert (slower.server.latency, slower.wishes.exclude) == (Span(2, "week"), ("a", "b"))
-    only = modified(KNOWN, ModifyPreferences("key", "me@robot.test", "new@robot.test", Wishes(include_only=("c",))))
+    slower = modified(KNOWN, ModifyPreferences("key", "me@robot.test", None, Preferences(Span(2, "week"))))
+    assert (slower.server.latency, slower.preferences.exclude) == (Span(2, "week"), ("a", "b"))
+    only = modified(
+        KNOWN, ModifyPreferences("key", "me@robot.test", "new@robot.test", Preferences(include_only=("c",)))
+    )
     assert (only.server.email, only.server.latency) == ("new@robot.test", Span(1, "day"))
-    assert (only.wishes.exclude, only.wishes.include_only) == (None, ("c",))
+    assert (only.preferences.exclude, only.preferences.include_only) == (None, ("c",))
 
 
 def test_a_day_is_asked_for_or_what_is_nearest_to_it() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.rup.protocol.report import Kind
+from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.server.tree import FileState, Scanned, Tree, scan
 
 SOON = 4e9  # any file is settled by then
@@ -127,4 +127,8 @@ def test_a_change_has_the_files_time_where_that_can_be_true(tmp_path: Path) -> N
         (tmp_path / name).write_text(name)
         os.utime(tmp_path / name, (modified, modified))
     told = {change.path: (change.kind, change.at) for change in watched.look(2000.0).changes}
-    assert told == {"/true": (Kind.NEW, 1500.0), "/before": (Kind.NEW, 2000.0), "/future": (Kind.NEW, 2000.0)}
+    assert told == {
+        "/true": (ChangeKind.NEW, 1500.0),
+        "/before": (ChangeKind.NEW, 2000.0),
+        "/future": (ChangeKind.NEW, 2000.0),
+    }
