@@ -198,8 +198,10 @@ async def _sites(store: Store) -> list[SiteRow]:
 
 
 async def _doubtful(store: Store) -> tuple[list[DoubtfulSite], int]:
-    """The first sites whose robots.txt has lines in doubt, and how many there are. Sites come by their text, which is
-    judged once, however many have it."""
+    """The first sites whose robots.txt has lines in doubt, and how many there are.
+
+    Sites come by their text, which is judged once, however many have it.
+    """
     first: list[tuple[int, int, DoubtfulSite]] = []  # a heap, the last to be shown on top
     count, judged, found = 0, None, Doubts()
     async with aclosing(store.rows(queries.ROBOTS_FILES)) as sites:

@@ -1,1 +1,1 @@
-"""The Remote Update Protocol (Internet-Draft of January 1998): servers tell robots what changed. Both of its sides."""
+"""The Remote Update Protocol (RUP, Internet-Draft of January 1998): a site tells robots what changed."""

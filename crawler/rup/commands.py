@@ -1,4 +1,4 @@
-"""The group ``rup``: a site that tells robots what changed, and the robot's side of it."""
+"""The command group ``rup``: the robot's commands and the server's command."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_reports_come_over_imap_with_tls_and_are_flagged_when_done(
     monkeypatch.setenv("CRAWLER_IMAP_PASSWORD", "wrong")
     ended = robot.rup("sync", "--imap", dovecot.url)
     assert ended.code == 1
-    assert "its certificate is not trusted" in ended.err
+    assert "the certificate is not trusted" in ended.err
     monkeypatch.setenv("SSL_CERT_FILE", str(dovecot.certificate))
     ended = robot.rup("sync", "--imap", dovecot.url)
     assert "cannot log in" in ended.err
@@ -153,4 +153,4 @@ def test_reports_come_over_imap_with_tls_and_are_flagged_when_done(
     assert PASSWORD not in ended.out + ended.err + robot.db.read_bytes().decode("latin-1")
     assert "cannot open the folder" in robot.rup("sync", "--imap", f"{dovecot.url}/none").err
     other = robot.rup("sync", "--imap", dovecot.url.replace("localhost", "127.0.0.1"))
-    assert "its certificate is not trusted" in other.err
+    assert "the certificate is not trusted" in other.err

@@ -70,7 +70,7 @@ def test_mail_lost_doubled_and_out_of_order(tour: Round) -> None:
     tour.post.holding = False
     for mail in (last, last, tour.post.held[-2]):  # the one before them is lost
         deliver(tour.post.box, mail)
-    assert "came after" in tour.sync().err
+    assert "arrived after" in tour.sync().err
     tour.crawl()
     assert tour.is_in_step()
     deliver(tour.post.box, lost)

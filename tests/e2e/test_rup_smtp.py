@@ -109,5 +109,5 @@ def test_half_a_login_is_told(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     ended = crawler("rup", "serve", "--root", tmp_path, "--base-url", "http://a.example/", "--listen", "127.0.0.1:0",
                     "--smtp", "127.0.0.1:25", "--db", tmp_path / "rup.db")  # fmt: skip
     assert ended.code == 2, ended
-    assert "CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD belong together" in ended.err
+    assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err
     assert ended.err.count("\n") == 1

@@ -1,7 +1,8 @@
-"""A folder on an IMAP server as a mailbox of reports: what is not seen is given once, and flagged when it is done with.
+"""A folder on an IMAP server as a mailbox. Unseen mails are read, and flagged as seen after their effect is stored.
 
-Over TLS; without it only to this machine. The password comes from the environment (``CRAWLER_IMAP_PASSWORD``), or from
-the file that ``CRAWLER_IMAP_PASSWORD_FILE`` names; it is never taken from the URL, where others could read it.
+The connection uses TLS; without TLS only a server on this machine is allowed. The password comes from the environment
+variable ``CRAWLER_IMAP_PASSWORD``, or from the file that ``CRAWLER_IMAP_PASSWORD_FILE`` names. A URL must not contain
+it, because other users can read the command line.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _PLAIN = re.compile(r"[^\s\x00-\x1f\x7f\"\\(){%*]+")
 
 
 class MailError(CrawlerError):
-    """The mail server cannot be reached, or does not do what it is asked."""
+    """The mail server cannot be reached, or refuses a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImapPlace:
-    """Which folder on which server, as whom."""
+    """A folder on a server, and the user."""
 
     host: str
     port: int
@@ -50,26 +51,26 @@ class ImapPlace:
 
 
 def read_place(url: str) -> ImapPlace:
-    """``imaps://user@host/folder``; the folder is INBOX where none is named. Raises :class:`UsageError`."""
+    """Read ``imaps://user@host/folder``; the default folder is INBOX. Raises :class:`UsageError`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise UsageError(f"--imap: no URL: {error}") from None
+        raise UsageError(f"--imap: not a URL: {error}") from None
     user, folder = unquote(parts.username or ""), unquote(parts.path.strip("/")) or "INBOX"
     if parts.scheme not in ("imap", "imaps") or not host or not user:
-        raise UsageError("--imap: give it as imaps://user@host/folder")
+        raise UsageError("--imap: give a URL like imaps://user@host/folder")
     if parts.password is not None:
-        raise UsageError(f"--imap: no password in the URL, where others can read it; set {PASSWORD} or {PASSWORD_FILE}")
+        raise UsageError(f"--imap: the URL must not contain a password; set {PASSWORD} or {PASSWORD_FILE}")
     if not _PLAIN.fullmatch(user) or not all(" " <= c <= "~" for c in folder):
-        raise UsageError("--imap: user and folder may have ASCII letters and signs only, the user no blanks or quotes")
+        raise UsageError("--imap: user and folder must be printable ASCII, the user without blanks or quotes")
     if parts.scheme == "imap" and not is_loopback(host):
-        raise UsageError(f"--imap: imap:// sends the password in the clear; give imaps://{host} instead")
+        raise UsageError(f"--imap: imap:// sends the password unencrypted; use imaps://{host}")
     return ImapPlace(host, port or (993 if parts.scheme == "imaps" else 143), parts.scheme == "imaps", user, folder)
 
 
 def read_password(environment: Mapping[str, str] = os.environ) -> str:
-    """The password. Raises :class:`UsageError` where there is none."""
+    """The password from the environment. Raises :class:`UsageError` if there is none."""
     password = environment.get(PASSWORD, "")
     if not password and (path := environment.get(PASSWORD_FILE)):
         try:
@@ -83,7 +84,7 @@ def read_password(environment: Mapping[str, str] = os.environ) -> str:
 
 @asynccontextmanager
 async def open_imap(place: ImapPlace, password: str) -> AsyncIterator[ImapBox]:
-    """The folder, open. Raises :class:`MailError`; the server's certificate is checked as the system does."""
+    """Open the folder. The system's certificates verify the server's certificate. Raises :class:`MailError`."""
     kind = IMAP4_SSL if place.tls else IMAP4
     client = kind(host=place.host, port=place.port, timeout=_TIMEOUT_S)
     box = ImapBox(place, client)
@@ -95,7 +96,7 @@ async def open_imap(place: ImapPlace, password: str) -> AsyncIterator[ImapBox]:
 
 
 class ImapBox:
-    """Made by :func:`open_imap`."""
+    """An open folder, made by :func:`open_imap`."""
 
     def __init__(self, place: ImapPlace, client: Any) -> None:
         self._place = place
@@ -109,7 +110,7 @@ class ImapBox:
         await self._do(f"open the folder {self._place.folder}", self._client.select(f'"{folder}"'))
 
     async def close(self) -> None:
-        """Say goodbye, if anybody is listening."""
+        """Log out if the connection is still open, and close it."""
         transport = self._client.protocol.transport
         if transport is not None and not transport.is_closing():
             with suppress(AioImapException, OSError, TimeoutError):
@@ -117,7 +118,7 @@ class ImapBox:
             transport.close()
 
     async def waiting(self) -> Sequence[RawMail]:
-        """Mails that are not seen, oldest first."""
+        """Unseen mails, oldest first."""
         found = await self._do("look for mail", self._client.uid_search("UNSEEN", charset=None))
         uids = sorted({int(word) for line in found[:1] for word in line.split() if word.isdigit()})[:_AT_ONCE]
         if not uids:
@@ -140,21 +141,21 @@ class ImapBox:
         return {int(match[1] or match[4]): int(match[2] or match[3]) for match in found if match}
 
     async def _read(self, uid: int) -> bytes:
-        """A mail, left unseen."""
+        """The content of a mail. The mail stays unseen."""
         lines = await self._do("read mail", self._client.uid("fetch", str(uid), "(BODY.PEEK[])"))
         return next((bytes(line) for line in lines if isinstance(line, bytearray)), b"")
 
     async def done(self, letters: Sequence[RawMail]) -> None:
-        """Flag them as seen."""
+        """Flag mails as seen."""
         uids = [int(letter.name) for letter in letters]
         await self._do("flag mail as seen", self._client.uid("store", _set(uids), "+FLAGS.SILENT", r"(\Seen)"))
 
     async def _do(self, what: str, answer: Any) -> list[bytes]:
-        """The lines of an answer. Raises :class:`MailError` where it is not OK."""
+        """The lines of an answer. Raises :class:`MailError` if the answer is not OK."""
         try:
             response = await answer
         except ssl.SSLCertVerificationError as error:
-            raise MailError(f"{self._place}: its certificate is not trusted: {error.verify_message}") from None
+            raise MailError(f"{self._place}: the certificate is not trusted: {error.verify_message}") from None
         except (AioImapException, OSError, TimeoutError) as error:
             raise MailError(f"{self._place}: cannot {what}: {str(error) or 'no answer in time'}") from None
         if response is None:

@@ -1,7 +1,7 @@
-"""A Maildir as a mailbox of reports: what is new is given once, and moved to ``cur`` when it is done with.
+"""A Maildir as a mailbox. Mails in ``new`` are read, and moved to ``cur`` after their effect is stored.
 
-The layout is that of https://cr.yp.to/proto/maildir.html: a mail in ``new`` is a file that was written elsewhere and
-renamed, so it is whole; moved to ``cur`` it gets ``:2,`` and the flag S, seen.
+The layout is that of https://cr.yp.to/proto/maildir.html. A mail in ``new`` is complete, because its writer renamed it
+into the folder. A mail in ``cur`` has the suffix ``:2,`` and the flag S (seen).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _AT_ONCE, _BYTES_AT_ONCE = 200, 32 * 2**20
 
 
 class Maildir:
-    """The mail in ``folder``. Raises :class:`UsageError` where that is no Maildir, or may not be used."""
+    """The Maildir ``folder``. Raises :class:`UsageError` if the folder is not a Maildir or not writable."""
 
     def __init__(self, folder: Path) -> None:
         self._new, self._cur = folder / "new", folder / "cur"
         for place in (self._new, self._cur):
             if not place.is_dir():
-                raise UsageError(f"--maildir {folder}: no Maildir, for there is no folder {place}")
+                raise UsageError(f"--maildir {folder}: not a Maildir: the folder {place} does not exist")
             if not os.access(place, os.W_OK | os.X_OK):
-                raise UsageError(f"--maildir {folder}: {place} cannot be written to, and mail that was read is moved")
+                raise UsageError(f"--maildir {folder}: {place} is not writable, and read mails move there")
 
     async def waiting(self) -> Sequence[RawMail]:
-        """Mails not read yet, oldest first by the names that their delivery gave them."""
+        """Unread mails, oldest first by the names from their delivery."""
         return await asyncio.to_thread(self._waiting)
 
     def _waiting(self) -> list[RawMail]:
@@ -50,7 +50,7 @@ class Maildir:
         return letters
 
     def _read(self, name: str) -> RawMail | None:
-        """``None`` for what is no mail: folders, links, pipes, and what somebody else has moved meanwhile."""
+        """``None`` for anything but a mail: folders, links, pipes, and files that another program has moved."""
         try:
             descriptor = os.open(self._new / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
@@ -65,7 +65,7 @@ class Maildir:
         return RawMail(name, octets if len(octets) <= MAX_MAIL_BYTES else None)
 
     async def done(self, letters: Sequence[RawMail]) -> None:
-        """Move them to ``cur``."""
+        """Move mails to ``cur``."""
         await asyncio.to_thread(self._done, letters)
 
     def _done(self, letters: Sequence[RawMail]) -> None:
@@ -74,6 +74,6 @@ class Maildir:
                 bare = letter.name.partition(":2,")[0]
                 os.replace(self._new / letter.name, self._cur / f"{bare}:2,S")
         except FileNotFoundError:
-            pass  # another reader was faster
+            pass  # another reader has moved it
         except OSError as error:
             raise UsageError(f"{error.filename}: cannot be moved to {self._cur}: {error.strerror}") from None

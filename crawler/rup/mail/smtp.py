@@ -1,7 +1,8 @@
-"""Sending mail by SMTP (RFC 5321), over aiosmtplib. Needs the extra ``updates``.
+"""Sends mail by SMTP (RFC 5321), with aiosmtplib. Needs the extra ``updates``.
 
-What a mail server does is in the outcome; nothing is raised but cancellation. TLS is used where the server offers it;
-with a user name it is demanded, with a certificate that holds, so that no password is shown to anybody else.
+The result of a delivery is an :data:`Outcome`; no error of the server is raised. The connection uses TLS if the server
+offers it. With a user name, TLS and a valid certificate are required, so that only the mail server receives the
+password.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ _SMTPS_PORT = 465
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The mail server has taken the mail, and answers for it from now on."""
+    """The mail server has accepted the mail and is responsible for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It will never take this mail to this address."""
+    """The mail server will never accept this mail to this address."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """It may take the mail another time. ``reached``: it answered, so that other mails may fare better now."""
+    """The mail server may accept the mail later. ``reached``: it has answered, so it may accept other mails now."""
 
     why: str
     reached: bool
@@ -41,7 +42,7 @@ Outcome = Sent | Refused | Later
 
 
 class SmtpMailer:
-    """Sends one mail after the other over one connection, which is opened when needed. Close it when idle."""
+    """Sends mails one after the other over one connection, which it opens when needed. Close it when idle."""
 
     def __init__(self, host: str, port: int, *, user: str | None = None, password: str | None = None) -> None:
         self._place = (host, port)
@@ -49,6 +50,7 @@ class SmtpMailer:
         self._connection: aiosmtplib.SMTP | None = None
 
     async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome:
+        """Send one mail of ``octets``. Raises nothing but cancellation."""
         try:
             connection = await self._connected()
         except (aiosmtplib.SMTPException, OSError, ssl.SSLError, ValueError) as error:
@@ -68,7 +70,7 @@ class SmtpMailer:
         return Sent()
 
     async def close(self) -> None:
-        """End the connection, if there is one."""
+        """Close the connection, if there is one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -1,7 +1,9 @@
-"""The Remote Update Protocol (Internet-Draft of January 1998): a site tells robots what changed. All of it is pure.
+"""The rules of the Remote Update Protocol (Internet-Draft of January 1998). All modules here are pure.
 
-From the bottom: ``units`` (30-day), ``wire`` (texts of strangers) → ``info`` (rupinfo.txt), ``report`` (what changed),
-``forms`` (what a robot asks), ``answers`` → ``mail`` (a report in MIME) → ``server`` (what a server answers and when a
-report is due), ``robot`` (what follows from a report, a gap, silence). Liberal in what is read, exact in what is
-written; nothing that is read raises, and everything has a bound.
+From the bottom: ``units`` (``30-day``) and ``wire`` (decoding of received text); ``info`` (``/rupinfo.txt``),
+``report`` (a list of changes), ``forms`` (requests of a robot) and ``answers``; ``mail`` (a report as a mail);
+``server`` (the answers of a server, and when a report is due), ``robot`` (the conclusions of a robot from a report, a
+gap or silence) and ``subscription`` (what the robot stores).
+
+The modules read liberally and write exactly. No reader raises, and every reader has bounds.
 """

@@ -1,7 +1,7 @@
-"""What a server answers, both ways (Internet-Draft of 1998, 3.1.2 and 3.3.3): HTML documents that contain a line.
+"""Answers of a server, in both directions (Internet-Draft of 1998, 3.1.2 and 3.3.3).
 
-A robot reads the line wherever it stands, with ``:`` or ``=`` and any letter case; :func:`page` writes a document in
-which it stands on a line of its own.
+An answer is an HTML document that contains a line. A reader finds the line anywhere in the document, with ``:`` or
+``=`` and in any letter case. :func:`page` writes a document with the line on a line of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crawler.rup.protocol.forms import ONE_CLICK
 from crawler.rup.protocol.units import Span
 from crawler.rup.protocol.wire import decode, unwrap
 
-#: Octets of an answer that are searched for a line.
+#: The readers search so many bytes of an answer.
 MAX_BYTES = 64 * 1024
 
 _KEY = re.compile(r"\bRegistrationKey[ \t]*+[:=][ \t]*+(\S{1,200})(?!\S)", re.IGNORECASE)
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\bSequenceNumber[ \t]*+[:=][ \t]*+(\d{1,15})(?!\d)", re.I
 
 
 def page(title: str, content: str) -> str:
-    """An HTML document whose lines are those of ``content``, a plain text."""
+    """Write an HTML document that shows ``content``, a plain text with its lines."""
     text = html.escape(content.rstrip("\n"), quote=False)
     return (
         f"<!DOCTYPE html>\n<html>\n<head><title>{html.escape(title)}</title></head>\n<body>\n<pre>\n"
@@ -30,46 +30,52 @@ def page(title: str, content: str) -> str:
 
 
 def leave_page() -> str:
-    """A document with a button that asks by POST, at the same URL, for no more mail."""
+    """Write an HTML document with a button that ends the reports: the button sends a POST to the same URL."""
     name, value = ONE_CLICK
     return (
-        "<!DOCTYPE html>\n<html>\n<head><title>No more reports?</title></head>\n<body>\n"
-        "<p>Reports of what changes at this site are mailed to your address.</p>\n"
-        f'<form method="post"><button name="{name}" value="{value}">Send no more</button></form>\n</body>\n</html>\n'
+        "<!DOCTYPE html>\n<html>\n<head><title>Stop the reports?</title></head>\n<body>\n"
+        "<p>This site mails reports of its changes to your address.</p>\n"
+        f'<form method="post"><button name="{name}" value="{value}">Stop the reports</button></form>\n'
+        "</body>\n</html>\n"
     )
 
 
 def key_line(key: str) -> str:
+    """The line of an answer to Register."""
     return f"RegistrationKey: {key}"
 
 
 def expected_line(*, mailed: bool) -> str:
-    """What a robot that has registered is to do, or no more is mailed; ``mailed``: its address had a report before."""
-    when = "now: this address had a report before" if mailed else "once the first report has come"
-    return f"Send GetSequenceNumber with this key and your address {when}, or no more will come."
+    """Say what a robot must do after Register to keep its registration.
+
+    ``mailed``: its address has received a report before.
+    """
+    when = "now: this address has received a report before" if mailed else "when the first report has arrived"
+    return f"Send GetSequenceNumber with this key and your address {when}. Otherwise no more reports follow."
 
 
 def sequence_number_line(number: int) -> str:
+    """The line of an answer to GetSequenceNumber."""
     return f"SequenceNumber={number}"
 
 
 def read_key(body: bytes) -> str | None:
-    """The registration key in an answer to Register; ``None`` where there is none."""
+    """The registration key in an answer to Register; ``None`` if it has none."""
     match = _KEY.search(unwrap(decode(body[:MAX_BYTES])))
     return match[1] if match else None
 
 
 def read_sequence_number(body: bytes) -> int | None:
-    """The number in an answer to GetSequenceNumber; ``None`` where there is none."""
+    """The sequence number in an answer to GetSequenceNumber; ``None`` if it has none."""
     match = _NUMBER.search(unwrap(decode(body[:MAX_BYTES])))
     return int(match[1]) if match else None
 
 
 def too_far_back(asked: Span, most: Span) -> str:
-    """Why GetIndex is refused."""
-    return f"Span={asked} reaches further back than MaxQuerySpan: {most}"
+    """Say why the server refuses GetIndex: the span exceeds MaxQuerySpan."""
+    return f"Span={asked} is longer than MaxQuerySpan: {most}"
 
 
 def too_much(asked: Span) -> str:
-    """Why GetIndex is refused where the answer would be too long."""
-    return f"more changed in {asked} than is told at once; ask for less, or read the site anew"
+    """Say why the server refuses GetIndex: the answer would be too long."""
+    return f"too many changes in {asked} for one answer; ask for a shorter span, or crawl the site again"

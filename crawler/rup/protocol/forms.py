@@ -1,6 +1,7 @@
-"""What a robot may ask of a server, as the fields of a form, both ways (Internet-Draft of 1998, 3.1.2 and 3.3).
+"""Requests of a robot as fields of a form, in both directions (Internet-Draft of 1998, 3.1.2 and 3.3).
 
-A closed sum, :data:`RupRequest`: :func:`write_form` and :func:`read_form` turn it into pairs of name and value and back.
+:data:`RupRequest` is the closed sum of all requests. :func:`write_form` turns a request into (name, value) pairs, and
+:func:`read_form` turns such pairs into a request.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from email.policy import compat32
 from crawler.rup.protocol.units import Span, read_span
 from crawler.terminal_text import shown
 
-#: Limits on what a stranger may send: values of a field in characters, fields of a form.
+#: Limits on a form: characters of a value, number of fields, characters of a key or token.
 MAX_VALUE_CHARS = 20_000
 MAX_FIELDS = 50
 MAX_KEY_CHARS = 200
 
-#: The field that a mail program sends for its reader who wants no more of a list (RFC 8058, 3.2).
+#: The field that a mail program sends if its user unsubscribes from a list (RFC 8058, 3.2).
 ONE_CLICK = ("List-Unsubscribe", "One-Click")
 
 _NAME = re.compile(r';\s*name="([^"]{1,100})"(?!.*;\s*filename)', re.IGNORECASE | re.DOTALL)
@@ -31,7 +32,10 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What a robot wants to be told, and how often. ``None``: it does not say; no patterns: it wants none."""
+    """What a robot wants in its reports, and how often it wants one.
+
+    ``None``: the request does not say; an empty tuple: no patterns.
+    """
 
     latency: Span | None = None
     exclude: tuple[str, ...] | None = None
@@ -40,19 +44,26 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True)
 class Register:
+    """A request for reports to ``email``."""
+
     email: str
     preferences: Preferences = Preferences()
 
 
 @dataclass(frozen=True, slots=True)
 class Unregister:
+    """A request for no more reports."""
+
     key: str
     email: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModifyPreferences:
-    """``new_email`` is where reports shall go from now on; ``None`` to leave that as it is."""
+    """A change of preferences.
+
+    ``new_email`` is the address for future reports; ``None`` leaves the address as it is.
+    """
 
     key: str
     email: str
@@ -62,26 +73,32 @@ class ModifyPreferences:
 
 @dataclass(frozen=True, slots=True)
 class GetSequenceNumber:
+    """A request for the number of the last report to this robot."""
+
     key: str
     email: str
 
 
 @dataclass(frozen=True, slots=True)
 class GetIndex:
+    """A request for all changes of the last ``span``; it needs no registration."""
+
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Not of the draft: the address takes mail, as only a mail to it could tell."""
+    """A request for the link in a mail, which proves that the address receives mail. Not in the draft."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Not of the draft: no more mail, by a link in a mail. ``sure``: the button was pressed (RFC 8058), not only the
-    link followed, as scanners of mail do."""
+    """A request for no more mail, by the link in a mail.
+
+    Not in the draft. ``sure``: somebody pressed the button (RFC 8058). A scanner of mail follows the link only.
+    """
 
     token: str
     sure: bool = False
@@ -92,14 +109,14 @@ RupRequest = Register | Unregister | ModifyPreferences | GetSequenceNumber | Get
 
 @dataclass(frozen=True, slots=True)
 class BadForm:
-    """Why a form cannot be answered, with the status of the draft: 400 for what is wrong, 501 for what is unknown."""
+    """Why a form has no answer, with the status of the draft: 400 for a wrong form, 501 for an unknown action."""
 
     status: int
     why: str
 
 
 def is_address(text: str) -> bool:
-    """Whether mail can be sent to it: ``local@host`` in ASCII, without quotes or comments (RFC 5321, 4.1.2)."""
+    """Whether ``text`` is a mail address: ``local@host`` in ASCII, without quotes or comments (RFC 5321, 4.1.2)."""
     if len(text) > 254 or not _ADDRESS.fullmatch(text):
         return False
     local, _, domain = text.rpartition("@")
@@ -107,7 +124,7 @@ def is_address(text: str) -> bool:
 
 
 def write_form(asked: RupRequest) -> tuple[tuple[str, str], ...]:
-    """The fields in the order in which the draft prints them."""
+    """The fields in the order of the draft."""
     match asked:
         case Register(email, preferences):
             return (("Action", "Register"), ("RobotEmail", email), *_preference_fields(preferences))
@@ -138,7 +155,10 @@ def _preference_fields(preferences: Preferences) -> tuple[tuple[str, str], ...]:
 
 
 def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
-    """The fields of a ``multipart/form-data`` (RFC 7578); what is no field, as a file, is passed over. Never raises."""
+    """The fields of a ``multipart/form-data`` (RFC 7578).
+
+    Skips parts that are not fields, such as files. Never raises.
+    """
     head = b"Content-Type: " + " ".join(content_type.split()).encode("latin-1", "replace")
     form = BytesParser(policy=compat32).parsebytes(head + b"\r\n\r\n" + body)
     fields = []
@@ -155,7 +175,10 @@ class _Bad(Exception):
 
 
 def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
-    """What the fields ask, whatever the letter case of names and actions; unknown fields are ignored. Never raises."""
+    """Read a request from fields; letter case of names and actions does not matter.
+
+    Ignores unknown fields. Never raises.
+    """
     try:
         form = _form(fields)
         action = form.get("action", "").strip()
@@ -180,11 +203,11 @@ def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
         return BadForm(400, str(bad))
     if not action:
         return BadForm(400, "Action is missing")
-    return BadForm(501, f"there is no Action {shown(action, 40)} here")
+    return BadForm(501, f"unknown Action: {shown(action, 40)}")
 
 
 def _form(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The fields by name in lower case. Patterns may come in several fields; of others each may stand once."""
+    """The fields by name in lower case. Patterns may come in several fields, every other field must be unique."""
     form: dict[str, str] = {}
     for number, (name, value) in enumerate(fields, 1):
         if number > MAX_FIELDS:
@@ -192,7 +215,7 @@ def _form(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
         name = name.strip().lower()
         if name in form:
             if name not in ("exclude", "includeonly"):
-                raise _Bad(f"the field {shown(name, 40)} stands twice")
+                raise _Bad(f"the field {shown(name, 40)} occurs twice")
             value = f"{form[name]} {value}"
         if len(value) > MAX_VALUE_CHARS:
             raise _Bad(f"the field {shown(name, 40)} is longer than {MAX_VALUE_CHARS} characters")
@@ -210,7 +233,7 @@ def _required(form: dict[str, str], name: str) -> str:
 def _address(form: dict[str, str], name: str) -> str:
     value = _required(form, name)
     if not is_address(value):
-        raise _Bad(f"{name} is no e-mail address: {shown(value, 80)}")
+        raise _Bad(f"{name} is not an e-mail address: {shown(value, 80)}")
     return value
 
 
@@ -222,13 +245,13 @@ def _span(form: dict[str, str], name: str) -> Span:
     value = _required(form, name)
     span = read_span(value)
     if span is None:
-        raise _Bad(f"{name} is no number, hyphen and unit, as 7-day is: {shown(value, 40)}")
+        raise _Bad(f"{name} must be a number, a hyphen and a unit, such as 7-day, not {shown(value, 40)}")
     return span
 
 
 def _preferences(form: dict[str, str]) -> Preferences:
-    """Either list may be there, not both; but one of them may be there to be emptied."""
+    """The preferences in a form. Both lists may be present, but one of them must be empty."""
     exclude, include_only = (tuple(form[name].split()) if name in form else None for name in ("exclude", "includeonly"))
     if exclude and include_only:
-        raise _Bad("either Exclude or IncludeOnly is allowed, not both")
+        raise _Bad("a request may have Exclude or IncludeOnly, not both")
     return Preferences(_span(form, "Latency") if form.get("latency", "").strip() else None, exclude, include_only)

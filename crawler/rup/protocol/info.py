@@ -1,7 +1,7 @@
-"""``/rupinfo.txt``: what a site offers to robots that want to be told of changes (Internet-Draft of 1998, 3.1.1).
+"""``/rupinfo.txt``: the offer of a site to robots (Internet-Draft of 1998, 3.1.1), in both directions.
 
-Both ways: :func:`write_info` writes what the draft prints, :func:`read_info` also takes folded lines, other letter
-case, any line ends and relative URLs, and ignores unknown fields.
+:func:`write_info` writes the format of the draft. :func:`read_info` also reads folded lines, any letter case, any line
+ends and relative URLs, and ignores unknown fields.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from crawler.rup.protocol.wire import decode, unfold
 from crawler.terminal_text import shown
 from crawler.url import NotCrawlable, canonicalise, split
 
-#: Where a site keeps it, in the order of asking: the draft prints both names.
+#: The paths of the file, in the order in which a robot asks for them: the draft prints both names.
 PATHS = ("/rupinfo.txt", "/rupinfo.tex")
 
 MAX_BYTES = 64 * 1024
 MAX_PATTERNS = 100
 MAX_PATTERN_CHARS = 1000
 
-#: A pattern listed by a server that takes any pattern.
+#: A server that accepts any pattern lists this one.
 ANY_PATTERN = ".*"
 
 _FIELD = re.compile(r"([A-Za-z][A-Za-z-]{0,40})[ \t]*:(.*)", re.DOTALL)
@@ -32,28 +32,25 @@ _COMMA = re.compile(r",\s+")
 
 @dataclass(frozen=True, slots=True)
 class RupInfo:
-    """What a server offers.
-
-    Units that are not in :data:`crawler.rup.protocol.units.UNITS_S` are left out of ``latencies``.
-    """
+    """The offer of a server. ``latencies`` has the known units only (:data:`crawler.rup.protocol.units.UNITS_S`)."""
 
     cgi: str  # canonical URL
     authentifier: str = "none"
-    latencies: tuple[str, ...] = ()  # units; empty where the server does not say
-    exclude: tuple[str, ...] = ()  # patterns that a robot may name; .* for any
+    latencies: tuple[str, ...] = ()  # units; empty if the server does not say
+    exclude: tuple[str, ...] = ()  # patterns that a robot may use; .* for any
     include_only: tuple[str, ...] = ()
-    max_query_span: Span | None = None  # how far back GetIndex reaches; None where the server does not say
+    max_query_span: Span | None = None  # the longest span of GetIndex; None if the server does not say
 
 
 @dataclass(frozen=True, slots=True)
 class NoInfo:
-    """Why a text is no rupinfo."""
+    """Why a text is not a rupinfo file."""
 
     why: str
 
 
 def write_info(info: RupInfo) -> str:
-    """The file's text, in ASCII with LF where the patterns are ASCII."""
+    """The text of the file, with LF; ASCII if the patterns are ASCII."""
     lines = [
         ("RUP-CGI", info.cgi),
         ("Authentifier", info.authentifier),
@@ -66,10 +63,10 @@ def write_info(info: RupInfo) -> str:
 
 
 def read_info(body: bytes, url: str) -> RupInfo | NoInfo:
-    """Read a body found at the canonical URL ``url``. Of a field that stands twice, the first counts.
+    """Read a body found at the canonical URL ``url``. If a field occurs twice, the first one counts.
 
-    Never raises. Octets past :data:`MAX_BYTES`, patterns past :data:`MAX_PATTERNS` and patterns longer than
-    :data:`MAX_PATTERN_CHARS` are ignored.
+    Never raises. Ignores bytes after :data:`MAX_BYTES`, patterns after :data:`MAX_PATTERNS` and patterns longer than
+    :data:`MAX_PATTERN_CHARS`.
     """
     fields: dict[str, str] = {}
     for line in unfold(decode(body[:MAX_BYTES]), _KNOWN.match):
@@ -94,17 +91,17 @@ def read_info(body: bytes, url: str) -> RupInfo | NoInfo:
 
 
 def _patterns(text: str) -> tuple[str, ...]:
-    """A list with commas and blanks between; a comma alone belongs to a pattern, as in ``a{1,2}``."""
+    """A list separated by a comma and white space. A comma alone belongs to a pattern, as in ``a{1,2}``."""
     parts = (part.strip() for part in _COMMA.split(text)[:MAX_PATTERNS])
     return tuple(part for part in parts if 0 < len(part) <= MAX_PATTERN_CHARS)
 
 
 def takes(offered: Iterable[str], wanted: Iterable[str]) -> bool:
-    """Whether a server that lists the patterns ``offered`` lets a robot name those ``wanted``."""
+    """Whether a server that lists the patterns ``offered`` allows a robot to use the patterns ``wanted``."""
     offers = set(offered)
     return ANY_PATTERN in offers or offers.issuperset(wanted)
 
 
 def on_same_site(info: RupInfo, url: str) -> bool:
-    """Whether the CGI is on the site of ``url``: elsewhere it might be anybody's."""
+    """Whether the CGI is on the site of ``url``. On another site it could belong to anybody."""
     return split(info.cgi).site == split(url).site

@@ -1,6 +1,6 @@
-"""Reports of changes, both ways (Internet-Draft of 1998, 3.2): the content of a mail, and of an answer to GetIndex.
+"""Reports of changes, in both directions (Internet-Draft of 1998, 3.2).
 
-::
+A report is the content of a mail or of an answer to GetIndex::
 
     SequenceNumber: 12
     URLBase: http://www.example.org/
@@ -8,9 +8,9 @@
     New[Sat, 03 Jan 1998 10:00:00 GMT]: /a.html, /b/c.html
     Delete[Sat, 03 Jan 1998 11:00:00 GMT]: /old.html
 
-:func:`write_report` writes exactly this, with the dates of RFC 1123 and the commas of a path percent-encoded.
-:func:`read_report` also takes ISO dates, none at all, any line ends, folded lines, other letter case, paths relative to
-the base, whole URLs, and an HTML document around all of it.
+:func:`write_report` writes exactly this format, with RFC 1123 dates and percent-encoded commas in paths.
+:func:`read_report` also reads ISO dates, missing dates, any line ends, folded lines, any letter case, paths relative to
+the base, absolute URLs, and an HTML document around the report.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from crawler.sitemaps.dates import epoch_s
 from crawler.terminal_text import shown
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
-#: Octets of a report that are read, and changes taken from it.
+#: The reader reads so many bytes and changes of a report.
 MAX_BYTES = 8 * 2**20
 MAX_CHANGES = 100_000
 
-#: Longest line written, in characters, but for a path that is longer itself: mail has no lines beyond 998 (RFC 5322).
+#: The longest line that the writer writes, in characters, unless one path is longer. Mail allows 998 (RFC 5322).
 MAX_LINE_CHARS = 900
 
-_MAX_TIME_S = 2.0**35  # some 1,000 years: a time can be shown in every zone
+_MAX_TIME_S = 2.0**35  # about 1,000 years: such a time exists in every time zone
 _BEGINS = re.compile(r"(?:SequenceNumber|URLBase)[ \t]*+[:=]|(?:New|Change|Delete)d?[ \t]*+[\[:]", re.IGNORECASE)
 _FIELD = re.compile(r"(SequenceNumber|URLBase)[ \t]*+[:=](.*)", re.IGNORECASE | re.DOTALL)
 _CHANGE = re.compile(r"(New|Change|Delete)d?[ \t]*+(?:\[([^\]]{0,100})\])?[ \t]*+:(.*)", re.IGNORECASE | re.DOTALL)
@@ -47,7 +47,7 @@ _COMMA = re.compile("%2c", re.IGNORECASE)
 
 
 class ChangeKind(Enum):
-    """What happened to a file; the value is the word on the wire."""
+    """What happened to a file; the value is the word in a report."""
 
     NEW = "New"
     CHANGE = "Change"
@@ -59,26 +59,26 @@ _KINDS = {kind.value.lower(): kind for kind in ChangeKind}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that happened to one file."""
+    """One change of one file."""
 
     kind: ChangeKind
-    at: float | None  # seconds since the epoch, whole ones on the wire; None where the report does not say
-    path: str  # percent-encoded as in a URL, with a comma as a comma; as read: whatever the server wrote
+    at: float | None  # seconds since the epoch, whole in a report; None if the report does not say
+    path: str  # percent-encoded as in a URL, but for commas; in a report that was read: as the server wrote it
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """Changes in the order in which they happened."""
 
-    sequence_number: int | None  # of this robot's reports, from 1; 0 in an answer to GetIndex; None if not said
+    sequence_number: int | None  # of this robot's reports, from 1; 0 in an answer to GetIndex; None if missing
     url_base: str  # canonical URL
     changes: tuple[Change, ...] = ()
-    skipped: int = 0  # paths that were too many or too long; one more for the rest of a text that was
+    skipped: int = 0  # paths beyond the limits; one more if the text itself was beyond its limit
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a text is no report."""
+    """Why a text is not a report."""
 
     why: str
 
@@ -116,9 +116,9 @@ def _stamp(second: int | None) -> str:
 
 
 def read_report(text: str | bytes, *, base: str | None = None) -> Report | Unreadable:
-    """Read a report; ``base`` is its URL base where the text names none. Never raises.
+    """Read a report. ``base`` is the URL base of a report that does not name its own. Never raises.
 
-    Lines that say nothing known are ignored; the text must name its URL base or a sequence number to be a report.
+    Ignores unknown lines. A report must name its URL base or a sequence number.
     """
     cut = len(text) > MAX_BYTES
     if isinstance(text, bytes):
@@ -152,7 +152,7 @@ def _report(fields: dict[str, str], base: str | None, changes: tuple[Change, ...
         return Unreadable(f"URLBase: {error}")
     number = fields.get("sequencenumber")
     if number is not None and not _NUMBER.fullmatch(number):
-        return Unreadable(f"no sequence number: {shown(number, 40)}")
+        return Unreadable(f"not a sequence number: {shown(number, 40)}")
     return Report(None if number is None else int(number), url_base, changes, skipped)
 
 

@@ -1,7 +1,7 @@
-"""What a server answers, keeps and reports (Internet-Draft of 1998, 3.1 to 3.3): decisions as data.
+"""Decisions of a server: answers, registrations, and when a report is due (Internet-Draft of 1998, 3.1 to 3.3).
 
-A caller looks up the registration that a request is about, asks :func:`decide`, carries out the effect, and only then
-sends the answer. ``docs/rup-server.md`` says how gaps in the draft are closed.
+The caller looks up the registration that a request names, calls :func:`decide`, carries out the effect, and sends the
+answer after that. ``docs/rup-server.md`` says how this server closes gaps in the draft.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from crawler.rup.protocol.units import Span
 #: The longest time between two reports, in seconds.
 MAX_LATENCY_S = 365 * 86_400
 
-#: A robot that wants reports more often hears of quiet times once in so many seconds.
+#: If nothing changes, a robot receives a report at most once in so many seconds, whatever its latency.
 SIGN_OF_LIFE_S = 86_400
 
-#: When a robot for which there is no room may ask again.
+#: When a robot that the server refused for lack of room may ask again, in seconds.
 FULL_S = 3600
 
-#: How long changes are kept where nobody says otherwise.
+#: The default of how long the server keeps changes.
 MAX_QUERY_SPAN = Span(30, "day")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What strangers may cost."""
+    """Bounds on the cost of robots."""
 
     patterns: int = 20  # of one registration
     pattern_chars: int = 200
-    registrations: int = 10_000  # in all
-    registrations_per_client: int = 100  # by the network address that a registration came from
-    unconfirmed_s: float = 30 * 86_400  # how long a robot has to answer, once it must have missed its second report
+    registrations: int = 10_000  # in total
+    registrations_per_client: int = 100  # from one network address
+    unconfirmed_s: float = 30 * 86_400  # for a robot to confirm, after its second report is late
     index_bytes: int = 4 * 2**20  # of an answer to GetIndex
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """What this server does: its place, and what it lets robots choose. Never without a latency."""
+    """The offer of this server: its URLs, and the choices of a robot. There is at least one latency."""
 
     cgi: str  # canonical URL
     url_base: str  # the site, with its slash
@@ -65,13 +65,13 @@ class ServerOffer:
 
     @property
     def info(self) -> RupInfo:
-        """What its ``/rupinfo.txt`` says. A robot may choose patterns freely: ``.*`` stands for any."""
+        """The content of ``/rupinfo.txt``. A robot may use any pattern, which ``.*`` stands for."""
         free = (ANY_PATTERN,)
         return RupInfo(self.cgi, "none", self.latencies, free, free, self.max_query_span)
 
     @property
     def default_latency(self) -> Span:
-        """For a robot that names none: a day, or else the coarsest unit offered."""
+        """The latency of a robot that names none: a day, or the coarsest unit of the offer."""
         return Span(1, "day" if "day" in self.latencies else self.latencies[-1])
 
 
@@ -83,21 +83,21 @@ class Registration:
     key: str
     latency: Span
     registered_at: float
-    client: str  # the network address it registered from
-    agent: str = ""  # the product token it registered with, for robots.txt
+    client: str  # the network address that sent Register
+    agent: str = ""  # the product token that sent Register, for robots.txt
     exclude: tuple[str, ...] = ()
     include_only: tuple[str, ...] = ()
-    token: str = ""  # a secret that only mails to the address tell
-    confirmed: bool = False  # it has answered since its first report left
-    sequence_number: int = 0  # of the last report made for it
-    reported_to: int = 0  # the last entry of the modification log that a report had to consider
-    reported_at: float | None = None  # when the last report was made
-    taken_at: float | None = None  # when the mail server first took a report to this address
+    token: str = ""  # a secret that only mails to the address contain
+    confirmed: bool = False  # it has sent a request since its first report left
+    sequence_number: int = 0  # of its last report
+    reported_to: int = 0  # the last entry of the modification log that its reports cover
+    reported_at: float | None = None  # when its last report was made
+    taken_at: float | None = None  # when the mail server first accepted a report to this address
 
 
 @dataclass(frozen=True, slots=True)
 class MailHistory:
-    """What an address was sent under a registration that is no more, so that a new one does not begin again."""
+    """The mails to an address under a registration that has ended. A new registration continues from there."""
 
     reported_at: float
     taken_at: float | None
@@ -114,7 +114,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Keep ``registration``, in the place of the one that has the address ``instead_of``, if there is one."""
+    """Store ``registration``, instead of the registration of the address ``instead_of`` if there is one."""
 
     registration: Registration
     instead_of: str
@@ -122,7 +122,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Forget a registration. ``for_good``: whoever has the mailbox wants no mail, whoever else asks for it."""
+    """Delete a registration. ``for_good``: the owner of the mailbox wants no mail, whoever registers the address."""
 
     email: str
     for_good: bool = False
@@ -133,20 +133,20 @@ Effect = Put | Remove | None
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store knows that bears on a request."""
+    """What the store knows about a request."""
 
-    registration: Registration | None = None  # of the address that the request names as the robot's
-    other: Registration | None = None  # of the address that a robot wants to move to
-    mailed: MailHistory | None = None  # the past of the address that is to get reports
+    registration: Registration | None = None  # of the address in the request
+    other: Registration | None = None  # of the new address in the request
+    mailed: MailHistory | None = None  # mails to the address before this registration
     registrations: int = 0
     registrations_of_client: int = 0
     log_end: int = 0  # the newest entry of the modification log
-    unsent: int = 0  # reports made for the robot that the mail server has not taken yet
+    unsent: int = 0  # reports for the robot that the mail server has not accepted yet
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks: network address, and the product token of its User-Agent."""
+    """The sender of a request: network address, and the product token of its User-Agent."""
 
     address: str
     agent: str = ""
@@ -159,7 +159,7 @@ def refuse(status: int, why: str) -> Answer:
 
 
 def refuse_for_now(status: int, why: str, wait_s: float) -> Answer:
-    """The same, of what may be asked again."""
+    """An answer that says what is wrong, and after how many seconds the robot may ask again."""
     return replace(refuse(status, why), retry_after_s=int(wait_s) + 1)
 
 
@@ -174,11 +174,11 @@ def decide(
     new_token: str,
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
-    """Answer every Action but GetIndex, for which see :func:`answer_index`.
+    """Answer every action but GetIndex, for which see :func:`answer_index`.
 
-    ``check_pattern`` says what is wrong with a pattern, if anything. ``new_key`` and ``new_token`` are fresh
-    secrets. A request that is signed confirms an address once a report to it has left: before that nothing has come
-    that could be answered.
+    ``check_pattern`` says what is wrong with a pattern, or returns ``None``. ``new_key`` and ``new_token`` are fresh
+    secrets. A request with the right key confirms an address if a report to it has left: a robot cannot prove that it
+    receives mail before that.
     """
     match asked:
         case BadForm(status, why):
@@ -192,7 +192,7 @@ def decide(
         case Leave():
             return _leave(asked, known.registration)
     found = known.registration
-    # In constant time, and with one answer for both faults: whether an address is registered is nobody's business.
+    # In constant time and with one answer for both errors: nobody may learn whether an address is registered.
     if found is None or not hmac.compare_digest(found.key.encode(), asked.key.encode("utf-8", "surrogatepass")):
         return refuse(400, "no robot is registered with this RegisteredRobotEmail and RegistrationKey"), None
     confirmed = replace(found, confirmed=found.confirmed or found.taken_at is not None)
@@ -208,14 +208,14 @@ def decide(
 
 def _confirm(found: Registration | None) -> tuple[Answer, Effect]:
     if found is None:
-        return refuse(400, "this link belongs to no registration, or to none any more"), None
+        return refuse(400, "this link belongs to no registration"), None
     effect = None if found.confirmed else Put(replace(found, confirmed=True), found.email)
-    return _page("Confirmed", "Confirmed: reports go on."), effect
+    return _page("Confirmed", "Confirmed: the reports continue."), effect
 
 
 def _leave(asked: Leave, found: Registration | None) -> tuple[Answer, Effect]:
-    if found is None:  # a mail program may well send it twice
-        return _page("Unregistered", "There are no more reports to this address."), None
+    if found is None:  # a mail program may send the request twice
+        return _page("Unregistered", "This address receives no more reports."), None
     if not asked.sure:
         return Answer(200, answers.leave_page()), None
     return _page("Unregistered", "Unregistered"), Remove(found.email, for_good=True)
@@ -235,13 +235,13 @@ def _register(
     if wrong:
         return refuse(400, wrong), None
     if found is not None and found.confirmed:
-        return refuse(400, "this RobotEmail is registered already; with its key it can be unregistered"), None
+        return refuse(400, "this RobotEmail is already registered; Unregister needs its key"), None
     if found is None and known.registrations >= offer.limits.registrations:
         return refuse_for_now(503, "too many robots are registered", FULL_S), None
     again = found is not None and found.client == client.address
     if not again and known.registrations_of_client >= offer.limits.registrations_per_client:
         return refuse_for_now(503, "too many robots are registered from your network address", FULL_S), None
-    past = known.mailed if found is None else found  # it had its one mail
+    past = known.mailed if found is None else found  # it has received its one report
     registration = Registration(
         email=asked.email,
         key=key,
@@ -252,7 +252,7 @@ def _register(
         exclude=asked.preferences.exclude or (),
         include_only=asked.preferences.include_only or (),
         reported_to=known.log_end,
-        token=token if found is None else found.token,  # that of the mail
+        token=token if found is None else found.token,  # the token in that report
         reported_at=None if past is None else past.reported_at,
         taken_at=None if past is None else past.taken_at,
     )
@@ -269,7 +269,7 @@ def _modify(
     new_token: str,
     check_pattern: Callable[[str], str | None],
 ) -> tuple[Answer, Effect]:
-    """What is not named stays; of the two lists, naming one takes the place of the other."""
+    """Preferences that are not named stay. A new list replaces the other list."""
     preferences = asked.preferences
     wrong = _wrong(preferences, offer, check_pattern)
     if wrong:
@@ -285,8 +285,8 @@ def _modify(
         changed = replace(changed, exclude=())
     if asked.new_email is not None and asked.new_email != found.email:
         if known.other is not None:
-            return refuse(400, "the new RobotEmail is registered already"), None
-        # Nobody has answered there: it is as if registered now, so that moving about makes no more mail than staying.
+            return refuse(400, "the new RobotEmail is already registered"), None
+        # The new address is not confirmed. It counts as registered now, so a change of address causes no extra mail.
         past = known.mailed
         changed = replace(
             changed,
@@ -301,12 +301,12 @@ def _modify(
 
 
 def _wrong(preferences: Preferences, offer: ServerOffer, check_pattern: Callable[[str], str | None]) -> str | None:
-    """Why preferences cannot be granted."""
+    """Why the server cannot accept these preferences."""
     latency, limits = preferences.latency, offer.limits
     if latency is not None and latency.unit not in offer.latencies:
-        return f"Latency is one of {', '.join(offer.latencies)}, with a number before it"
+        return f"Latency must be a number, a hyphen and one of {', '.join(offer.latencies)}"
     if latency is not None and latency.seconds > MAX_LATENCY_S:
-        return "Latency is a year at most"
+        return "Latency must be at most a year"
     patterns = (*(preferences.exclude or ()), *(preferences.include_only or ()))
     if len(patterns) > limits.patterns:
         return f"more than {limits.patterns} patterns"
@@ -314,12 +314,12 @@ def _wrong(preferences: Preferences, offer: ServerOffer, check_pattern: Callable
         if len(pattern) > limits.pattern_chars:
             return f"a pattern is longer than {limits.pattern_chars} characters"
         if why := check_pattern(pattern):
-            return f"a pattern cannot be read: {why}"
+            return f"invalid pattern: {why}"
     return None
 
 
 def answer_index(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> Answer:
-    """Answer GetIndex from the ``changes`` of that span, which are not looked at where it reaches too far back."""
+    """Answer GetIndex from the ``changes`` of the span. If the span is too long, the changes are not read."""
     if asked.span.seconds > offer.max_query_span.seconds:
         return refuse(400, answers.too_far_back(asked.span, offer.max_query_span))
     text = write_report(Report(0, offer.url_base, tuple(condense(changes))))
@@ -333,7 +333,7 @@ def _page(title: str, content: str) -> Answer:
 
 
 def condense(changes: Iterable[Change]) -> Iterator[Change]:
-    """The same story, shorter: of several changes of one kind to a file, with no other between them, the last."""
+    """The same changes without repetition: of consecutive changes of one kind to a file, only the last stays."""
     kept: dict[tuple[str, int], Change] = {}
     runs: dict[str, tuple[object, int]] = {}  # path -> the kind of its last run, and the number of that run
     for change in changes:
@@ -347,24 +347,26 @@ def condense(changes: Iterable[Change]) -> Iterator[Change]:
 
 
 def may_report(registration: Registration) -> bool:
-    """Whether another report may be made: to an address that nobody has answered for, one in all."""
+    """Whether the server may make another report. An address that is not confirmed gets one report in all."""
     return registration.confirmed or registration.reported_at is None
 
 
 def due_at(registration: Registration, *, changed: bool) -> float:
-    """When the next report is to be made: a latency after the last one, if anything has ``changed``.
+    """When the next report is due, in seconds since the epoch.
 
-    In quiet times a robot is sent a report without changes, as a sign of life (3.3.3 has it worry when none comes): one
-    latency after the last report, but not before a day. Such a one may be the first, or it could never be answered for.
+    If anything has ``changed``, it is due one latency after the last report. If nothing has changed, a robot receives a
+    report without changes as a sign of life, because a robot asks when no report arrives (3.3.3). Such a report is due
+    one latency after the last one, and not before a day. It may also be the first report: an address without a report
+    can never be confirmed.
     """
     last = registration.registered_at if registration.reported_at is None else registration.reported_at
     return last + (registration.latency.seconds if changed else max(registration.latency.seconds, SIGN_OF_LIFE_S))
 
 
 def stale_at(registration: Registration, offer: ServerOffer) -> float:
-    """When a registration that nobody answered for is dropped; never one that was confirmed.
+    """When the server deletes a registration that nobody has confirmed; infinite for a confirmed one.
 
-    A robot that follows the draft asks when the second report is late (3.3.3); from then on it has 30 days.
+    A robot that follows the draft asks when the second report is late (3.3.3). It has 30 more days for that.
     """
     if registration.confirmed:
         return float("inf")

@@ -1,8 +1,7 @@
-"""What a robot keeps of its dealings with servers beside :class:`crawler.rup.protocol.robot.Server`, and
-of the mails it reads.
+"""What a robot stores of its registrations besides :class:`crawler.rup.protocol.robot.Server`, and the effect of mails.
 
-Pure, as all here. A registration is noted before it is asked for, with an empty key: a Register that is not answered
-may have registered us all the same, and asking twice could make two registrations.
+The robot stores a registration before it sends Register, with an empty key. A Register without an answer may have
+succeeded, and a second Register could make a second registration.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _DAY = Span(1, "day")
 
 @dataclass(frozen=True, slots=True)
 class FoundInfo:
-    """A ``/rupinfo.txt`` as it was found at ``url``. Times in seconds since the epoch."""
+    """A ``/rupinfo.txt`` found at ``url``. Times in seconds since the epoch."""
 
     url: str
     found_at: float
@@ -43,47 +42,49 @@ class FoundInfo:
 
     @property
     def site(self) -> str:
+        """The site of ``url``."""
         return split(self.url).site
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A registration: the server, what we asked to be told, and what is still to be done about it."""
+    """A registration: the server, the preferences, and what the robot still has to do."""
 
     server: Server
     preferences: Preferences = field(default_factory=Preferences)
-    question: str = ""  # why the server is to be asked at once
-    lost: str = ""  # why the whole site is to be looked at again, whatever the server's number says
+    question: str = ""  # why the robot must ask the server at once
+    lost: str = ""  # why the robot must revisit the whole site, whatever the server's number is
     given_up: str = ""
-    unreached: str = ""  # why the server's last answer did not come
+    unreached: str = ""  # why the last question had no answer
 
     @property
     def is_unclear(self) -> bool:
-        """Register was sent, and no answer came."""
+        """The robot sent Register and received no answer."""
         return not self.server.key
 
     @property
     def silent_at(self) -> float:
-        """Until when no news is that nothing changed, in seconds since the epoch; 0 where that cannot be relied on."""
+        """Until then silence means that nothing changed, in seconds since the epoch; 0 if that is not reliable."""
         in_doubt = self.is_unclear or self.given_up or self.unreached or self.question or self.lost
         return 0.0 if in_doubt else silent_at(self.server)
 
 
 @dataclass(frozen=True, slots=True)
 class RawMail:
-    """A mail as it lies in a mailbox. ``octets`` is ``None`` for one too large to be read."""
+    """A mail in a mailbox. ``octets`` is ``None`` for a mail that is too large to read."""
 
     name: str
     octets: bytes | None
 
     @property
     def digest(self) -> bytes:
+        """The SHA-256 of the mail, or of its name if it is too large."""
         return hashlib.sha256(self.name.encode("utf-8", "replace") if self.octets is None else self.octets).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class MailRow:
-    """What became of a mail, for the store."""
+    """The effect of a mail, for the store."""
 
     digest: bytes
     site: str | None
@@ -95,8 +96,7 @@ class MailRow:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What follows from a batch of mails: the registrations that changed, what to look at, a row for each mail, and
-    which reports of each site there were."""
+    """The effect of several mails: changed registrations, hints, a row for each mail, and the reports of each site."""
 
     changed: tuple[Subscription, ...]
     hints: tuple[PageHint, ...]
@@ -136,16 +136,16 @@ class _Reader:
 
 
 def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:
-    """What follows from mails that were not read before; ``subscriptions`` by site.
+    """The effect of mails that were not read before; ``subscriptions`` by site.
 
-    Reports of a server are taken in the order of their numbers, so that mail which overtook other mail is no gap.
+    Reports of a server are taken in the order of their numbers, so mails in the wrong order are not a gap.
     """
     rows: list[MailRow] = []
     reports: list[tuple[str, int, int, bytes, ReceivedReport]] = []
     for place, letter in enumerate(letters):
-        mail = Unreadable("a mail too large to be read") if letter.octets is None else read_mail(letter.octets)
+        mail = Unreadable("the mail is too large") if letter.octets is None else read_mail(letter.octets)
         if isinstance(mail, Unreadable):
-            rows.append(MailRow(letter.digest, None, None, f"no report: {mail.why}"[:200]))
+            rows.append(MailRow(letter.digest, None, None, f"not a report: {mail.why}"[:200]))
         else:
             report = mail.report
             site = split(report.url_base).site
@@ -162,20 +162,23 @@ def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscript
 
 
 def without(subscription: Subscription, reports: Unconfirmed) -> Subscription:
-    """The registration where these reports were not taken whole: they count as lost."""
+    """The registration if these reports were not taken completely: they count as lost."""
     last = min(subscription.server.sequence_number, min(reports) - 1)
     return replace(subscription, server=replace(subscription.server, sequence_number=last))
 
 
 def usual_latency(info: RupInfo) -> Span:
-    """The latency to ask for where the user names none: a day, or what the server offers nearest to it."""
+    """The latency if the user names none: a day, or the offered unit nearest to a day."""
     if not info.latencies or _DAY.unit in info.latencies:
         return _DAY
     return Span(1, min(info.latencies, key=lambda unit: abs(UNITS_S[unit] - _DAY.seconds)))
 
 
 def modified(before: Subscription, asked: ModifyPreferences) -> Subscription:
-    """The registration after the server took new preferences: what is not named stays, one list replaces the other."""
+    """The registration after the server accepted new preferences.
+
+    Preferences that are not named stay, and a new list replaces the other list.
+    """
     preferences = asked.preferences
     exclude = before.preferences.exclude if preferences.exclude is None else preferences.exclude
     include_only = before.preferences.include_only if preferences.include_only is None else preferences.include_only
@@ -191,16 +194,16 @@ def modified(before: Subscription, asked: ModifyPreferences) -> Subscription:
 
 
 def index_of(report: Report | Unreadable, site: str) -> Report | str:
-    """An answer to GetIndex of the server of ``site``, or why it is none."""
+    """The answer to GetIndex of the server of ``site``, or why it is not one."""
     if isinstance(report, Unreadable):
-        return f"no index: {report.why}"
+        return f"not an index: {report.why}"
     if split(report.url_base).site != site:
         return f"the index of another site: {report.url_base}"
     return report
 
 
 def span_fits(asked: GetIndex, info: RupInfo) -> str | None:
-    """Why a server will not tell of so long a time; ``None`` where it may, or does not say."""
+    """Why a server refuses a span; ``None`` if it accepts the span, or does not say."""
     most = info.max_query_span
     if most is None or asked.span.seconds <= most.seconds:
         return None

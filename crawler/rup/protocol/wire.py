@@ -1,6 +1,6 @@
-"""Texts of strangers, on their way to lines: decoding, an HTML wrapper taken off, folded lines joined.
+"""Received texts as lines: decoding, removal of an HTML wrapper, joining of folded lines.
 
-Everything is linear in the size of the text, and nothing raises.
+Every function is linear in the size of the text, and none raises.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-#: Lines of a text that are read; blank ones in a row are one.
+#: The readers read so many lines of a text; consecutive blank lines count once.
 MAX_LINES = 400_000
 
 _LINE = re.compile(r"([^\r\n]++)(?:\r\n|\r|\n)?|[\r\n]++")
@@ -20,7 +20,7 @@ _UTF16 = {"utf-16": "utf-16", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}
 
 
 def decode(octets: bytes, charset: str = "") -> str:
-    """Text from octets: UTF-8, else each octet a letter. What this protocol says is ASCII in every common charset."""
+    """Decode as UTF-8, or as Latin-1 if that fails. The words of this protocol are ASCII in every common charset."""
     try:
         return octets.decode(_UTF16.get(charset.lower(), "utf-8")).removeprefix("\ufeff")
     except UnicodeDecodeError:
@@ -28,15 +28,18 @@ def decode(octets: bytes, charset: str = "") -> str:
 
 
 def unwrap(text: str) -> str:
-    """The text of an HTML document, tags that break lines being line ends; any other text as it is."""
+    """The text of an HTML document, with line ends instead of tags that break lines; any other text unchanged."""
     if not text.lstrip().startswith("<"):
         return text
     return html.unescape(_TAG.sub("", _BREAK.sub("\n", text)))
 
 
 def unfold(text: str, begins: Callable[[str], object]) -> Iterator[str]:
-    """Logical lines that are not blank, of the first :data:`MAX_LINES`: one that begins with white space continues the
-    last, unless a blank one is between them or it ``begins`` something itself."""
+    """Yield logical lines that are not blank, from the first :data:`MAX_LINES` lines.
+
+    A line that begins with white space continues the line before it, unless that line is blank or ``begins`` accepts
+    the line itself.
+    """
     parts: list[str] = []
     for match in islice(_LINE.finditer(text), MAX_LINES):
         line = match[1] or ""
@@ -52,5 +55,5 @@ def unfold(text: str, begins: Callable[[str], object]) -> Iterator[str]:
 
 
 def is_cut(text: str) -> bool:
-    """Whether a text has more lines than are read."""
+    """Whether a text has more than :data:`MAX_LINES` lines."""
     return len(text) > MAX_LINES and next(islice(_LINE.finditer(text), MAX_LINES, None), None) is not None

@@ -1,1 +1,1 @@
-"""The robot side of the Remote Update Protocol, on the store of a crawl."""
+"""The robot's side of the Remote Update Protocol: registrations, reports from a mailbox, and questions to servers."""

@@ -1,4 +1,4 @@
-"""The commands of the robot's side: ``rup info``, ``register``, ``unregister``, ``modify``, ``status``, ``sync``."""
+"""The commands of the robot: ``rup info``, ``register``, ``unregister``, ``modify``, ``status``, ``sync``."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _KEYS = {
 
 
 def _requests(command: Command) -> Command:
-    """The options of a command that sends requests."""
+    """Add the options of a command that sends requests."""
     options = (
-        click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The crawl's store."),
+        click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store of the crawl."),
         click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file."),
-        click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback."),
-        click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by."),
-        click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address."),
-        click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses."),
+        click.option("--contact", metavar="URL|E-MAIL", help="Who runs the crawl; required outside loopback."),
+        click.option("--agent", metavar="TOKEN", help="The product token for robots.txt."),
+        click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Use this address for a host name."),
+        click.option("--allow-private", is_flag=True, default=None, help="Allow loopback and private addresses."),
     )
     for option in reversed(options):
         command = option(command)
@@ -54,10 +54,11 @@ def _requests(command: Command) -> Command:
 
 
 def _preferences(command: Command) -> Command:
+    """Add the options that set preferences."""
     options = (
-        click.option("--latency", metavar="N-UNIT", help="How often to be told: 1-day, 6-hour."),
-        click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out changes of paths that match."),
-        click.option("--include-only", multiple=True, metavar="REGEX", help="Tell only of paths that match."),
+        click.option("--latency", metavar="N-UNIT", help="Time between two reports, such as 1-day or 6-hour."),
+        click.option("--exclude", multiple=True, metavar="REGEX", help="No reports of paths that match."),
+        click.option("--include-only", multiple=True, metavar="REGEX", help="Reports only of paths that match."),
     )
     for option in reversed(options):
         command = option(command)
@@ -71,27 +72,27 @@ def _site(url: str) -> str:
 def _span(name: str, text: str | None) -> Span | None:
     span = None if text is None else read_span(text)
     if text is not None and span is None:
-        raise UsageError(f"{name} {text}: a number, a hyphen and a unit, as in 7-day or 12-hour")
+        raise UsageError(f"{name} {text}: give a number, a hyphen and a unit, such as 7-day or 12-hour")
     return span
 
 
 def _wanted(latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...]) -> Preferences:
     if exclude and include_only:
-        raise UsageError("either --exclude or --include-only, not both: the protocol has it so")
+        raise UsageError("--exclude and --include-only: the protocol allows only one of them")
     for pattern in (*exclude, *include_only):
         if not pattern or any(c.isspace() for c in pattern):
-            raise UsageError(f"{pattern!r}: blanks stand between patterns on the wire; write \\s for one in a pattern")
+            raise UsageError(f"{pattern!r}: a pattern must not be empty or contain blanks; write \\s for a blank")
     return Preferences(_span("--latency", latency), exclude or None, include_only or None)
 
 
 def _email(address: str) -> str:
     if not is_address(address):
-        raise UsageError(f"--email {address}: no e-mail address")
+        raise UsageError(f"--email {address}: not an e-mail address")
     return address
 
 
 async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Settings:
-    """Those of the last crawl into the store, changed by the configuration and the options."""
+    """The settings of the last crawl into the store, changed by the configuration file and the options."""
     settings = await settings_of_crawl(db)
     if config is not None:
         settings = apply(settings, read_file(config), source=f"configuration {config}")
@@ -108,7 +109,7 @@ def _asked(
     *,
     make: bool = False,
 ) -> T:
-    """What ``work`` gives, done by a robot on the store."""
+    """Run ``work`` with a robot on the store, and return its result."""
     done: list[T] = []
 
     async def ask() -> int:
@@ -126,7 +127,7 @@ def _asked(
 @_requests
 @json_option
 def info(site: str, db: str, config: Path | None, as_json: bool, **options: Any) -> int:
-    """Ask SITE what updates it offers."""
+    """Ask SITE which updates it offers."""
     name = _site(site)
     offered = _asked(lambda subscriber: subscriber.info(name), name, db, config, options, make=True)
     _show_offer(offered, as_json)
@@ -143,10 +144,10 @@ def _show_offer(offered: FoundInfo, as_json: bool) -> None:
         ("found at", offered.url),
         ("RUP-CGI", offer.cgi),
         ("authentication", offer.authentifier),
-        ("latencies", ", ".join(offer.latencies) or "not said"),
+        ("latencies", ", ".join(offer.latencies) or "not stated"),
         ("exclude", ", ".join(offer.exclude) or "none"),
         ("include only", ", ".join(offer.include_only) or "none"),
-        ("index reaches back", span or "not said"),
+        ("index reaches back", span or "not stated"),
     ]
     table = Table.grid(padding=(0, 2))
     for row in rows:
@@ -156,7 +157,7 @@ def _show_offer(offered: FoundInfo, as_json: bool) -> None:
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
-@click.option("--email", required=True, metavar="ADDRESS", help="Where reports are to be sent.")
+@click.option("--email", required=True, metavar="ADDRESS", help="The address for reports.")
 @_preferences
 @_requests
 def register(
@@ -169,7 +170,7 @@ def register(
     config: Path | None,
     **options: Any,
 ) -> int:
-    """Have SITE mail reports of its changes to ADDRESS."""
+    """Ask SITE to mail reports of its changes to ADDRESS."""
     name, preferences, address = _site(site), _wanted(latency, exclude, include_only), _email(email)
 
     async def work(subscriber: Subscriber) -> Subscription:
@@ -182,10 +183,10 @@ def register(
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
-@click.option("--forget", is_flag=True, help="Only here, where SITE cannot be told any more.")
+@click.option("--forget", is_flag=True, help="Only delete the registration here, without a request to SITE.")
 @_requests
 def unregister(site: str, forget: bool, db: str, config: Path | None, **options: Any) -> int:
-    """Have SITE send no more reports."""
+    """Ask SITE to send no more reports."""
     name = _site(site)
     print(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
     return 0
@@ -193,7 +194,7 @@ def unregister(site: str, forget: bool, db: str, config: Path | None, **options:
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
-@click.option("--email", metavar="ADDRESS", help="Where reports are to be sent from now on.")
+@click.option("--email", metavar="ADDRESS", help="The new address for reports.")
 @_preferences
 @_requests
 def modify(
@@ -206,11 +207,11 @@ def modify(
     config: Path | None,
     **options: Any,
 ) -> int:
-    """Change what SITE tells, how often, or where to; what is not named stays."""
+    """Change the content, latency or address of reports. Options that are not given change nothing."""
     name, preferences = _site(site), _wanted(latency, exclude, include_only)
     address = None if email is None else _email(email)
     if address is None and preferences == Preferences():
-        raise UsageError("nothing to modify: give --email, --latency, --exclude or --include-only")
+        raise UsageError("nothing to change: give --email, --latency, --exclude or --include-only")
 
     async def work(subscriber: Subscriber) -> Subscription:
         return await subscriber.modify(name, address, preferences)
@@ -224,14 +225,14 @@ def modify(
 @db_option
 @json_option
 def status(db: str, as_json: bool) -> int:
-    """The servers that report to us, and how that goes."""
+    """List the servers that report to this robot."""
 
     async def look() -> int:
         rows = await servers(db)
         if as_json:
             print_json({"servers": rows})
         elif not rows:
-            print("registered with no server; `crawler rup register SITE --email ADDRESS` does it")
+            print("not registered with any server; `crawler rup register SITE --email ADDRESS` registers")
         else:
             _show_servers(rows)
         return 0
@@ -252,8 +253,8 @@ def _show_servers(rows: list[dict[str, Any]]) -> None:
 @rup.command()
 @click.argument("site", required=False)
 @click.option("--maildir", type=click.Path(path_type=Path), metavar="DIR", help="Read reports from a Maildir.")
-@click.option("--imap", metavar="URL", help="Read them from imaps://user@host/folder.")
-@click.option("--span", metavar="N-UNIT", help="Ask SITE what changed in that time; no registration needed.")
+@click.option("--imap", metavar="URL", help="Read reports from imaps://user@host/folder.")
+@click.option("--span", metavar="N-UNIT", help="Ask SITE for its changes in this span; needs no registration.")
 @_requests
 def sync(
     site: str | None,
@@ -264,22 +265,22 @@ def sync(
     config: Path | None,
     **options: Any,
 ) -> int:
-    """Read the reports that came, and ask servers for what was lost; `crawler run` then fetches what changed.
+    """Read new reports, and ask servers for lost ones; `crawler run` then fetches the changes.
 
-    With --imap, CRAWLER_IMAP_PASSWORD holds the password, or CRAWLER_IMAP_PASSWORD_FILE the path of a file with it.
+    With --imap, CRAWLER_IMAP_PASSWORD contains the password, or CRAWLER_IMAP_PASSWORD_FILE the path of a file with it.
     """
     name, reach = None if site is None else _site(site), _span("--span", span)
     if maildir is not None and imap is not None:
-        raise UsageError("--maildir and --imap: give one of them")
+        raise UsageError("--maildir and --imap: give only one of them")
     if reach is not None and name is None:
-        raise UsageError("--span: name the SITE to ask")
+        raise UsageError("--span: give the SITE to ask")
 
-    busy: list[int] = []  # what was done or named
+    busy: list[int] = []  # servers asked, pages queued
 
     async def work(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
         try:
             return await ask(subscriber)
-        finally:  # what was named until a server failed is named
+        finally:  # keeps the changes that were read before a server failed
             heeded, queued = subscriber.heeded, await subscriber.queue()
             if heeded != Heeded() or queued:
                 busy.append(queued)
@@ -303,12 +304,12 @@ def sync(
     if indexed is not None:
         print(f"index of {name}: {indexed} changes in {reach}")
     if tally is None and indexed is None and not busy:
-        print("nothing to do: no mailbox or span was named, and no server is to be asked yet")
+        print("nothing to do: no mailbox and no span given, and no question to a server is due")
     return 0
 
 
 def _came_to(heeded: Heeded, queued: int) -> str:
-    beyond = f", {heeded.over:,} more than mail may name" if heeded.over else ""
+    beyond = f", {heeded.over:,} beyond the limit of mail" if heeded.over else ""
     return (
         f"{many(heeded.moved, 'known page')} and {many(heeded.new, 'other')} to be visited{beyond}, "
         f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued, 'visit')} to be made by `crawler run`"

@@ -1,4 +1,4 @@
-"""What servers report, as hints in the store, which a later crawl visits at its own pace."""
+"""Puts the changes that servers report into the store as hints. A later crawl visits them at its own pace."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from crawler.rup.protocol.robot import PageHint
 from crawler.store.protocols import Store
 from crawler.url import split
 
-#: A page seen this shortly after its change, in seconds, may have been seen before it by the server's clock.
+#: By the server's clock, a page seen so many seconds after its change may have been seen before the change.
 _CLOCKS_DIFFER_S = 60.0
 
-#: New pages that the mail read at one time may name of a site, or as many as it is known to have: anybody can write it.
+#: New pages of a site that the mails of one reading may name: this number, or the site's known pages if these are more.
 _MOST_NEW = 100
 
 _KINDS = {ChangeKind.NEW: HintKind.NEW, ChangeKind.CHANGE: HintKind.CHANGED, ChangeKind.DELETE: HintKind.GONE}
@@ -25,7 +25,7 @@ _COUNT = "SELECT count(*) AS pages FROM urls WHERE site = ? AND kind = 'page' AN
 
 
 class StoreHints:
-    """Gives hints to a store. ``refusal(url, depth)`` is the scope's, for URLs that are new."""
+    """Gives hints to a store. ``refusal(url, depth)`` is the scope's answer for a URL that is new."""
 
     def __init__(
         self,
@@ -41,8 +41,11 @@ class StoreHints:
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
 
     async def take_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
-        """Take what mails name. Its dates do not count: what is new in a report changed since the one before it, and
-        some servers date it as the file is dated. Returns also the sites of which more was named than is taken."""
+        """Take the changes in mails. Also returns the sites whose mails name more new pages than the robot accepts.
+
+        The dates in the mails do not count: a change in a report happened after the report before it, and some servers
+        write the file's date instead.
+        """
         total, beyond = Heeded(), set[str]()
         for site, named in groupby(sorted(told, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
             if site not in self._left:
@@ -56,18 +59,23 @@ class StoreHints:
         return total, beyond
 
     async def take_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
-        """Take an index of what changed ``since`` then. What was seen after its date is no news; a date before that
-        time is not that of the change."""
+        """Take an index of the changes ``since`` a time.
+
+        A page seen after the date of its change is not visited. A date before ``since`` is not the date of the change.
+        """
         return await self._take([_hint(hint, _changed_at(hint.at, since, now)) for hint in told], now)
 
     async def revisit_site(self, site: str, now: float) -> Heeded:
-        """Have every page of a site looked at again. A source of its own: most of them will be as before."""
+        """Schedule a visit of every page of a site.
+
+        The hints have a source of their own, because most pages are unchanged.
+        """
         rows = await self._store.query(_PAGES, (site,))
         found = [hints.Hint(row["url"], HintKind.CHANGED, now, "rup, all of the site") for row in rows]
         return await self._take(found, now)
 
     async def queue(self, now: float) -> int:
-        """Put what hints name into the frontier, for any crawl to fetch, as far as its budget goes; how many."""
+        """Put the hinted URLs into the frontier, within the budget of the site, for any crawl; return their number."""
         return await self._store.queue_due(self._settings, now, now, self._per_site, hinted_only=True)
 
     async def _take(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> Heeded:
@@ -81,7 +89,7 @@ def _hint(told: PageHint, at: float) -> hints.Hint:
 
 
 def _changed_at(at: float | None, since: float, now: float) -> float:
-    """When a change was at the latest that an index of ``since`` dates so."""
+    """The latest time of a change with the date ``at``, in an index of the changes ``since`` a time."""
     if at is None:
         return now
     latest_s = last_moment(at) + _CLOCKS_DIFFER_S

@@ -1,6 +1,6 @@
-"""Asking a server for what may have been lost (Internet-Draft of 1998, 3.3.3).
+"""Asks a server for lost reports (Internet-Draft of 1998, 3.3.3).
 
-:mod:`crawler.rup.protocol.robot` decides what to ask for.
+:mod:`crawler.rup.protocol.robot` decides what to ask; this module sends the requests and stores the results.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ from crawler.rup.robot.requests import NoAnswer, ask
 
 @dataclass(frozen=True, slots=True)
 class InquiryContext:
-    """What an inquiry acts by. ``register`` sends Register once, and keeps the new key with why all is to be recovered;
-    ``keep`` stores a registration; ``heed`` takes an index of what changed since then as hints; ``reindex`` has a whole
-    site looked at again."""
+    """What an inquiry uses.
+
+    ``register`` sends Register once and stores the new key; ``keep`` stores a registration; ``heed`` takes an index of
+    the changes since a time as hints; ``reindex`` schedules a visit of every page of a site.
+    """
 
     client: PoliteClient
     clock: Clock
@@ -54,13 +56,13 @@ class InquiryContext:
 
 
 class Inquiry:
-    """The questions to one server, until there is nothing to do but wait."""
+    """The questions to one server, until the next step is to wait."""
 
     def __init__(self, subscription: Subscription, means: InquiryContext, heard: Unconfirmed) -> None:
         self._subscription = subscription
         self._means = means
         self._heard = heard
-        self._number = 0  # as the server last answered, at:
+        self._number = 0  # the server's last answer, to the question at:
         self._asked_at = 0.0
 
     @property
@@ -68,8 +70,8 @@ class Inquiry:
         return self._subscription.server
 
     async def run(self) -> bool:
-        """Ask what is due; whether anything was."""
-        lost = self._subscription.lost if self._server.quiet == 0 else ""  # one that does not answer is not pressed
+        """Ask the server if a question is due; return whether one was."""
+        lost = self._subscription.lost if self._server.quiet == 0 else ""  # an unreachable server is asked later
         now = self._means.clock.now()
         why = (self._subscription.question if now >= ask_at(self._server) else "") or lost
         following: NextStep = AskNumber(why) if why else on_time(self._server, now=now)
@@ -83,18 +85,18 @@ class Inquiry:
     async def _do(self, following: AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp) -> NextStep:
         match following:
             case AskNumber(why):
-                self._tell(f"asked for its sequence number: {why}")
+                self._tell(f"asking for the sequence number: {why}")
                 return await self._ask_number()
             case AskIndex(_, why):
                 return await self._ask_index(following, why)
             case Reindex(why):
                 pages = await self._means.reindex(self._server.site)
-                self._tell(f"{why}; all its {pages.moved} pages are to be looked at again")
+                self._tell(f"{why}; all {pages.moved} pages of the site are scheduled for a visit")
                 return await self._recovered()
             case RegisterAgain(why):
                 return await self._register_again(why)
             case GiveUp(why):
-                self._tell(f"given up: {why}; `crawler rup register` tries anew")
+                self._tell(f"given up: {why}; `crawler rup register` registers again")
                 self._subscription = replace(self._subscription, given_up=why, lost="")
                 return Wait(float("inf"))
             case _:
@@ -108,7 +110,7 @@ class Inquiry:
         except NoAnswer as failure:
             if failure.status == 400:
                 return self._follow(*on_refused(server, now=self._asked_at))
-            if failure.status == 501:  # it keeps no numbers: what they would tell is to be found out otherwise
+            if failure.status == 501:  # the server has no numbers, so the robot recovers without them
                 self._number = server.sequence_number
                 return recover(server, str(failure), now=self._asked_at)
             return self._unreached(failure)
@@ -121,14 +123,14 @@ class Inquiry:
             return Reindex(self._subscription.lost)
         after, following = on_number(server, number, self._heard, now=self._asked_at)
         if isinstance(following, Wait):
-            self._tell(f"nothing was lost: {number} reports, as known")
+            self._tell(f"no report was lost: {number} in all")
             if (
                 self._subscription.question and number == server.sequence_number
-            ):  # it was not for its silence that it was asked
+            ):  # the reason of the question was a mail, not silence
                 after = replace(after, quiet=server.quiet)
                 following = Wait(silent_at(after))
             return self._follow(after, following)
-        return following  # the state stays as it is until what was lost is recovered
+        return following  # the state changes only after the recovery
 
     async def _ask_index(self, following: AskIndex, why: str) -> NextStep:
         server = self._server
@@ -142,9 +144,9 @@ class Inquiry:
         if isinstance(report, str):
             return Reindex(f"{why}; {report}")
         changes = await self._means.heed(report, self._means.clock.now() - following.span.seconds)
-        self._tell(f"{why}; its index of {following.span} names {changes} pages")
+        self._tell(f"{why}; the index of {following.span} names {changes} pages")
         if report.skipped:
-            return Reindex(f"{why}; its index is too long to be read")
+            return Reindex(f"{why}; the index is too long")
         return await self._recovered()
 
     async def _recovered(self) -> Wait:
@@ -153,14 +155,17 @@ class Inquiry:
         return Wait(0.0)
 
     async def _register_again(self, why: str) -> NextStep:
-        """With the same preferences. Its numbers begin anew, and what it did not tell us it may not know itself."""
+        """Register again with the same preferences.
+
+        The numbers start again, and the server may have lost its log of changes.
+        """
         self._tell(f"{why}: registering again")
         known = self._subscription
         fresh = replace(self._server, key="", sequence_number=0, digest="", refused=0)
         try:
             self._subscription = await self._means.register(replace(known, server=fresh, question="", lost=why))
         except NoAnswer as failure:
-            if failure.unclear:  # noted as such: whether it registered us, only its operator can tell
+            if failure.unclear:  # only the operator of the server knows whether the robot is registered
                 self._tell(str(failure))
                 self._subscription = replace(known, server=fresh, given_up=f"no answer to Register ({failure})")
                 return Wait(float("inf"))
@@ -173,7 +178,7 @@ class Inquiry:
         return Reindex(f"{why}, so it may have lost its log as well")
 
     def _unreached(self, failure: NoAnswer) -> NextStep:
-        self._tell(f"{failure}; it is asked again later")
+        self._tell(f"{failure}; the robot asks again later")
         self._subscription = replace(self._subscription, unreached=str(failure)[:200])
         return self._follow(*on_unreachable(self._server, now=self._means.clock.now()))
 

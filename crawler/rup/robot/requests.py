@@ -1,4 +1,4 @@
-"""Requests of the Remote Update Protocol: finding ``/rupinfo.txt``, and asking the CGI that it names."""
+"""Requests of the robot: ``/rupinfo.txt``, and the actions of the CGI that it names."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from crawler.terminal_text import shown
 
 _ANSWER_BYTES = 64 * 1024
 _NO_POST = (405, 501)
-_NEVER_SENT = (ErrorKind.DNS, ErrorKind.TLS, ErrorKind.ADDRESS)  # a connection may break after it, too
+_NEVER_SENT = (ErrorKind.DNS, ErrorKind.TLS, ErrorKind.ADDRESS)  # not CONNECTION: it may break after the request
 
 
 class NotOffered(CrawlerError):
-    """A site offers no updates, or none that may be had."""
+    """A site offers no updates, or none that the robot may use."""
 
 
 class NoAnswer(CrawlerError):
-    """A server did not do what it was asked, or did not say so. ``unclear``: it may have done it all the same."""
+    """A server refused a request or did not answer. ``unclear``: it may have carried out the request all the same."""
 
     def __init__(self, why: str, status: int | None = None, *, unclear: bool = False) -> None:
         super().__init__(why)
@@ -34,7 +34,7 @@ class NoAnswer(CrawlerError):
 
 
 async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo:
-    """Ask a site for its ``/rupinfo.txt``, and for ``/rupinfo.tex`` where there is none. Raises :class:`NotOffered`."""
+    """Ask a site for ``/rupinfo.txt``, and for ``/rupinfo.tex`` if that does not exist. Raises :class:`NotOffered`."""
     for path in PATHS:
         url = f"{site}{path}"
         result = await client.send(Request(url, Purpose.RUP, max_bytes=MAX_BYTES, truncate=True, any_type=True))
@@ -42,7 +42,7 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo
             case Fetched():
                 info = read_info(result.body, url)
                 if isinstance(info, NoInfo):
-                    raise NotOffered(f"{url} is no rupinfo: {info.why}")
+                    raise NotOffered(f"{url} is not a rupinfo file: {info.why}")
                 return FoundInfo(url, clock.now(), info)
             case Failed() if result.status in (404, 410):
                 continue
@@ -52,10 +52,10 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo
 
 
 async def ask(client: PoliteClient, cgi: str, asked: RupRequest) -> bytes:
-    """The body of the server's answer. A POST; a GET where the server says that it takes no POST.
+    """Send a request and return the body of the answer. The request is a POST, or a GET if the server refuses POST.
 
-    Nothing is sent again for want of an answer: a second Register could make a second registration.
-    Raises :class:`NoAnswer`.
+    A request without an answer is not repeated: a second Register could make a second registration. Raises
+    :class:`NoAnswer`.
     """
     most = report.MAX_BYTES if isinstance(asked, GetIndex) else _ANSWER_BYTES
     form = write_form(asked)
@@ -98,4 +98,4 @@ def _told(url: str, result: object) -> str:
         case Failed():
             return f"{url}: {result.error}"
         case _:
-            return f"{url}: no answer to what was asked"
+            return f"{url}: the answer does not match the request"

@@ -1,4 +1,4 @@
-"""Puts the robot side of the Remote Update Protocol together, on a crawl's store."""
+"""Assembles the robot's side of the Remote Update Protocol on the store of a crawl."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
 from crawler.store.protocols import Store
 
-#: What decides how robots.txt is read and whose pace is shared: the same for all who use one store.
+#: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
 _FIXED = {
     "--agent": ("identity", "agent"),
     "robots.reading": ("robots", "reading"),
@@ -33,7 +33,7 @@ _FIXED = {
 
 
 async def settings_of_crawl(db: str) -> Settings:
-    """The settings that the store ``db`` was last crawled with, the default ones where it was not."""
+    """The settings of the last crawl into the store ``db``; the default settings if there was none."""
     settings = Settings()
     settings = replace(settings, output=replace(settings.output, db=db))
     if not is_url(db) and not Path(db).exists():
@@ -50,10 +50,12 @@ async def settings_of_crawl(db: str) -> Settings:
 async def robot(
     settings: Settings, site: str | None, tell: Callable[[str], None], *, make: bool = False
 ) -> AsyncIterator[Subscriber]:
-    """A subscriber that may send requests, and logs them as a run of its own; ``site`` is whom it is about, or all.
+    """A subscriber that may send requests, and logs them as a run of its own.
 
-    ``make``: a store that is not there is made. Raises what :func:`crawler.run.session.open_store` raises, and
-    :class:`UsageError` where nobody is named whom the site could turn to, or the crawl in the store is another robot's.
+    ``site``: the site concerned; ``None``: all.
+
+    ``make``: create a missing store. Raises the errors of :func:`crawler.settings.stores.open_store`, and
+    :class:`UsageError` if the settings name no contact or differ from those of the crawl in the store.
     """
     if site is not None:
         require_contact(settings, [f"{site}/"])
@@ -78,7 +80,7 @@ async def robot(
 
 @asynccontextmanager
 async def _store(settings: Settings, make: bool) -> AsyncIterator[Store]:
-    """Open to write until the context is left."""
+    """Open for writing until the context ends."""
     if not make:
         async with existing_store(settings, read_only=False) as store:
             yield store
@@ -95,7 +97,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
     for name, (section, key) in _FIXED.items():
         if before[section][key] != now[section][key]:
             raise UsageError(
-                f"{name}: this store is crawled with {before[section][key]!s}; leave it at that, or crawl anew"
+                f"{name}: the crawl in this store has {before[section][key]!s}; use the same, or another store"
             )
 
 
@@ -107,7 +109,7 @@ async def _scope(store: Store, settings: Settings, now: float) -> Scope:
 
 
 async def servers(db: str) -> list[dict[str, Any]]:
-    """The servers that a store's robot is registered with, as the view ``rup_servers`` has them."""
+    """The servers with which the robot of a store is registered, from the view ``rup_servers``."""
     settings = Settings()
     async with existing_store(replace(settings, output=replace(settings.output, db=db))) as store:
         return await store.query("SELECT * FROM rup_servers ORDER BY site")

@@ -1,8 +1,7 @@
-"""The robot side of the Remote Update Protocol: asks servers, reads mail, and does what
-:mod:`crawler.rup.protocol.robot` says.
+"""The actions of the robot: register, read mail, ask servers. :mod:`crawler.rup.protocol.robot` decides what follows.
 
-What it learns are hints: they go to the store, where a later crawl finds them and asks scope, robots.txt and pace like
-for any URL. State is kept only after the hints that go with it, so that a crash repeats work and loses none.
+The changes that servers report are hints in the store. A later crawl applies scope, robots.txt and pace to them, as to
+any URL. The robot stores its state after the hints that belong to it, so a crash repeats work and loses none.
 """
 
 from __future__ import annotations
@@ -39,40 +38,40 @@ from crawler.url import split
 
 
 class Mailbox(Protocol):
-    """Where reports arrive."""
+    """A mailbox that receives reports."""
 
     async def waiting(self) -> Sequence[RawMail]:
-        """Some of the mails that were not read yet, oldest first; none where there are no more."""
+        """Some of the unread mails, oldest first; none if all are read."""
         ...
 
     async def done(self, letters: Sequence[RawMail]) -> None:
-        """What these mails said is committed: they are not to be given again."""
+        """Mark these mails as read: the store has committed their effect."""
         ...
 
 
 class Hints(Protocol):
-    """Where hints go: to the store, which must have them when the call returns."""
+    """The receiver of hints. It must have stored them when a call returns."""
 
     async def take_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
-        """What mail says; also the sites of which it named more new pages than were taken up."""
+        """Take the changes in mails. Also returns the sites whose mails name more new pages than the robot accepts."""
         ...
 
     async def take_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
-        """What a site's own index of that time says."""
+        """Take a site's own index of the changes since a time."""
         ...
 
     async def revisit_site(self, site: str, now: float) -> Heeded:
-        """Every page known of a site is to be looked at again."""
+        """Schedule a visit of every known page of a site."""
         ...
 
     async def queue(self, now: float) -> int:
-        """Have the next crawl fetch what hints named; how many visits of known pages that are."""
+        """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
         ...
 
 
 @dataclass(slots=True)
 class MailTally:
-    """What came of the mail: mails that brought reports, others, pages named, paths refused."""
+    """Counts of the mails read: reports, other mails, changes, refused paths."""
 
     reports: int = 0
     ignored: int = 0
@@ -81,7 +80,7 @@ class MailTally:
 
 
 class Subscriber:
-    """One robot on one store. ``tell`` gets a sentence on everything of note; ``heeded`` is what all hints came to."""
+    """One robot on one store. ``tell`` receives messages for the user; ``heeded`` is the sum of all hints."""
 
     def __init__(
         self,
@@ -99,14 +98,14 @@ class Subscriber:
         self._clock = clock
         self._tell = tell
         self._cgi_elsewhere = cgi_elsewhere
-        self._heard: dict[str, Unconfirmed] = {}  # reports read and not confirmed yet, by site
-        self._partial: set[str] = set()  # sites whose mail was not taken whole
+        self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
+        self._partial: set[str] = set()  # sites whose mails were not taken completely
         self.heeded = Heeded()
 
-    # --- what a user asks for -----------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------
 
     async def info(self, site: str) -> FoundInfo:
-        """What a site offers, asked anew and kept. Raises :class:`NotOffered`."""
+        """Ask a site for its offer and store it. Raises :class:`NotOffered`."""
         offered = await find_offer(self._client, site, self._clock)
         await self._store.put_offered(offered)
         return offered
@@ -116,12 +115,12 @@ class Subscriber:
         before = await self._subscription(site)
         if before is not None and before.is_unclear:
             raise UsageError(
-                f"a registration with {site} for {before.server.email} was sent and not answered, so it may exist: ask "
+                f"a registration with {site} for {before.server.email} had no answer, so it may exist: ask "
                 f"the site's operator. `crawler rup unregister {site}` forgets it here, and then you can register again"
             )
         if before is not None and not before.given_up:
             raise UsageError(
-                f"registered with {site} already, for {before.server.email}; `crawler rup modify` changes that"
+                f"already registered with {site} for {before.server.email}; `crawler rup modify` changes that"
             )
         offered = await self.info(site)
         info, latency = offered.info, preferences.latency or usual_latency(offered.info)
@@ -154,7 +153,10 @@ class Subscriber:
             raise
 
     async def _register(self, wanted: Subscription) -> Subscription:
-        """Send Register, once. Noted before, with an empty key: one that is never answered must not be forgotten."""
+        """Send Register, once.
+
+        The store has the registration before that, with an empty key, in case no answer arrives.
+        """
         await self._keep(wanted)
         server, asked_at = wanted.server, self._clock.now()
         try:
@@ -163,7 +165,7 @@ class Subscriber:
                 raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
             if failure.unclear:
-                why = f"{failure}; whether it registered us is not known, and asking again could do it twice"
+                why = f"{failure}; the robot may be registered, and a second request could register it twice"
                 raise NoAnswer(why, failure.status, unclear=True) from None
             raise
         registered = replace(wanted, server=replace(server, key=key, heard_at=asked_at))
@@ -171,7 +173,7 @@ class Subscriber:
         return registered
 
     async def modify(self, site: str, email: str | None, preferences: Preferences) -> Subscription:
-        """Change a registration; what is not named stays.
+        """Change a registration. Preferences that are not named stay.
 
         Raises :class:`UsageError`, :class:`NotOffered`, :class:`NoAnswer`.
         """
@@ -184,7 +186,7 @@ class Subscriber:
             latency=preferences.latency,
             exclude=preferences.exclude or (),
             include_only=preferences.include_only or (),
-            elsewhere=True,  # that was decided when we registered
+            elsewhere=True,  # decided at the registration
         )
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
@@ -195,7 +197,9 @@ class Subscriber:
         return changed
 
     async def unregister(self, site: str, *, forget: bool = False) -> str:
-        """Cancel a registration; what came of it. ``forget``: only here, and ask nothing.
+        """Cancel a registration, and return a sentence about the result.
+
+        ``forget``: only delete it here, without a request.
 
         Raises :class:`UsageError`, :class:`NoAnswer`.
         """
@@ -204,25 +208,21 @@ class Subscriber:
             raise UsageError(f"not registered with {site}")
         said = f"no longer registered with {site}"
         if forget:
-            said = (
-                f"forgot the registration with {site}; it was not told, and may go on writing to {before.server.email}"
-            )
+            said = f"forgot the registration with {site}; the site may still write to {before.server.email}"
         elif before.is_unclear:
-            said = f"forgot the registration with {site} that was never answered"
+            said = f"forgot the registration with {site} that had no answer"
         else:
             try:
                 await ask(self._client, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
                 if failure.status not in (400, 404, 410):
-                    raise NoAnswer(
-                        f"{failure}; with --forget the registration is dropped here only", failure.status
-                    ) from None
-                said = f"{site} knows of no such registration any more ({failure.status}); forgot it here too"
+                    raise NoAnswer(f"{failure}; --forget deletes the registration here only", failure.status) from None
+                said = f"{site} no longer knows this registration ({failure.status}); forgot it here too"
         await self._store.remove(site)
         return said
 
     async def index(self, site: str, span: Span) -> int:
-        """Take what a site's index says of the last ``span`` as hints; how many. Open to everybody.
+        """Take a site's index of the last ``span`` as hints; return their number. It needs no registration.
 
         Raises :class:`NotOffered`, :class:`NoAnswer`.
         """
@@ -245,13 +245,13 @@ class Subscriber:
     async def _registered(self, site: str) -> Subscription:
         found = await self._subscription(site)
         if found is None or found.is_unclear:
-            raise UsageError(f"not registered with {site}; `crawler rup register {site} --email ADDRESS` does it")
+            raise UsageError(f"not registered with {site}; `crawler rup register {site} --email ADDRESS` registers")
         return found
 
     # --- mail ---------------------------------------------------------------------------------
 
     async def take_mail(self, box: Mailbox) -> MailTally:
-        """Read all that waits. A mail is done with when, and only when, its effect is committed."""
+        """Read all unread mails. A mail is marked as read only after the store has committed its effect."""
         tally = MailTally()
         while letters := await box.waiting():
             now = self._clock.now()
@@ -273,9 +273,9 @@ class Subscriber:
         return tally
 
     def _hear(self, heard: Mapping[str, Unconfirmed], partial: Set[str]) -> None:
-        """Note which reports were taken whole: the site's index tells what the others say."""
+        """Remember which reports were taken completely. The site's index replaces the others."""
         for site in partial - self._partial:
-            self._tell(f"{site}: its mail names more than mail may; its index is to tell")
+            self._tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
         self._partial |= partial
         for site, reports in heard.items():
             if site in self._partial:
@@ -286,8 +286,10 @@ class Subscriber:
     # --- gaps and silence (3.3.3) -------------------------------------------------------------
 
     async def catch_up(self, site: str | None = None) -> int:
-        """Ask the servers that have to be asked, of one site or all: for a gap, for silence, for what was lost. Returns
-        how many there were."""
+        """Ask each server for which a question is due (3.3.3), of one site or of all.
+
+        Returns the number of servers asked.
+        """
         asked = 0
         means = InquiryContext(
             self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._revisit_site
@@ -298,14 +300,14 @@ class Subscriber:
         return asked
 
     async def queue(self) -> int:
-        """Have the next crawl fetch what was named; how many visits of known pages that are."""
+        """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
         return await self._hints.queue(self._clock.now())
 
     async def _heed(self, report: Report, since: float) -> int:
         hints, refused = hints_of(report)
         self.heeded = self.heeded.plus(await self._hints.take_index_hints(hints, since, self._clock.now()))
         if refused:
-            self._tell(f"{split(report.url_base).site}: {refused} paths of other sites in its index were passed over")
+            self._tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
         return len(hints)
 
     async def _revisit_site(self, site: str) -> Heeded:

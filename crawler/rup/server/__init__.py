@@ -1,1 +1,1 @@
-"""The server side of the Remote Update Protocol: the store, the document tree, HTTP, and the reports to send."""
+"""The server's side of the Remote Update Protocol: store, document tree, HTTP, and the reports to send."""

@@ -1,4 +1,4 @@
-"""The command that serves updates of a document tree: ``rup serve``."""
+"""The command of the server: ``rup serve``."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ _USER, _PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
 
 @rup.command(no_args_is_help=True)
 @click.option("--root", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The document tree.")
-@click.option("--base-url", required=True, metavar="URL", help="Where its files are served.")
-@click.option("--listen", required=True, metavar="HOST:PORT", help="Where to serve /rupinfo.txt and /rup.")
-@click.option("--smtp", required=True, metavar="HOST:PORT", help="The mail server that takes reports.")
+@click.option("--base-url", required=True, metavar="URL", help="The URL that serves its files.")
+@click.option("--listen", required=True, metavar="HOST:PORT", help="The address for /rupinfo.txt and /rup.")
+@click.option("--smtp", required=True, metavar="HOST:PORT", help="The mail server for reports.")
 @click.option(
     "--db", default="rup.db", show_default=True, type=click.Path(path_type=Path), metavar="FILE",
     help="Registrations, modification log and outbox.",
 )  # fmt: skip
-@click.option("--sender", default="", metavar="ADDRESS", help="From whom reports come; else rup@ the URL's host.")
+@click.option(
+    "--sender", default="", metavar="ADDRESS", help="The sender of reports.  [default: rup@ and the host of the URL]"
+)
 @click.option(
     "--latencies", default="minute,hour,day,week,month", show_default=True, metavar="UNITS",
-    help="What robots may choose.",
+    help="The latencies that robots may choose.",
 )  # fmt: skip
 @click.option(
-    "--max-query-span", default="30-day", show_default=True, metavar="N-UNIT", help="How long changes are kept."
+    "--max-query-span", default="30-day", show_default=True, metavar="N-UNIT", help="How long the server keeps changes."
 )
 @click.option(
     "--scan-every", default=60.0, show_default=True, type=click.FloatRange(min=0.1), metavar="S",
-    help="Seconds between two looks at the tree.",
+    help="Seconds between two scans of the tree.",
 )  # fmt: skip
 def serve(
     root: Path,
@@ -49,19 +51,19 @@ def serve(
     max_query_span: str,
     scan_every: float,
 ) -> int:
-    """Tell robots what changes in a document tree, by the Remote Update Protocol of 1998.
+    """Report changes in a document tree to robots, by the Remote Update Protocol of 1998.
 
-    Serves /rupinfo.txt and the CGI /rup; the site's own web server serves the documents (docs/rup-server.md). Changes
-    are mailed to those who registered. Where the mail server asks for a login, CRAWLER_SMTP_USER and
-    CRAWLER_SMTP_PASSWORD hold it.
+    Serves /rupinfo.txt and the CGI /rup; the site's own web server serves the documents (docs/rup-server.md). The
+    server mails changes to registered robots. If the mail server requires a login, set CRAWLER_SMTP_USER and
+    CRAWLER_SMTP_PASSWORD.
     """
     span = read_span(max_query_span)
     if span is None:
-        raise UsageError(f"--max-query-span: {max_query_span}: no number, hyphen and unit, as 30-day is")
+        raise UsageError(f"--max-query-span: {max_query_span}: give a number, a hyphen and a unit, such as 30-day")
     if sender and not is_address(sender):
-        raise UsageError(f"--sender: {sender}: no e-mail address")
+        raise UsageError(f"--sender: {sender}: not an e-mail address")
     if (os.environ.get(_USER) is None) is not (os.environ.get(_PASSWORD) is None):
-        raise UsageError(f"{_USER} and {_PASSWORD} belong together; set both, or neither")
+        raise UsageError(f"set both {_USER} and {_PASSWORD}, or neither")
     try:
         from crawler.rup.server.web import RupServer
         from crawler.rup.server.web import serve as serve_rup
@@ -97,5 +99,5 @@ def serve(
 def _place(option: str, text: str) -> tuple[str, int]:
     place = host_and_port(text)
     if place is None:
-        raise UsageError(f"{option}: {text}: no HOST:PORT, as 127.0.0.1:8025 is")
+        raise UsageError(f"{option}: {text}: give HOST:PORT, such as 127.0.0.1:8025")
     return place

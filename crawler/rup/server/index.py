@@ -1,4 +1,7 @@
-"""Answers to GetIndex: made in a thread, kept for a while, and paid for by whoever asks."""
+"""Answers to GetIndex.
+
+A thread makes an answer, the server reuses it for a minute, and its size counts in the rate limit.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.rate_limit import RateLimiter
 from crawler.rup.server.store import RupStore
 
-#: Changes that an answer is made of at most, and how many of them cost as much as another request.
+#: The most changes in an answer, and how many changes count as one more request.
 MAX_INDEX_CHANGES = 100_000
 CHANGES_PER_REQUEST = 1000
 
@@ -25,7 +28,7 @@ _KEPT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What an answer depends on, but for the passing of time."""
+    """The key of an answer: what it depends on, except for the time."""
 
     allows: Callable[[str], Callable[[str], bool]]
     agent: str
@@ -34,7 +37,7 @@ class _Asked:
 
 
 class IndexResponder:
-    """Answers GetIndex, one at a time; the same question by the same kind of robot from the same text for a minute."""
+    """Answers GetIndex, one request at a time."""
 
     def __init__(
         self, store: RupStore, offer: ServerOffer, robots: OwnRobots, clock: Clock, buckets: RateLimiter
@@ -44,7 +47,7 @@ class IndexResponder:
         self._turn = asyncio.Lock()
 
     async def answer(self, asked: GetIndex, client: Client) -> Answer:
-        """What changed lately, as far as the site's robots.txt lets the one who asks know.
+        """The changes of the span that the site's robots.txt allows the client to know.
 
         Raises :class:`StoreError`.
         """
@@ -56,10 +59,10 @@ class IndexResponder:
             return refuse(400, answers.too_much(asked.span))
         wait_s = self._buckets.wait_s(client.address, self._clock.now(), count // CHANGES_PER_REQUEST)
         if wait_s > 0:
-            return refuse_for_now(429, "an index of so many changes again, so soon", wait_s)
+            return refuse_for_now(429, "too many large indexes for your network address", wait_s)
         allows = await self._robots.allows()
         if allows is None:
-            return refuse(400, "the site's robots.txt is not to be had, so nothing is told for now")
+            return refuse(400, "the site's robots.txt is unavailable, so the server reports nothing for now")
         key = _Asked(allows, client.agent, asked.span.seconds, await self._store.log_end())
         async with self._turn:
             at, answer = self._kept.get(key, (0.0, None))

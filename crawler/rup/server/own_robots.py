@@ -1,4 +1,4 @@
-"""The robots.txt of the site that a server of the Remote Update Protocol speaks for: in its tree, or served."""
+"""The robots.txt of the server's own site: from its tree, or fetched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawler.reasons import ErrorKind
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, interpret, parse, read
 from crawler.robots.text import MAX_BYTES
 
-#: While nobody serves the site, how long until it is asked again, in seconds; and how long an answer holds at most.
+#: How long the answer of a site that nobody serves is valid, and the longest validity of an answer, in seconds.
 _NOBODY_S = 300.0
 _HOLDS_S = 3600.0
 _SETTINGS = RobotsSettings()
@@ -24,8 +24,7 @@ _NOBODY = (ErrorKind.DNS, ErrorKind.CONNECT)
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """By product token, whether a path may be told of: by this robots.txt, or of none where there is ``None``. Equal to
-    another that says the same."""
+    """For a product token, a test whether this robots.txt allows a path; ``body`` is ``None`` if nothing is allowed."""
 
     site: str
     body: bytes | None
@@ -37,18 +36,21 @@ class Allows:
 
 
 class OwnRobots:
-    """What robots may read at ``site``. The file in the tree is read anew each time; where there is none, the site is
-    asked for it, once an hour. Nobody there to answer means no file; an answer that defers holds all reports back."""
+    """The robots.txt of ``site``.
+
+    The file in the tree is read each time. If there is none, the server fetches it from the site, at most once an hour.
+    A site that nobody serves counts as one without a file. An answer that defers holds all reports back.
+    """
 
     def __init__(self, site: str, file: Path | None, fetcher: Fetcher, clock: Clock) -> None:
         self._site = site
-        self._file = file  # None where the tree is not the site's root
+        self._file = file  # None if the tree is not the site's root
         self._fetcher = fetcher
         self._clock = clock
         self._copy: RobotsCopy | None = None
 
     async def allows(self) -> Allows | None:
-        """What may be told to whom; ``None`` while that is not known."""
+        """What the server may report to each robot; ``None`` while that is unknown."""
         body = await asyncio.to_thread(self._in_tree)
         if body is None:
             copy = await self._served()

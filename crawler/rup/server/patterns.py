@@ -1,7 +1,7 @@
-"""Patterns of strangers over paths, on an engine whose time is linear in the path: RE2. Needs the extra ``updates``.
+"""Patterns of robots for paths, matched by RE2 in time linear in the path. Needs the extra ``updates``.
 
-A pattern matches where it is found anywhere in the path, as regular expressions are searched for; ``^`` and ``$`` tie
-it down. One that begins with ``http`` is compared with the whole URL.
+A pattern matches anywhere in a path; ``^`` and ``$`` anchor it. A pattern that begins with ``http`` is matched against
+the URL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-#: What one pattern may compile to, in RE2's instructions: ``a{1000}`` is 1,000 of them.
+#: The largest compiled pattern, in instructions of RE2: ``a{1000}`` has 1,000.
 MAX_PROGRAM = 2000
 
 _OPTIONS = re2.Options()
@@ -26,7 +26,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def wrong_with(pattern: str) -> str | None:
-    """What is wrong with a pattern, in RE2's words, or ``None``."""
+    """What is wrong with a pattern, in the words of RE2; ``None`` if it is valid."""
     try:
         program = _compiled(pattern)
     except re2.error as error:
@@ -38,7 +38,7 @@ def wrong_with(pattern: str) -> str | None:
 
 
 def wanted(exclude: Sequence[str], include_only: Sequence[str], site: str) -> Callable[[str], bool]:
-    """Whether a robot with these patterns, of which one list is empty, wants to hear of a path at ``site``."""
+    """A test whether a robot with these patterns, one list of which is empty, wants reports of a path at ``site``."""
 
     def any_of(patterns: Sequence[str], path: str) -> bool:
         return any(

@@ -1,8 +1,9 @@
-"""The server side of the Remote Update Protocol at work: scan the tree, make reports, send them.
+"""The background work of a server: scan the tree, make reports, send them.
 
-Two tasks. One scans, logs what changed, and puts into the outbox what is due; the other sends what is in the outbox.
-Between them stands the store: a report is made in one transaction with the number that it gets, and leaves the outbox
-only when the mail server has taken it. Killed in between, a mail may be sent twice, with the same number and id.
+One task scans, logs changes and puts due reports into the outbox. The other task sends the mails in the outbox. The
+store is the only link between them: one transaction makes a report and assigns its number, and a mail leaves the outbox
+only after the mail server has accepted it. If the process is killed in between, it may send a mail twice, with the same
+number and id.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.report import Change, Report
 from crawler.rup.protocol.server import Registration, ServerOffer, condense, due_at, may_report, stale_at
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.store import RupStore, Waiting
+from crawler.rup.server.store import OutboxMail, RupStore
 from crawler.rup.server.tree import Tree, scan
 from crawler.url import host_of
 
-#: Pauses between tries to send a mail: the first doubles with each, up to the longest. In seconds, as the next two.
+#: Pauses between attempts to send a mail, in seconds: each is twice the one before, up to the longest.
 FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
-#: After so long a mail is given up (RFC 5321, 4.5.4.1); the robot finds out by its number.
+#: The server gives up a mail after so many seconds (RFC 5321, 4.5.4.1). The robot notices by the next number.
 GIVE_UP_S = 5 * 86_400.0
-#: Mails in a row refused for good, after which a robot that once answered is forgotten. One that never did: after one.
+#: Consecutive permanent refusals after which the server deletes a confirmed registration; without confirmation: one.
 MOST_REFUSALS = 5
 
 _MAILS_AT_ONCE = 50
@@ -41,6 +42,8 @@ Allows = Callable[[str], Callable[[str], bool]]
 
 
 class Mailer(Protocol):
+    """Sends mail: :class:`crawler.rup.mail.smtp.SmtpMailer`, or a substitute in tests."""
+
     async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome: ...
 
     async def close(self) -> None: ...
@@ -48,7 +51,7 @@ class Mailer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublisherContext:
-    """What a publisher works with. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
+    """What a publisher uses. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
 
     store: RupStore
     tree: Tree
@@ -63,17 +66,17 @@ class PublisherContext:
 
 
 class Publisher:
-    """Runs until it is cancelled: :meth:`run`."""
+    """Makes and sends reports until :meth:`run` is cancelled."""
 
     def __init__(self, parts: PublisherContext) -> None:
         self._p = parts
         self._asked = asyncio.Event()
         self._posted = asyncio.Event()
-        self._trouble = ""  # what the mail server last said, so that it is told once
-        self._away = False  # the mail server could not be reached when last tried
+        self._trouble = ""  # the last error of the mail server, to note it once
+        self._away = False  # the mail server was unreachable at the last attempt
 
     async def run(self) -> None:
-        """Scan, report and send for ever. Raises :class:`StoreError` where the store fails."""
+        """Scan, report and send until cancelled. Raises :class:`StoreError` if the store fails."""
         tasks: list[asyncio.Future[object]] = [
             asyncio.ensure_future(self._watch()),
             asyncio.ensure_future(self._send_all()),
@@ -84,7 +87,7 @@ class Publisher:
             await _give_up_on(tasks)
 
     def look(self) -> None:
-        """See at once what is due: a robot has registered, or preferences something else."""
+        """Check at once for due reports: a robot has registered or changed its preferences."""
         self._asked.set()
 
     # --- scanning and reporting -----------------------------------------------------------------
@@ -102,24 +105,24 @@ class Publisher:
             await _first_of(self._asked.wait(), clock.sleep(wait_s))
 
     async def scan(self) -> None:
-        """Log what changed in the tree since the last scan."""
+        """Log the changes in the tree since the last scan."""
         p = self._p
         now = p.clock.now()
         known, previous_at = await p.store.known_files(), await p.store.scanned_at()
         try:
             found = await asyncio.to_thread(scan, p.tree, known, now=now, previous_at=previous_at)
         except OSError as error:
-            p.note(f"{p.tree.root}: cannot be scanned: {error.strerror or error}; tried again in {p.scan_every_s:g} s")
+            p.note(f"{p.tree.root}: cannot be scanned: {error.strerror or error}; next attempt in {p.scan_every_s:g} s")
             return
         async with p.store.transaction():
             await p.store.keep_scan(found, now)
             await p.store.forget_changes(now - p.offer.max_query_span.seconds)
             await p.store.forget_mailed(now - p.offer.limits.unconfirmed_s)
         if previous_at is None:
-            p.note(f"{p.tree.root}: {found.files:,} files; what changes from now on is reported")
+            p.note(f"{p.tree.root}: {found.files:,} files; the server reports changes from now on")
 
     async def report(self) -> float:
-        """Put the reports into the outbox that are due; when the next one will be."""
+        """Put due reports into the outbox; return when the next one is due, in seconds since the epoch."""
         p = self._p
         now = p.clock.now()
         allows: Allows | None = None
@@ -131,7 +134,7 @@ class Publisher:
                 if allows is None:
                     allows = await p.robots.allows()
                 if allows is None:
-                    return now + p.scan_every_s  # the site's robots.txt is not to be had: nothing is told meanwhile
+                    return now + p.scan_every_s  # the site's robots.txt is unavailable: no reports meanwhile
                 due = await self._report_to(registration.email, allows, now)
             next_at = min(next_at, due)
         return next_at
@@ -143,7 +146,7 @@ class Publisher:
         return min(dropped_at, due_at(registration, changed=registration.reported_to < log_end))
 
     async def _report_to(self, email: str, allows: Allows, now: float) -> float:
-        """Make the reports that are due to one robot; when the next one will be."""
+        """Make the due reports to one robot; return when the next one is due."""
         store = self._p.store
         while True:
             async with store.transaction():
@@ -171,7 +174,7 @@ class Publisher:
                 await store.put(registration, email)
 
     def _told(self, registration: Registration, changes: Sequence[Change], allows: Allows) -> tuple[Change, ...]:
-        """Of some changes, those that a robot wants to hear of and may."""
+        """The changes that a robot wants to know and may know."""
         allowed = allows(registration.agent)
         site = self._p.offer.url_base.removesuffix("/")
         wanted = self._p.wanted(registration.exclude, registration.include_only, site)
@@ -205,10 +208,10 @@ class Publisher:
             await _first_of(self._posted.wait(), self._p.clock.sleep(wait_s))
 
     async def send(self) -> float:
-        """Send what is due in the outbox; when something will be due again."""
+        """Send the due mails in the outbox; return when the next one is due, in seconds since the epoch."""
         p = self._p
         while mails := await p.store.due_mails(p.clock.now(), _MAILS_AT_ONCE):
-            late: set[str] = set()  # addresses whose next mail has to wait for this one
+            late: set[str] = set()  # addresses whose later mails wait for this one
             for mail in mails:
                 if mail.email in late:
                     continue
@@ -222,7 +225,7 @@ class Publisher:
         next_at = await p.store.next_try_at()
         return inf if next_at is None else next_at
 
-    async def _settle(self, mail: Waiting, outcome: Outcome) -> None:
+    async def _settle(self, mail: OutboxMail, outcome: Outcome) -> None:
         store, note, was_away = self._p.store, self._p.note, self._away
         self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:
@@ -239,7 +242,7 @@ class Publisher:
                 note(f"report {mail.sequence_number} to {mail.email} was refused: {why}")
                 await self._give_up(mail)
 
-    async def _give_up(self, mail: Waiting) -> None:
+    async def _give_up(self, mail: OutboxMail) -> None:
         store = self._p.store
         async with store.transaction():
             refusals = await store.drop(mail)
@@ -248,13 +251,13 @@ class Publisher:
                 return
             if not registration.confirmed or refusals >= MOST_REFUSALS:
                 await store.remove(mail.email)
-                self._p.note(f"{mail.email} takes no mail: forgotten")
+                self._p.note(f"{mail.email} accepts no mail: registration deleted")
 
-    async def _postpone(self, mail: Waiting, outcome: Later) -> None:
-        """Try again after a pause that grows; give up what has been tried for too long."""
+    async def _postpone(self, mail: OutboxMail, outcome: Later) -> None:
+        """Try again after a growing pause. Give up a mail after five days."""
         store, now = self._p.store, self._p.clock.now()
         if now - mail.made_at >= GIVE_UP_S:
-            self._p.note(f"report {mail.sequence_number} to {mail.email} is given up: {outcome.why}")
+            self._p.note(f"report {mail.sequence_number} to {mail.email} given up: {outcome.why}")
             await self._give_up(mail)
             return
         pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
@@ -265,11 +268,11 @@ class Publisher:
         if outcome.why != self._trouble:
             self._trouble = outcome.why
             waiting = await store.waiting()
-            self._p.note(f"mail server: {outcome.why}; {waiting:,} reports wait, tried again in {pause_s:g} s")
+            self._p.note(f"mail server: {outcome.why}; {waiting:,} reports wait, next attempt in {pause_s:g} s")
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:
-    """Wait until one of several is over; the others are given up."""
+    """Wait until the first of several is over; cancel the others."""
     tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -278,6 +281,7 @@ async def _first_of(*waits: Awaitable[object]) -> None:
 
 
 async def _give_up_on(tasks: Sequence[asyncio.Future[object]]) -> None:
+    """Cancel tasks, and wait for their end."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

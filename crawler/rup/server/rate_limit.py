@@ -1,4 +1,4 @@
-"""How many requests an address may send: a bucket of tokens each, in bounded memory."""
+"""How many requests a network address may send: a token bucket for each address, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ipaddress import IPv6Address, ip_address
 
 @dataclass(slots=True)
 class RateLimiter:
-    """``burst`` requests at once, then ``per_s`` a second. Of more than ``most`` addresses the idlest are forgotten."""
+    """Allows ``burst`` requests at once, then ``per_s`` per second.
+
+    It forgets the idlest of more than ``most`` addresses.
+    """
 
     burst: float = 120
     per_s: float = 2
@@ -17,7 +20,9 @@ class RateLimiter:
     _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)  # tokens, and when
 
     def wait_s(self, address: str, now: float, cost: float = 1) -> float:
-        """0 where a request is taken that counts for ``cost`` (``burst`` at most), else in how many seconds it is."""
+        """0 if the address may send a request of weight ``cost`` (at most ``burst``) now; else the seconds until it
+        may.
+        """
         tokens, at = self._levels.pop(address, (self.burst, now))
         tokens = min(self.burst, tokens + max(0.0, now - at) * self.per_s)
         taken = tokens >= cost
@@ -28,7 +33,10 @@ class RateLimiter:
 
 
 def client_network(address: str) -> str:
-    """The address that stands for a client: of IPv6 its network of 64 bits, which one client has whole."""
+    """The address that stands for a client.
+
+    For IPv6 it is the network of 64 bits, because a client has a whole network.
+    """
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""The server's store: one SQLite file of its own. What is committed here survives ``kill -9`` and loss of power."""
+"""The store of a server: one SQLite file. Committed data survives ``kill -9`` and loss of power."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APPLICATION = 0x52555031  # "RUP1"
 _PRAGMAS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000;"
 _SCHEMA = (files("crawler.rup.server") / "schema.sql").read_text()
 
-#: A report's worth of the log: entries, and octets of their paths.
+#: The most changes in a report, and the most bytes of their paths.
 BATCH_CHANGES = 5000
 BATCH_OCTETS = 400_000
 
@@ -34,7 +34,7 @@ _COLUMNS = (
 _EXCLUDED = ", ".join(f"excluded.{column}" for column in _COLUMNS.split(", "))
 
 
-class Waiting(NamedTuple):
+class OutboxMail(NamedTuple):
     """A mail in the outbox."""
 
     id: int
@@ -46,7 +46,7 @@ class Waiting(NamedTuple):
 
 
 class RupStore:
-    """Make one with :meth:`open` and close it. Every method that writes is called within :meth:`transaction`."""
+    """Open one with :meth:`open`, and close it. Call methods that write inside :meth:`transaction`."""
 
     def __init__(self, path: Path, db: aiosqlite.Connection, lock: FileLock) -> None:
         self.path = path
@@ -56,8 +56,11 @@ class RupStore:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        """Open or make a store. Raises :class:`StoreInUse` where another server runs on it, :class:`UsageError` for a
-        file that is something else, :class:`StoreError` for a damaged one."""
+        """Open or create a store.
+
+        Raises :class:`StoreInUse` if another server uses it, :class:`UsageError` for another kind of file, and
+        :class:`StoreError` for a damaged one.
+        """
         path = path.resolve()
         lock = _lock(path)
         try:
@@ -81,7 +84,7 @@ class RupStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """One transaction, and nobody else's meanwhile: what is read in it still holds when it is written."""
+        """One transaction. No other one runs meanwhile, so data that was read stays valid until the commit."""
         async with self._mutex:
             try:
                 await self._db.execute("BEGIN IMMEDIATE")
@@ -93,7 +96,7 @@ class RupStore:
                         await self._db.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raise StoreError(f"{self.path}: {error}; what was committed is kept") from error
+                raise StoreError(f"{self.path}: {error}; committed data is safe") from error
 
     # --- the tree -----------------------------------------------------------------------------
 
@@ -106,7 +109,7 @@ class RupStore:
         return rows[0][0] if rows else None
 
     async def keep_scan(self, scanned: Scanned, now: float) -> None:
-        """The tree's new state together with the log of what made it new."""
+        """Store the new state of the tree, and log its changes."""
         states = ((path, *state) for path, state in scanned.states.items())
         await self._db.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", states)
         await self._db.executemany("DELETE FROM file WHERE path = ?", ((path,) for path in scanned.gone))
@@ -122,7 +125,7 @@ class RupStore:
         return rows[0][0] if rows else 0
 
     async def changes_after(self, number: int) -> tuple[int, list[Change]]:
-        """The changes next after ``number``, as many as make a report, and the number of the last of them."""
+        """The changes after ``number``, as many as fit into a report, and the number of the last of them."""
         changes: list[Change] = []
         octets = 0
         rows = await self._rows("SELECT id, kind, at, path FROM change WHERE id > ? ORDER BY id LIMIT ?", number,
@@ -136,7 +139,7 @@ class RupStore:
         return number, changes
 
     async def count_since(self, found_at: float, most: int) -> int:
-        """How many changes were found since a time; no more than ``most + 1`` are counted."""
+        """The number of changes found since a time; it counts at most ``most + 1``."""
         [[count]] = await self._rows(
             "SELECT count(*) FROM (SELECT 1 FROM change WHERE found_at >= ? LIMIT ?)", found_at, most + 1
         )
@@ -150,7 +153,7 @@ class RupStore:
         return await asyncio.to_thread(lambda: [Change(ChangeKind(kind), at, path) for kind, at, path in rows])
 
     async def forget_changes(self, before: float) -> None:
-        """Drop what was found before a time, but nothing of which a report will come without anybody's doing."""
+        """Delete changes found before a time, except for those that a future report needs."""
         await self._db.execute(
             "DELETE FROM change WHERE found_at < ? AND id <= coalesce((SELECT min(reported_to) FROM registration"
             " WHERE confirmed OR reported_at IS NULL), (SELECT max(id) FROM change))",
@@ -158,7 +161,7 @@ class RupStore:
         )
 
     async def forget_mailed(self, before: float) -> None:
-        """Drop the past of addresses that were last mailed to before a time."""
+        """Delete the mail history of addresses whose last report was made before a time."""
         await self._db.execute("DELETE FROM mailed WHERE reported_at < ?", (before,))
 
     # --- registrations ------------------------------------------------------------------------
@@ -175,7 +178,7 @@ class RupStore:
         return [_registration(row) for row in await self._rows(f"SELECT {_COLUMNS} FROM registration")]
 
     async def known(self, email: str, new_email: str | None, client: str) -> Known:
-        """What bears on a request about ``email`` from ``client``."""
+        """What the store knows about a request that names ``email``, from the network address ``client``."""
         [[count]] = await self._rows("SELECT count(*) FROM registration")
         [[of_client]] = await self._rows(
             "SELECT count(*) FROM (SELECT email FROM registration WHERE client = ?"
@@ -194,6 +197,7 @@ class RupStore:
         )
 
     async def put(self, registration: Registration, instead_of: str) -> None:
+        """Store a registration in place of the registration of ``instead_of``."""
         r = registration
         if instead_of.lower() != r.email.lower():
             await self._forget(instead_of)
@@ -206,12 +210,12 @@ class RupStore:
         )  # fmt: skip
 
     async def remove(self, email: str) -> None:
-        """Forget a robot, and what was still to be sent to it."""
+        """Delete a registration and its mails in the outbox."""
         await self._forget(email)
         await self._db.execute("DELETE FROM outbox WHERE email = ?", (email,))
 
     async def leave(self, email: str, now: float) -> None:
-        """Forget a robot, and let nothing but time make its address known again."""
+        """Delete a registration, and accept no other for the address until the mail history has expired."""
         [[client]] = await self._rows("SELECT client FROM registration WHERE email = ?", email)
         await self.remove(email)
         await self._db.execute("INSERT OR REPLACE INTO mailed VALUES (?, ?, ?, NULL)", (email, client, now))
@@ -227,28 +231,31 @@ class RupStore:
     # --- the outbox ---------------------------------------------------------------------------
 
     async def unsent(self, email: str) -> int:
-        """How many reports to an address are still in the outbox."""
+        """The number of reports to an address in the outbox."""
         [[count]] = await self._rows("SELECT count(*) FROM outbox WHERE email = ?", email)
         return int(count)
 
     async def post(self, email: str, sequence_number: int, mail: bytes, now: float) -> None:
+        """Put a mail into the outbox."""
         await self._db.execute(
             "INSERT INTO outbox (email, sequence_number, mail, made_at, next_try_at) VALUES (?, ?, ?, ?, ?)",
             (email, sequence_number, mail, now, now),
         )
 
-    async def due_mails(self, now: float, most: int) -> list[Waiting]:
-        """In the order in which they were made; none to an address for which an earlier one has to wait."""
+    async def due_mails(self, now: float, most: int) -> list[OutboxMail]:
+        """Due mails in the order of their making, except for those behind an earlier mail to the same address that
+        waits.
+        """
         rows = await self._rows(
             "SELECT id, email, sequence_number, mail, made_at, tries FROM outbox WHERE next_try_at <= ? AND NOT EXISTS"
             " (SELECT 1 FROM outbox e WHERE e.email = outbox.email AND e.id < outbox.id AND e.next_try_at > ?)"
             " ORDER BY id LIMIT ?",
             now, now, most,
         )  # fmt: skip
-        return [Waiting(*row) for row in rows]
+        return [OutboxMail(*row) for row in rows]
 
     async def next_try_at(self) -> float | None:
-        """When a mail is due that need not wait for an earlier one to its address."""
+        """When the next mail is due, in seconds since the epoch; only the first mail to each address counts."""
         [[at]] = await self._rows(
             "SELECT min(next_try_at) FROM outbox WHERE NOT EXISTS"
             " (SELECT 1 FROM outbox e WHERE e.email = outbox.email AND e.id < outbox.id)"
@@ -256,17 +263,18 @@ class RupStore:
         return None if at is None else float(at)
 
     async def hasten(self, now: float) -> None:
-        """Let all that waits be tried at once: the mail server is back."""
+        """Make all mails due: the mail server is reachable again."""
         await self._db.execute("UPDATE outbox SET next_try_at = ? WHERE next_try_at > ?", (now, now))
 
     async def waiting(self) -> int:
+        """The number of mails in the outbox."""
         [[count]] = await self._rows("SELECT count(*) FROM outbox")
         return int(count)
 
-    async def sent(self, mail: Waiting, now: float) -> None:
-        """The mail server took it."""
+    async def sent(self, mail: OutboxMail, now: float) -> None:
+        """The mail server has accepted the mail: delete it."""
         taken = await self._db.execute("DELETE FROM outbox WHERE id = ?", (mail.id,))
-        if taken.rowcount:  # else it was another's registration
+        if taken.rowcount:  # else the registration was replaced
             await self._db.execute(
                 "UPDATE registration SET refusals = 0, taken_at = coalesce(taken_at, ?) WHERE email = ?"
                 " AND (refusals > 0 OR taken_at IS NULL)",
@@ -278,18 +286,19 @@ class RupStore:
             (mail.email, now, now, mail.email),
         )
 
-    async def drop(self, mail: Waiting) -> int:
-        """Give a mail up that was refused; how many were refused in a row to this address."""
+    async def drop(self, mail: OutboxMail) -> int:
+        """Delete a refused mail; return the number of consecutive refusals of the address."""
         await self._db.execute("DELETE FROM outbox WHERE id = ?", (mail.id,))
         await self._db.execute("UPDATE registration SET refusals = refusals + 1 WHERE email = ?", (mail.email,))
         rows = await self._rows("SELECT refusals FROM registration WHERE email = ?", mail.email)
         return rows[0][0] if rows else 0
 
-    async def postpone(self, mail: Waiting, until: float) -> None:
+    async def postpone(self, mail: OutboxMail, until: float) -> None:
+        """Count an attempt, and try the mail again at ``until``."""
         await self._db.execute("UPDATE outbox SET tries = tries + 1, next_try_at = ? WHERE id = ?", (until, mail.id))
 
     async def postpone_due(self, now: float, until: float) -> None:
-        """Leave alone until a time all that is due: the mail server is not there."""
+        """Postpone all due mails until a time: the mail server is unreachable."""
         await self._db.execute("UPDATE outbox SET next_try_at = ? WHERE next_try_at <= ?", (until, now))
 
     async def _rows(self, sql: str, *parameters: Any) -> list[Any]:
@@ -323,7 +332,7 @@ async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
     [[application]] = list(await db.execute_fetchall("PRAGMA application_id"))
     [[tables]] = list(await db.execute_fetchall("SELECT count(*) FROM sqlite_master"))
     if application != _APPLICATION and tables:
-        raise UsageError(f"{path}: a SQLite file, but no store of `crawler rup serve`; choose another --db")
+        raise UsageError(f"{path}: a SQLite file, but not a store of `crawler rup serve`; choose another --db")
     await db.executescript(_PRAGMAS)
     if not tables:
         await db.executescript(f"BEGIN IMMEDIATE;\n{_SCHEMA}\nPRAGMA application_id = {_APPLICATION};\nCOMMIT;")
@@ -336,7 +345,7 @@ def _lock(path: Path) -> FileLock:
     try:
         lock.acquire()
     except Timeout:
-        raise StoreInUse(f"{path}: another `crawler rup serve` runs on this store; stop it first") from None
+        raise StoreInUse(f"{path}: another `crawler rup serve` uses this store; stop it first") from None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"{path}: not writable: {error.strerror}") from None
     return lock

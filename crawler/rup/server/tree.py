@@ -1,7 +1,8 @@
-"""Scanning a document tree: what is there, and what changed since the last scan, by time and content.
+"""Scans a document tree: finds changes since the last scan by time and content.
 
-Hidden files (a dot begins their name) are none of the site's documents. A link is followed to a file within the tree,
-and never to a folder. What cannot be read counts as it was: nothing is called deleted because of a right that lacks.
+Hidden files, whose names begin with a dot, are not documents. A symbolic link counts if it leads to a file in the tree,
+and not if it leads to a folder. A file that cannot be read counts as unchanged, so missing permissions never look like
+a deletion.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import quote_from_bytes
 from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.url import MAX_URL_CHARS
 
-#: A file changed so shortly before it was read may change again without its time telling, in seconds.
+#: A file that was changed less than so many seconds before the scan may change again without a new time.
 UNSETTLED_S = 2.0
 
 _SAFE = "/!$&'()*+,;=:@~"
@@ -26,7 +27,7 @@ _CHUNK = 1 << 20
 
 
 class FileState(NamedTuple):
-    """What tells one version of a file from another."""
+    """What distinguishes two versions of a file."""
 
     mtime_ns: int
     ctime_ns: int
@@ -36,7 +37,7 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A folder and the path under which its files are served: ``/`` or ``/docs/``. ``skip``: files that are ours."""
+    """A folder and the path that serves its files: ``/`` or ``/docs/``. ``skip``: files of the server itself."""
 
     root: Path
     prefix: str = "/"
@@ -45,7 +46,7 @@ class Tree:
 
 @dataclass(slots=True)
 class Scanned:
-    """What a scan found out: states of files to be kept, files gone, and the changes in the order of their times."""
+    """The result of a scan: new states of files, deleted files, and the changes in the order of their times."""
 
     states: dict[str, FileState] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -54,9 +55,9 @@ class Scanned:
 
 
 def scan(tree: Tree, known: Mapping[str, FileState], *, now: float, previous_at: float | None) -> Scanned:
-    """Compare the tree with its ``known`` state. The first scan (``previous_at`` is None) tells of no changes.
+    """Compare the tree with its ``known`` state. The first scan (``previous_at`` is ``None``) reports no changes.
 
-    Raises :class:`OSError` where the root itself cannot be read.
+    Raises :class:`OSError` if the root cannot be read.
     """
     found = Scanned()
     seen: set[str] = set()
@@ -85,7 +86,7 @@ def scan(tree: Tree, known: Mapping[str, FileState], *, now: float, previous_at:
 
 
 def _files(tree: Tree, unread: list[str]) -> Iterator[tuple[str, str]]:
-    """The files of the tree after the paths of their URLs. Paths of folders that cannot be read go to ``unread``."""
+    """Yield the URL path and the file of each document. Paths of folders that cannot be read go to ``unread``."""
     root, skip = str(tree.root), frozenset(map(str, tree.skip))
     folders = [(root, tree.prefix)]
     while folders:
@@ -120,7 +121,7 @@ def _belongs(tree: Tree, entry: os.DirEntry[str]) -> bool:
 
 
 def _state(file: str, old: FileState | None, now: float) -> FileState | None:
-    """The state of a file, whose content is read only where its times or size differ; ``None`` for what is no file."""
+    """The state of a file; ``None`` if it is not a regular file. Reads the content only if times or size differ."""
     status = os.stat(file)
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -136,7 +137,7 @@ def _state(file: str, old: FileState | None, now: float) -> FileState | None:
 
 
 def _when(file: str, previous_at: float, now: float) -> float:
-    """When a file was changed: its own time where that can be true, else now."""
+    """The time of a change: the file's own time if that is plausible, else ``now``."""
     try:
         modified = os.stat(file).st_mtime
     except OSError:

@@ -1,6 +1,6 @@
-"""The server side of the Remote Update Protocol over HTTP: ``/rupinfo.txt``, and the CGI that robots talk to.
+"""The server over HTTP: ``/rupinfo.txt`` and the CGI for robots. Needs the extra ``updates``.
 
-``serve`` runs it alone; ``mount`` adds it to an aiohttp application. Needs the extra ``updates``.
+:func:`serve` runs it alone; :func:`mount` adds it to an aiohttp application.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from crawler.rup.server.tree import Tree
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 from crawler.version import VERSION
 
-#: Where the CGI is, at the site's root.
+#: The path of the CGI.
 CGI_PATH = "/rup"
 
-#: Octets of a form.
+#: The most bytes of a form.
 MAX_FORM_BYTES = 64 * 1024
 
 _FORM_S = 30
@@ -71,13 +71,13 @@ _TOO_LARGE = BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
 
 @dataclass(frozen=True, slots=True)
 class RupServer:
-    """What to serve. The mail server may be given a user and a password, which are kept nowhere."""
+    """The settings of a server. User and password for the mail server are not stored."""
 
     root: Path
-    base_url: str  # where the files of ``root`` are served
+    base_url: str  # the URL that serves the files of ``root``
     smtp: tuple[str, int]
     db: Path = Path("rup.db")
-    sender: str = ""  # empty: rup@ and the host of base_url
+    sender: str = ""  # if empty: rup@ and the host of base_url
     latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
     max_query_span: Span = MAX_QUERY_SPAN
     scan_every_s: float = 60.0
@@ -90,8 +90,10 @@ def _quiet(message: str) -> None:
 
 
 async def serve(server: RupServer, host: str, port: int, note: Callable[[str], None] = _quiet) -> None:
-    """Serve on an address until cancelled. Raises :class:`UsageError` for what cannot be served, or not there, and
-    :class:`StoreError` where the store fails."""
+    """Serve on an address until cancelled.
+
+    Raises :class:`UsageError` if the settings or the address are unusable, and :class:`StoreError` if the store fails.
+    """
     async with _service(server, SystemClock(), note) as service:
         app = web.Application()
         _add_routes(app, lambda: service)
@@ -101,10 +103,11 @@ async def serve(server: RupServer, host: str, port: int, note: Callable[[str], N
 
 
 def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = _quiet) -> None:
-    """Add the server to an aiohttp application: the routes ``/rupinfo.txt``, ``/rupinfo.tex`` and :data:`CGI_PATH`, and
-    what works behind them from the application's start to its end.
+    """Add the server to an aiohttp application.
 
-    For a sub-application under a domain of its own: ``app.add_domain("www.example.org", sub)``, with ``sub`` mounted.
+    It adds the routes ``/rupinfo.txt``, ``/rupinfo.tex`` and :data:`CGI_PATH`, and runs the background work from the
+    start of the application to its end. To serve a domain of its own, mount it on a sub-application:
+    ``app.add_domain("www.example.org", sub)``.
     """
     running: list[_Service] = []
 
@@ -121,12 +124,12 @@ def mount(app: web.Application, server: RupServer, note: Callable[[str], None] =
 
 def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
     if isinstance(error, CrawlerError):
-        note(f"no more reports are made: {error}")
+        note(f"the server makes no more reports: {error}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """A server at work."""
+    """A running server."""
 
     offer: ServerOffer
     store: RupStore
@@ -175,13 +178,13 @@ async def _opened(
 
 
 def offer_of(server: RupServer) -> ServerOffer:
-    """What a server offers. Raises :class:`UsageError` for a base URL that is none, and for unknown latencies."""
+    """The offer of a server. Raises :class:`UsageError` for an invalid base URL and for unknown latencies."""
     try:
         base = canonicalise(server.base_url)
     except NotCrawlable as error:
         raise UsageError(f"--base-url: {error}") from None
     if "?" in base:
-        raise UsageError(f"--base-url: {base} has a query; name the folder under which the tree is served")
+        raise UsageError(f"--base-url: {base} has a query; give the URL of the folder that serves the tree")
     unknown = [unit for unit in server.latencies if unit not in UNITS_S]
     if unknown or not server.latencies:
         raise UsageError(f"--latencies: {', '.join(unknown) or 'none'}; known are {', '.join(UNITS_S)}")
@@ -228,7 +231,7 @@ def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
 
 
 async def _cgi(service: _Service, request: web.Request) -> web.Response:
-    """One request of a robot. Whatever it sends, it gets an HTML document with a status of the draft, or 429 or 503."""
+    """Answer a request of a robot. The answer is always an HTML document, with a status of the draft, or 429 or 503."""
     client = Client(client_network(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
     wait_s = service.buckets.wait_s(client.address, service.clock.now())
     if wait_s > 0:
@@ -253,7 +256,7 @@ def _response(answer: Answer) -> web.Response:
 
 
 def _address(request: web.Request) -> str:
-    """Where a request came from: what a proxy on this machine says, or who sent it."""
+    """The address of the client: as a proxy on this machine states it, or the address of the peer."""
     peer = request.remote or ""
     forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
     return forwarded if forwarded and is_loopback(peer) else peer
@@ -265,7 +268,7 @@ async def _asked(request: web.Request) -> RupRequest | BadForm:
         return _form(query)
     kind = request.content_type
     if request.can_read_body and kind not in _FORMS:
-        return BadForm(400, f"a form is sent as {' or '.join(_FORMS[:2])}")
+        return BadForm(400, f"a form must be {' or '.join(_FORMS[:2])}")
     body = bytearray()
     try:
         async with asyncio.timeout(_FORM_S):
@@ -274,7 +277,7 @@ async def _asked(request: web.Request) -> RupRequest | BadForm:
                 if len(body) > MAX_FORM_BYTES:
                     return _TOO_LARGE
     except TimeoutError:
-        return BadForm(400, f"no whole form in {_FORM_S} s")
+        return BadForm(400, f"the form was not complete after {_FORM_S} s")
     if kind == "multipart/form-data":
         return _form(query, read_multipart(request.headers["Content-Type"], bytes(body)))
     return _form("&".join(filter(None, (query, body.decode("utf-8", "replace")))))
@@ -290,7 +293,7 @@ def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> RupRequest | BadFo
 
 
 async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client, *, may_change: bool) -> Answer:
-    """Answer what changes or asks for a registration, in one transaction."""
+    """Answer a request about a registration, in one transaction."""
     store = service.store
     async with store.transaction():
         known = Known()

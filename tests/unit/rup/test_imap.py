@@ -27,12 +27,12 @@ def test_a_place_is_read_from_its_url(url: str, place: ImapPlace) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("imap://me@mail.example.org", "in the clear"),
-        ("imap://me@127.0.0.1.evil.test", "in the clear"),
+        ("imap://me@mail.example.org", "unencrypted"),
+        ("imap://me@127.0.0.1.evil.test", "unencrypted"),
         ("imaps://me:pw@h", "no password"),
         ("imaps://h/INBOX", "imaps://user@host/folder"),
         ("https://me@h", "imaps://user@host/folder"),
-        ("imaps://me@h:port", "no URL"),
+        ("imaps://me@h:port", "not a URL"),
         ("imaps://a%0d%0ab@h", "no blanks"),
         ("imaps://me@h/x%0d%0aDELETE", "ASCII"),
     ],

@@ -51,7 +51,7 @@ def test_the_next_report_is_taken_and_counts_once_the_server_says_so() -> None:
     said = report(6, "/a", "b.html", "http://a.example/c", "/a")
     follows = taken(SERVER, said)
     assert [hint.url for hint in follows.hints] == [f"http://a.example/{path}" for path in ("b.html", "c", "a")]
-    assert (follows.server, follows.why) == (SERVER, "report 6 came after 5")
+    assert (follows.server, follows.why) == (SERVER, "report 6 arrived after 5")
     server, then = robot.on_number(SERVER, 6, came(said), now=11 * DAY)
     assert server.sequence_number == 6
     assert then == Wait(11 * DAY + DAY + DAY / 4)
@@ -88,7 +88,7 @@ def test_paths_of_other_sites_are_refused_and_counted() -> None:
 def test_a_gap_is_asked_about_and_what_was_lost_is_fetched() -> None:
     for reports in ((report(8),), (report(6), report(8)), (report(6), report(7))):
         server, then = robot.on_number(SERVER, 8, came(*reports), now=11 * DAY)
-        assert then == AskIndex(Span(25, "hour"), "of the reports 6 to 8 some did not come")
+        assert then == AskIndex(Span(25, "hour"), "some of the reports 6 to 8 did not arrive")
         assert server.sequence_number == 5
     done = robot.recovered(server, 8, now=11 * DAY)
     assert robot.on_number(done, 9, came(report(9)), now=12 * DAY)[0].sequence_number == 9

@@ -32,13 +32,13 @@ def test_reports_are_taken_in_their_order_whatever_the_order_of_the_mail() -> No
     assert after.server.sequence_number == 0, "until the server has confirmed it"
     assert [hint.url for hint in read.hints] == [f"{SITE}/a", f"{SITE}/b", f"{SITE}/c"]
     assert [row.verdict for row in read.rows] == [TAKEN] * 3
-    assert after.question == "report 1 came after 0"
+    assert after.question == "report 1 arrived after 0"
 
 
 def test_a_gap_is_noted_with_the_state_that_it_leaves() -> None:
     read = read_mails([letter(4, "/d")], {SITE: KNOWN}, now=NOW)
     (after,) = read.changed
-    assert (after.server, after.question) == (SERVER, "report 4 came after 0")
+    assert (after.server, after.question) == (SERVER, "report 4 arrived after 0")
     assert [hint.url for hint in read.hints] == [f"{SITE}/d"], "what it says may be true all the same"
 
 
