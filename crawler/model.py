@@ -16,7 +16,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class State(StrEnum):
-    """The one state of a URL (``interface.md``, view ``urls``)."""
+    """The one state of a URL (view ``urls``)."""
 
     QUEUED = "queued"
     FETCHED = "fetched"
