@@ -33,7 +33,7 @@ def test_the_demonstration(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_again_and_for_programs(tmp_path: Path) -> None:
+def test_a_second_demo_prints_json(tmp_path: Path) -> None:
     assert crawler("demo", cwd=tmp_path).code == 0
     again = crawler("demo", "--json", cwd=tmp_path)
     result = json.loads(again.out)
@@ -42,7 +42,7 @@ def test_again_and_for_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"diary\n" * 100])
-def test_it_never_overwrites_what_is_no_demonstration(content: bytes, tmp_path: Path) -> None:
+def test_the_demo_overwrites_no_other_file(content: bytes, tmp_path: Path) -> None:
     db = tmp_path / "crawl.db"
     if content:
         db.write_bytes(content)

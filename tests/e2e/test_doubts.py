@@ -46,9 +46,7 @@ def test_lines_of_unknown_fields_are_shown(tmp_path: Path, monkeypatch: pytest.M
     ]
 
 
-def test_the_owner_hears_of_them_and_the_verdicts_are_what_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_robots_check_lists_doubts_without_changing_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("robots.txt").write_text(DOUBTFUL)
     urls = ["http://one.test/private", "http://one.test/closed"]
@@ -69,13 +67,13 @@ def test_the_owner_hears_of_them_and_the_verdicts_are_what_they_were(
     assert [f"line {doubt['line']} ({doubt['text']}): {doubt['means']}" for doubt in told[0]["doubts"]] == TOLD
 
 
-def test_a_file_without_them_is_checked_in_silence(tmp_path: Path) -> None:
+def test_robots_check_prints_nothing_for_a_file_without_doubts(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_text("User-agent: *\nDisallow: /closed\nClean-param: ref /\n")
     ended = here("robots", "check", "--file", tmp_path / "robots.txt", "http://one.test/")
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_why_tells_the_first_and_what_to_do(db: Path, loopback: LoopbackWeb) -> None:
+def test_why_shows_the_first_doubt_and_a_remedy(db: Path, loopback: LoopbackWeb) -> None:
     words = " ".join(here("why", loopback.url("one.test", "/private"), "--db", db).out.split())
     said = f"in doubt {' '.join(TOLD[:3])} and 1 more such line; --json lists them all its owner may have meant to"
     assert (
@@ -88,7 +86,7 @@ def test_why_tells_the_first_and_what_to_do(db: Path, loopback: LoopbackWeb) -> 
     assert "in doubt" not in here("why", loopback.url("two.test"), "--db", db).out
 
 
-def test_the_report_lists_the_sites_that_have_them(db: Path, tmp_path: Path, loopback: LoopbackWeb) -> None:
+def test_the_report_lists_sites_with_doubts(db: Path, tmp_path: Path, loopback: LoopbackWeb) -> None:
     assert here("report", tmp_path / "r.html", "--db", db).code == 0
     page = LexborHTMLParser((tmp_path / "r.html").read_text())
     (card,) = [card for card in page.css(".card") if [h.text() for h in card.css("h3")] == ["Lines in doubt"]]

@@ -74,7 +74,7 @@ WEB: dict[str, Site] = {
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the pages are written for a POSIX shell")
 @pytest.mark.parametrize("page", sorted(EXAMPLES.glob("*.md")), ids=lambda page: page.stem)
-def test_a_page_is_true(page: Path, loopback: LoopbackWeb, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_print_what_it_shows(page: Path, loopback: LoopbackWeb, tmp_path: Path) -> None:
     loopback.sites.update(WEB)
     blocks = _BLOCK.findall(page.read_text())
     assert len(blocks) > 5

@@ -35,7 +35,7 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*) FROM pages").fetchone() == (2,)
 
 
-def test_the_python_page_handles_every_page_once_though_it_is_killed(tmp_path: Path) -> None:
+def test_the_python_page_handles_every_page_once_despite_a_kill(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```", PYTHON, flags=re.M | re.S)
     pages = {f"/{n}": Page(f"<title>{n}</title>".encode()) for n in range(6)}
     home = Page(b"<title>Home</title>" + b"".join(f"<a href=/{n}>{n}</a>".encode() for n in range(6)))
@@ -64,7 +64,7 @@ def sql_examples() -> list[str]:
     return [statement for block in blocks for statement in str(block).strip().removesuffix(";").split(";\n")]
 
 
-async def test_the_sql_examples_answer_on_postgresql(postgres: Cluster) -> None:
+async def test_the_sql_examples_run_on_postgresql(postgres: Cluster) -> None:
     store = await PostgresStore.open(postgres.make_database())
     try:
         for statement in sql_examples():
@@ -73,7 +73,7 @@ async def test_the_sql_examples_answer_on_postgresql(postgres: Cluster) -> None:
         await store.close()
 
 
-def test_the_sql_examples_answer() -> None:
+def test_the_sql_examples_run_on_sqlite() -> None:
     schema = sorted((Path(__file__).parents[2] / "crawler/store/sqlite").glob("0*.sql"))
     with sqlite3.connect(":memory:") as db:
         db.executescript("".join(file.read_text() for file in schema))

@@ -43,7 +43,7 @@ def test_any_bytes_have_few_short_doubts(body: bytes) -> None:
 
 
 @given(FILES, PATHS, st.sampled_from(list(Reading)))
-def test_a_line_that_is_said_to_mean_nothing_decides_nothing(lines: list[str], path: str, reading: Reading) -> None:
+def test_a_line_reported_as_ineffective_decides_nothing(lines: list[str], path: str, reading: Reading) -> None:
     """Without it, or empty, the file says the same."""
     without = list(lines)
     for doubt in doubts_about("\n".join(lines).encode()).first:

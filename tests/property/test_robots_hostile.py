@@ -27,13 +27,13 @@ def test_files_written_by_people_can_be_read_and_asked(reading: Reading) -> None
 
 @examples(1000)
 @given(TARGETS["dates"][0])
-def test_any_header_comes_to_a_bounded_time(case: tuple[str, Headers, Reading]) -> None:
+def test_any_header_gives_a_bounded_time(case: tuple[str, Headers, Reading]) -> None:
     check_dates(case)
 
 
 @examples(500)
 @given(TARGETS["response"][0])
-def test_any_answers_in_a_row_leave_a_consistent_copy(case: tuple[Reading, bool, list[Came]]) -> None:
+def test_any_sequence_of_answers_leaves_a_consistent_copy(case: tuple[Reading, bool, list[Came]]) -> None:
     check_response(case)
 
 

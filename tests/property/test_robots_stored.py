@@ -85,7 +85,7 @@ def texts(value: object) -> Iterator[str]:
 @example(b"Mobile-agent-server: /\xff/ none", "", Reading.STRICT)
 @example(b"Mobile-agent-server: /\0 none", "", Reading.DRAFT1996)
 @example("\ufeffMobile-agent-server: /\ud800 none".encode("utf-16-le", "surrogatepass"), "", Reading.RFC9309)
-def test_what_is_stored_and_shown_is_text(body: bytes, header: str, reading: Reading) -> None:
+def test_stored_and_displayed_values_are_text(body: bytes, header: str, reading: Reading) -> None:
     for text in texts(asdict(stored(body, header, reading))):
         text.encode("utf-8")
         assert "\0" not in text

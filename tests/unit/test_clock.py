@@ -30,7 +30,7 @@ class Shared:
         return self._passed + self.ahead - self.follower.now()
 
 
-def test_a_clock_is_taken_over_as_it_is_and_a_step_forward_shortens_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_reading_is_adopted_and_a_step_forward_shortens_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = Shared(monkeypatch)
     shared.pass_s(0)
     assert shared.behind() == 0
@@ -44,7 +44,7 @@ def test_a_clock_is_taken_over_as_it_is_and_a_step_forward_shortens_no_pause(mon
     assert shared.behind() == pytest.approx(0)
 
 
-def test_a_step_that_is_heard_of_late_is_not_made_up_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_step_is_not_made_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = Shared(monkeypatch)
     shared.pass_s(0)
     shared.ahead += 30
@@ -60,7 +60,7 @@ def test_a_step_backward_is_followed_at_once(monkeypatch: pytest.MonkeyPatch) ->
     assert shared.behind() == 0
 
 
-def test_what_a_network_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_delay_of_the_network_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = Shared(monkeypatch)
     shared.pass_s(0)
     before = shared.follower.now()
@@ -68,7 +68,7 @@ def test_what_a_network_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert shared.follower.now() == before
 
 
-def test_times_for_people_are_in_utc_wherever_they_live_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_displayed_times_are_in_utc_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:

@@ -9,7 +9,7 @@ from crawler.terminal_text import printable, shown
     ("text", "made"),
     [("ツ a", "ツ a"), ("a\nb\tc", "a\ufffdb\ufffdc"), ("\x1b[2J\u202e\ud800", "\ufffd[2J\ufffd\ufffd")],
 )
-def test_nothing_in_it_acts_on_a_terminal(text: str, made: str) -> None:
+def test_printable_text_has_no_effect_on_a_terminal(text: str, made: str) -> None:
     assert printable(text) == shown(text) == made
 
 

@@ -76,7 +76,7 @@ def test_relative_to_a_base(text: str, canonical: str) -> None:
         ("http://a.test/" + "x" * MAX_URL_CHARS, "longer than"),
     ],
 )
-def test_what_is_not_crawlable_says_why(text: str, why: str) -> None:
+def test_a_refused_url_has_a_reason(text: str, why: str) -> None:
     with pytest.raises(NotCrawlable, match=why) as caught:
         canonicalise(text)
     assert len(str(caught.value)) < 300

@@ -118,7 +118,7 @@ async def test_the_log_never_shows_a_shorter_pause_or_a_longer_answer_than_the_c
         assert hit.user_agent == "TestBot/1.0"
 
 
-async def test_requests_that_overlap_are_seen_to(visitor: Visitor) -> None:
+async def test_overlapping_requests_are_counted(visitor: Visitor) -> None:
     visitor.web.sites.update({host: {"/": Page(delay_s=0.1)} for host in ("a.test", "b.test")})
     await asyncio.gather(*(visitor.get(host, "/") for host in ("a.test", "a.test", "a.test", "b.test")))
     assert most_at_once(visitor.web.log) == {"a.test": 3, "b.test": 1}

@@ -59,7 +59,7 @@ UNLIKE = "it contains invisible characters or characters that look like blanks; 
         ("User-agent: All", "it names a robot of this name; * names all robots"),
     ],
 )
-def test_a_line_in_doubt_is_told_with_its_number_and_what_it_means(line: str, means: str) -> None:
+def test_a_doubtful_line_is_reported_with_its_number_and_effect(line: str, means: str) -> None:
     (doubt,) = doubts(f"User-agent: *\n{line} # why\nDisallow: /other\n").first
     shown = re.sub("[\ufeff\u200b\xa0]", "\ufffd", line)
     assert (doubt.line, doubt.text, doubt.means) == (2, shown, means)
@@ -93,11 +93,11 @@ def test_a_line_in_doubt_is_told_with_its_number_and_what_it_means(line: str, me
         *("//Disallow: /x", ";Disallow: /x", "<!-- Disallow: /x", "# Dissallow: /x", "Sitemap-index: /i.xml"),
     ],
 )
-def test_lines_that_mean_what_they_say_and_those_of_others_are_left_alone(line: str) -> None:
+def test_unambiguous_lines_raise_no_doubt(line: str) -> None:
     assert doubts(f"User-agent: *\n{line}\n") == Doubts()
 
 
-def test_rules_above_every_user_agent_line_bind_nobody() -> None:
+def test_rules_above_every_user_agent_line_apply_to_no_robot() -> None:
     found = doubts("Disallow: /a\nCrawl-delay: 5\nSitemap: /s.xml\n\nUser-agent: x\nDisallow: /b\n")
     assert [doubt.line for doubt in found.first] == [1, 2]
     assert {doubt.means for doubt in found.first} == {
@@ -105,28 +105,28 @@ def test_rules_above_every_user_agent_line_bind_nobody() -> None:
     }
 
 
-def test_few_are_told_and_all_are_counted() -> None:
+def test_few_doubts_are_shown_and_all_are_counted() -> None:
     found = doubts("User-agent: *\n" + "Disallow: a\n" * 1000)
     assert (len(found.first), found.count) == (MAX_DOUBTS, 1000)
     assert found.told()[-1] == "980 more such lines, not shown"
     assert len(found.told()) == MAX_DOUBTS + 1
 
 
-def test_what_is_shown_of_a_line_is_short_and_printable() -> None:
+def test_the_displayed_text_of_a_line_is_short_and_printable() -> None:
     (doubt,) = doubts(b"User-agent: *\nDisallow: \x1b[2J\xff" + b"a" * 1000).first
     assert doubt.text == "Disallow: \ufffd[2J\ufffd" + "a" * 65 + "…"
 
 
-def test_a_page_of_html_is_noted_as_a_whole_and_has_no_lines_in_doubt() -> None:
+def test_an_html_page_has_a_note_and_no_doubtful_lines() -> None:
     assert doubts(b"<html>\nDissallow: /x\nDisallow /y\n") == Doubts()
 
 
-def test_a_file_in_utf16_is_looked_at_as_it_is_read() -> None:
+def test_doubts_read_utf16_like_the_parser() -> None:
     (doubt,) = doubts("\ufeffUser-agent: *\nDisallow: private\n".encode("utf-16-le")).first
     assert doubt.line == 2
 
 
-def test_only_what_is_read_of_a_file_is_looked_at() -> None:
+def test_doubts_ignore_what_the_parser_ignores() -> None:
     assert doubts(b"User-agent: *\n" + b"#" * (512 * 1024) + b"\nDissallow: /x\n") == Doubts()
 
 

@@ -35,7 +35,7 @@ def test_the_proposals_example_on_the_main_host_changes_nothing(reading: Reading
     assert not found.verdict("/forum").allowed
 
 
-def test_rfc9309_only_shows_the_line() -> None:
+def test_rfc9309_shows_the_host_line_without_obeying_it() -> None:
     found = rules(PROPOSAL, "http://www.host1.com", Reading.RFC9309)
     assert (found.main_site, found.host_line) == (None, 4)
     assert found.verdict("/").allowed
@@ -92,19 +92,19 @@ def test_the_first_correct_line_names_the_main_host(reading: Reading) -> None:
         "пример.рф",
     ],
 )
-def test_an_incorrect_line_is_as_if_it_were_not_there(value: str, reading: Reading) -> None:
+def test_an_incorrect_line_is_ignored(value: str, reading: Reading) -> None:
     found = rules(f"User-agent: *\nHost: {value}\n", "http://www.host1.com", reading)
     assert (found.main_site, found.host_line) == (None, None)
     assert found.verdict("/").allowed
 
 
-def test_an_address_is_incorrect_even_where_it_is_the_site() -> None:
+def test_an_address_is_incorrect_even_if_it_is_the_site() -> None:
     found = rules("User-agent: *\nHost: 1.2.3.4\nHost: b.ru\n", "http://1.2.3.4", Reading.STRICT)
     assert found.main_site == "http://b.ru"
 
 
 @OLD
-def test_a_name_without_a_dot_is_correct_where_the_configuration_resolves_it(reading: Reading) -> None:
+def test_a_name_without_a_dot_is_correct_if_the_configuration_resolves_it(reading: Reading) -> None:
     assert rules("User-agent: *\nHost: wiki\n", "http://a.ru", reading, ("wiki",)).main_site == "http://wiki"
 
 
@@ -134,7 +134,7 @@ def test_strict_does_not_clear_a_site_that_the_draft_calls_a_mirror() -> None:
         "User-agent: other\nHost: b.ru\n\nUser-agent: *\nDisallow: /x\n",
     ],
 )
-def test_it_counts_in_the_record_that_applies_to_us_only(text: str, reading: Reading) -> None:
+def test_a_host_line_counts_only_in_the_record_that_applies(text: str, reading: Reading) -> None:
     assert rules(text, "http://a.ru", reading).main_site is None
 
 

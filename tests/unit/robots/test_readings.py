@@ -64,14 +64,14 @@ def test_draft_3_2_1_names_are_compared_case_insensitively(reading: Reading) -> 
     assert not allowed(text, "/a", "FigTree/0.1 Robot/1.0", reading)
 
 
-def test_draft_4_december_1996_a_record_names_us_where_it_contains_the_token() -> None:
+def test_draft_4_december_1996_a_record_applies_if_it_contains_the_token() -> None:
     text = "User-agent: my-FigTree-robot\nDisallow: /a\n"
     assert not allowed(text, "/a", reading=DRAFT)
     assert allowed(text, "/a", reading=RFC)
     assert not allowed(text, "/a", reading=STRICT)
 
 
-def test_draft_3_2_1_the_first_record_that_names_us_wins_over_the_default() -> None:
+def test_draft_3_2_1_the_first_record_with_the_token_wins_over_the_default() -> None:
     text = "User-agent: *\nDisallow: /d\n\nUser-agent: figtree\nDisallow: /1\n\nUser-agent: figtree\nDisallow: /2\n"
     for path, draft, rfc in [("/d", True, True), ("/1", False, False), ("/2", True, False)]:
         assert allowed(text, path, reading=DRAFT) is draft
@@ -139,12 +139,12 @@ def test_a_user_agent_line_after_a_rule_starts_the_next_record(reading: Reading)
 @pytest.mark.parametrize(
     "text", ["", "# nothing\n", "User-agent: *\nDisallow:\n", "User-agent: *\nAllow:\nDisallow:\n"]
 )
-def test_no_instructions_leave_everything_allowed(reading: Reading, text: str) -> None:
+def test_a_file_without_rules_allows_everything(reading: Reading, text: str) -> None:
     assert rules(text, reading=reading).verdict("/") == Verdict(True, None, "", reading)
 
 
 @EVERY
-def test_an_empty_disallow_is_passed_over_wherever_it_stands(reading: Reading) -> None:
+def test_an_empty_disallow_is_ignored_anywhere(reading: Reading) -> None:
     assert not allowed("User-agent: *\nDisallow:\nDisallow: /a\n", "/a", reading=reading)
 
 
@@ -162,7 +162,7 @@ def test_rfc9309_2_2_1_a_token_ends_where_a_version_begins() -> None:
         assert allowed(f"User-agent: *\nDisallow:\n\nUser-agent: {value}x\nDisallow: /\n", "/", "figtre", RFC)
 
 
-def test_rfc9309_2_2_1_digits_count_where_a_group_has_our_name_with_them() -> None:
+def test_rfc9309_2_2_1_digits_count_if_a_group_has_the_token_with_them() -> None:
     text = "User-agent: bot2\nDisallow: /2\n\nUser-agent: bot\nDisallow: /1\n"
     assert not allowed(text, "/2", "bot2", RFC)
     assert allowed(text, "/2", "bot", RFC)
@@ -186,13 +186,13 @@ SEEN = "User-agent: *\nDisallow: /a\nAllow: /b\nDisallow: /b/c\nCrawl-delay: 7\n
         SEEN.encode("utf-16-be"),
     ],
 )
-def test_strict_heeds_what_a_file_looks_like_too(body: bytes) -> None:
+def test_strict_also_obeys_the_displayed_text(body: bytes) -> None:
     asked = read(parse(body), token="figtree", reading=STRICT, site="http://a.example")
     assert [asked.verdict(path).allowed for path in ("/a", "/b", "/b/c", "/other")] == [False, True, False, True]
     assert (asked.verdict("/a").line, asked.crawl_delay_s) == (2, 7.0)
 
 
-def test_what_a_file_looks_like_opens_nothing() -> None:
+def test_the_displayed_text_opens_nothing() -> None:
     for opened in (
         "User-agent: Fig\u200bTree\nDisallow:\n",
         "User-agent: *\nAllow: /a\xa0\n",
@@ -207,7 +207,7 @@ def test_rfc9309_2_2_2_a_half_escape_is_compared_with_the_url_as_written() -> No
     assert allowed("User-agent: *\nDisallow: /%41\n", "/%2541", reading=RFC)
 
 
-def test_the_evidence_can_be_shown_whatever_the_file_holds() -> None:
+def test_the_evidence_is_printable_for_any_file() -> None:
     found = read(parse(b"User-agent: *\nDisallow: /\xe9\x1b\n"), token="x", reading=STRICT, site="http://a.ru")
     assert found.verdict("/%E9%1B") == Verdict(False, 2, "Disallow: /\ufffd\ufffd", DRAFT)
 
@@ -302,7 +302,7 @@ def test_revisited_example_3(reading: Reading, path: str, expected: bool) -> Non
     assert allowed(REVISITED_3, path, reading=reading) is expected
 
 
-def test_a_disallow_is_a_list_only_where_every_part_starts_with_a_slash() -> None:
+def test_a_disallow_is_a_list_only_if_every_part_starts_with_a_slash() -> None:
     text = "User-agent: *\nDisallow: /my files/x\n"
     assert allowed(text, "/my", reading=DRAFT)
     assert not allowed(text, "/my%20files/x", reading=DRAFT)
@@ -370,7 +370,7 @@ def test_strict_takes_the_larger_crawl_delay_of_both_readings() -> None:
 
 
 @EVERY
-def test_a_crawl_delay_for_others_is_not_ours(reading: Reading) -> None:
+def test_a_crawl_delay_for_another_agent_does_not_apply(reading: Reading) -> None:
     text = "User-agent: slowbot\nCrawl-delay: 3600\n\nUser-agent: *\nCrawl-delay: 1\n\nUser-agent: x\nDisallow: /\n"
     assert rules(text, reading=reading).crawl_delay_s == 1
 

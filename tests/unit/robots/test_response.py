@@ -65,7 +65,7 @@ def test_2xx_parse_and_obey(reading: Reading) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 203, 204, 205, 226])
-def test_a_content_range_means_nothing_but_in_a_206(status: int) -> None:
+def test_a_content_range_counts_only_in_a_206(status: int) -> None:
     part = fetched(headers=(("Content-Range", "bytes 0-13/500"),))
     assert meaning(replace(part, status=status)).action is RobotsAction.PARSE
 
@@ -85,7 +85,7 @@ def test_a_content_range_means_nothing_but_in_a_206(status: int) -> None:
         ([], "defer"),  # multipart/byteranges, for one
     ],
 )
-def test_a_part_of_the_file_is_no_file(ranges: list[str], action: str, reading: Reading) -> None:
+def test_a_part_of_the_file_defers_the_site(ranges: list[str], action: str, reading: Reading) -> None:
     """Nobody asked for a part, and what the rest closes is not known."""
     headers = tuple(("Content-Range", value) for value in ranges)
     copy = meaning(replace(fetched(headers=headers), status=206), RobotsSettings(reading))
@@ -93,7 +93,7 @@ def test_a_part_of_the_file_is_no_file(ranges: list[str], action: str, reading: 
     assert (copy.body == b"") is (action == "defer")
 
 
-def test_gzip_that_does_not_say_so_is_read_all_the_same() -> None:
+def test_undeclared_gzip_is_decompressed() -> None:
     """What is closed in it was meant to be closed; and where it is broken, nobody knows what was."""
     text = b"User-agent: *\nDisallow: /\n"
     packed = gzip.compress(text)
@@ -137,13 +137,13 @@ def test_no_usable_answer_defers(kind: ErrorKind, reading: Reading) -> None:
         assert (copy.action, copy.status, copy.note) == ("defer", kind.value, kind.render("it failed"))
 
 
-def test_our_own_refusal_of_the_address_makes_the_site_unreachable() -> None:
+def test_a_refused_address_makes_the_site_unreachable() -> None:
     copy = meaning(failed(kind=ErrorKind.ADDRESS))
     assert (copy.action, copy.retry_at, copy.failures) == (RobotsAction.UNREACHABLE, None, 0)
     assert copy.expires_at > NOW
 
 
-def test_our_own_refusal_of_a_redirects_address_is_the_redirects_failure() -> None:
+def test_a_refused_address_behind_a_redirect_defers() -> None:
     refused = failed(kind=ErrorKind.ADDRESS)
     copy = interpret(refused, settings=RobotsSettings(), previous=None, hops=1, seen=(ASKED,), now=NOW)
     assert isinstance(copy, RobotsCopy)
@@ -182,7 +182,7 @@ def test_a_redirect_loop_defers(location: str) -> None:
 
 
 @pytest.mark.parametrize("location", ["ftp://a.example/robots.txt", "http://", "javascript:1", "http://u:p@a.example/"])
-def test_a_redirect_to_what_is_no_http_url_defers(location: str) -> None:
+def test_a_redirect_to_an_invalid_url_defers(location: str) -> None:
     copy = meaning(redirected(location))
     assert (copy.action, copy.status) == ("defer", "bad redirect")
 
@@ -235,7 +235,7 @@ def test_pauses_double_up_to_their_longest() -> None:
     assert pauses == [60, 120, 240, 480, 960, 1000, 1000]
 
 
-def test_retry_after_is_honoured_uncut_where_it_is_longer() -> None:
+def test_a_longer_retry_after_is_kept_uncut() -> None:
     assert meaning(failed(503, headers=(("Retry-After", "7200000"),))).retry_at == NOW + 7_200_000
     assert meaning(failed(429, headers=(("retry-after", "5"),))).retry_at == NOW + 60
     date = (("Retry-After", "Sun, 06 Nov 1994 09:49:37 GMT"),)
@@ -253,7 +253,7 @@ def test_a_site_is_given_up_after_failing_for_too_long() -> None:
     assert meaning(failed(503), settings, last, NOW + 31 * DAY).action is RobotsAction.GIVEN_UP
 
 
-def test_a_usable_answer_ends_the_failing() -> None:
+def test_a_usable_answer_resets_the_failures() -> None:
     copy = meaning(failed(404), previous=meaning(failed(503)))
     assert (copy.action, copy.failures, copy.failing_since) == ("free", 0, None)
 
@@ -283,7 +283,7 @@ def test_stale_if_error_makes_no_copy_of_a_deferral() -> None:
 # --- bodies ---
 
 
-def test_a_body_beyond_the_limit_is_read_as_far_as_it_goes() -> None:
+def test_a_body_beyond_the_limit_is_read_up_to_the_limit() -> None:
     settings = RobotsSettings(max_bytes=30)
     for answer in (
         fetched(b"User-agent: *\nDisallow: /a\nAllow: /a/b\n"),
@@ -357,7 +357,7 @@ def test_the_floor_is_configurable() -> None:
 
 
 @pytest.mark.parametrize("answer", [failed(404), failed(403)])
-def test_what_is_no_file_runs_out_too(answer: Failed) -> None:
+def test_answers_without_a_file_expire_too(answer: Failed) -> None:
     assert meaning(answer).expires_at == NOW + 7 * DAY
     assert meaning(replace(answer, headers=(("Cache-Control", "max-age=3600"),))).expires_at == NOW + 3600
 
@@ -379,7 +379,7 @@ def test_http_dates_in_all_three_forms(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "never", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 0000 08:49:37"])
-def test_what_is_no_http_date(text: str) -> None:
+def test_text_that_is_no_http_date(text: str) -> None:
     assert http_date(text) is None
 
 

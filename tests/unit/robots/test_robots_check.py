@@ -67,11 +67,11 @@ def test_statuses(
     assert (found["action"], found["allowed"], found["expires_after"]) == (action, allowed, expires_after)
 
 
-def test_no_file_is_needed_where_none_is_read() -> None:
+def test_no_file_is_needed_if_none_is_read() -> None:
     assert check_case({"agent": "x", "url": "http://x.example/", "status": 404})["allowed"] is True
 
 
-def test_robots_txt_is_allowed_even_where_the_site_is_restricted() -> None:
+def test_robots_txt_is_allowed_even_if_the_site_is_restricted() -> None:
     assert answer(status=403, url="http://x.example/robots.txt")["allowed"] is True
 
 
@@ -122,7 +122,7 @@ def test_a_path_longer_than_a_crawl_would_take_is_judged() -> None:
 
 
 @pytest.mark.parametrize("reading", ["strict", "rfc9309"])
-def test_a_name_with_digits_may_mean_us_but_opens_nothing_in_strict(reading: str) -> None:
+def test_a_name_with_digits_opens_nothing_in_strict(reading: str) -> None:
     robots = "User-agent: fig2\nDisallow:\n\nUser-agent: *\nDisallow: /\n"
     said = answer(robots=robots, agent="fig", url="http://x.example/a", reading=reading)
     assert said["allowed"] is (reading == "rfc9309")

@@ -60,7 +60,7 @@ def test_no_other_character_ends_a_line() -> None:
     assert [line.value for line in file.lines] == ["/a\x0bb\x1c\u2028\x85c"]
 
 
-def test_what_lies_past_the_limit_of_bytes_is_ignored_and_half_a_line_too() -> None:
+def test_octets_past_the_limit_and_half_a_line_are_ignored() -> None:
     file = parse(b"allow: /a\nallow: /b/c\n", max_bytes=18)
     assert [line.text for line in file.lines if line.text] == ["allow: /a"]
     assert file.truncated
@@ -68,7 +68,7 @@ def test_what_lies_past_the_limit_of_bytes_is_ignored_and_half_a_line_too() -> N
     assert not parse(b"allow: /a\n", max_bytes=10).truncated
 
 
-def test_past_their_limit_only_lines_that_nobody_obeys_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_lines_of_unknown_fields_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MAX_EXTENSIONS", 1)
     file = parse(b"a: 1\n\nb: 2\n\nallow: /\nc: 3\n")
     assert [(line.number, line.text) for line in file.lines] == [(1, "a: 1"), (2, ""), (5, "allow: /"), (7, "")]
@@ -104,14 +104,14 @@ def test_whole_lines() -> None:
 
 
 @pytest.mark.parametrize("start", [b"<!DOCTYPE html>", b"\n <HTML lang=en>", b"\xef\xbb\xbf<html>"])
-def test_html_is_noted_and_says_nothing(start: bytes) -> None:
+def test_html_has_a_note_and_no_lines(start: bytes) -> None:
     file = parse(start + b"\n<p>What are you looking for?</p>\n")
     assert file.notes == ("HTML served as robots.txt",)
     assert not any(line.text for line in file.lines)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_noted_and_what_it_closes_is_closed(encoding: str) -> None:
+def test_utf16_has_a_note_and_its_rules_apply(encoding: str) -> None:
     body = "\ufeffUser-agent: *\r\nDisallow: /ü\n".encode(encoding)
     file = parse(body)
     assert "UTF-16" in file.notes[0]

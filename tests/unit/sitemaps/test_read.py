@@ -74,14 +74,14 @@ def test_each_url_is_listed_once() -> None:
     assert urls(read(urlset("http://a.example/x", "HTTP://A.example:80/x#top"))) == ["http://a.example/x"]
 
 
-def test_what_is_no_url_is_counted() -> None:
+def test_invalid_urls_are_counted() -> None:
     sitemap = read(urlset("ftp://a.example/", "http://a.example/x", "", "http://["))
     assert urls(sitemap) == ["http://a.example/x"]
     assert sitemap.notes == ("3 of 4 entries ignored, the first: not an http or https URL: ftp://a.example/",)
     assert not sitemap.truncated
 
 
-def test_dates_that_are_none_are_counted() -> None:
+def test_invalid_dates_are_counted() -> None:
     sitemap = read("<urlset><url><loc>/x</loc><lastmod>yesterday</lastmod></url></urlset>")
     assert sitemap.entries == (Entry("http://a.example/x"),)
     assert sitemap.notes == ("1 dates not understood",)
@@ -107,7 +107,7 @@ def test_encodings(encode: Callable[[str], bytes]) -> None:
     assert urls(read(encode(text))) == ["http://a.example/%C3%BC"]
 
 
-def test_a_url_in_another_encoding_than_declared_is_passed_over() -> None:
+def test_a_url_in_another_encoding_than_declared_is_ignored() -> None:
     sitemap = read(urlset("http://a.example/ü", "http://a.example/x").encode("latin-1"))
     assert urls(sitemap) == ["http://a.example/x"]
     assert "in another encoding" in sitemap.notes[0]
@@ -233,7 +233,7 @@ def test_html_is_no_sitemap(body: str) -> None:
         (b"\x1f\x8bxyz", "gzip: broken (Error -3 while decompressing data: unknown compression method)"),
     ],
 )
-def test_nothing_that_could_be_a_sitemap(body: bytes, why: str) -> None:
+def test_a_body_that_is_no_sitemap(body: bytes, why: str) -> None:
     assert read(body) == Sitemap(SitemapKind.UNKNOWN, notes=(f"not a sitemap: {why}",))
 
 
@@ -253,7 +253,7 @@ def test_declarations_end_the_reading(subset: str) -> None:
     )
 
 
-def test_an_entity_that_was_not_declared_stands_for_nothing() -> None:
+def test_an_undeclared_entity_is_dropped() -> None:
     sitemap = read('<!DOCTYPE urlset SYSTEM "x.dtd">' + urlset("http://a.example/&c;x"))
     assert urls(sitemap) == ["http://a.example/x"]
 
@@ -284,7 +284,7 @@ def test_a_file_at_its_limits_is_not_truncated() -> None:
     assert not read(body, SitemapLimits(max_entries=2, max_bytes=len(body), max_depth=3, max_elements=5)).truncated
 
 
-def test_a_bomb_is_not_unpacked() -> None:
+def test_a_gzip_bomb_is_not_decompressed() -> None:
     sitemap = read(gzip.compress(b"<urlset>" + b" " * 60_000_000))
     assert sitemap == Sitemap(
         SitemapKind.URLSET, truncated=True, notes=("not read to the end: more than 52428800 bytes",)

@@ -12,7 +12,7 @@ def trust(robots: dict[str, tuple[str, ...]], via: tuple[str, ...] = ()) -> Trus
     return Trust(MAP, robots.get, via)
 
 
-def test_a_sitemap_speaks_for_its_directory() -> None:
+def test_a_sitemap_counts_for_its_directory() -> None:
     rule = trust({A: ()})
     assert rule.refusal(f"{A}/catalog/") is None
     assert rule.refusal(f"{A}/catalog/show?item=23") is None
@@ -22,7 +22,7 @@ def test_a_sitemap_speaks_for_its_directory() -> None:
     assert rule.refusal(f"{A}/catalog") is not None
 
 
-def test_named_in_robots_txt_it_speaks_for_the_whole_site() -> None:
+def test_a_sitemap_named_in_robots_txt_counts_for_the_whole_site() -> None:
     assert trust({A: (f"{A}/other.xml", MAP)}).refusal(f"{A}/images/") is None
 
 
