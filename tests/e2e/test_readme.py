@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crawler.demo.pages import Page
 from crawler.store.postgres.store import PostgresStore
+from crawler.store.sql.statements import schema
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
@@ -74,8 +75,7 @@ async def test_the_sql_examples_run_on_postgresql(postgres: Cluster) -> None:
 
 
 def test_the_sql_examples_run_on_sqlite() -> None:
-    schema = sorted((Path(__file__).parents[2] / "crawler/store/sqlite").glob("0*.sql"))
     with sqlite3.connect(":memory:") as db:
-        db.executescript("".join(file.read_text() for file in schema))
+        db.executescript(schema("sqlite"))
         for statement in sql_examples():
             db.execute(statement)
