@@ -1,4 +1,4 @@
-"""A real browser for tests, and texts that would do harm in it if they were read as markup."""
+"""A real browser for tests, and texts that would do harm if they were parsed as markup."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt
 
 
 def hostile(port: int) -> str:
-    """Would run, load and leave its mark if it were read as markup anywhere: in text, attribute, style or script."""
+    """A text that runs, loads and leaves a mark if it is parsed as markup in text, attribute, style or script."""
     load = f"<img src=http://127.0.0.1:{port}/leak onerror=\"document.title='OWNED'\">"
     return (
         f"\"'></title></style></script><script>document.title='OWNED'</script>{load}<svg onload=\"document.title=1\">"
@@ -24,7 +24,7 @@ def hostile(port: int) -> str:
 
 
 def doctor(db: Path, text: str) -> None:
-    """Put a text wherever the report takes one from."""
+    """Write the text into every column that the report shows."""
     with sqlite3.connect(db) as doctored:
         for statement in (
             "UPDATE url SET path = path || :t, reason = reason || :t",
@@ -43,7 +43,7 @@ def doctor(db: Path, text: str) -> None:
 
 @contextmanager
 def browser_page(*, bypass_csp: bool = False) -> Iterator[Page]:
-    """A page of Chromium that can reach loopback and nothing else; every question it asks is answered with yes."""
+    """A Chromium page that reaches only loopback. Every dialog is accepted."""
     options = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     options += ["--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
     with sync_playwright() as playwright:

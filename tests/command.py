@@ -1,4 +1,4 @@
-"""The ``crawler`` command as tests use it: in a process of its own, or, where only its words matter, in this one."""
+"""Run the ``crawler`` command in tests: in a separate process, or in this one if only its output matters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ retries = 2
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended, and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -45,8 +45,8 @@ class Ended:
 
 
 def little_room(most_bytes: int) -> Callable[[], None]:
-    """For ``before``: no file grows beyond ``most_bytes``, as on a full disk."""
-    import resource  # not there on Windows
+    """For ``before``: limit files to ``most_bytes``, like a full disk."""
+    import resource  # missing on Windows
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -63,7 +63,7 @@ def crawler(
     before: Callable[[], object] | None = None,
     under: Sequence[str] = (),
 ) -> Ended:
-    """Run ``crawler`` to its end, ``under`` another command. Whatever it ends with, it never shows a traceback."""
+    """Run ``crawler`` to its end, ``under`` another command. Asserts that it prints no traceback."""
     done = subprocess.run(
         [*under, *_command(arguments)],
         input=stdin,
@@ -81,7 +81,7 @@ def crawler(
 
 
 def start(*arguments: str | Path, group: int | None = None) -> subprocess.Popen[str]:
-    """Start ``crawler``, to be ended by whoever asked; in a process group of its own if that is 0."""
+    """Start ``crawler``; the caller ends it. It has a process group of its own if that is 0."""
     return subprocess.Popen(
         _command(arguments),
         stdout=subprocess.PIPE,
@@ -100,7 +100,7 @@ def finish(process: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
 
 
 def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
-    """Run the command within this process: ten times as fast."""
+    """Run the command in this process, which is ten times as fast."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["crawler", *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin))
@@ -115,7 +115,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
 
 
 def until(condition: Callable[[], bool], what: str, timeout_s: float = 300) -> None:
-    """Wait for something that another process does."""
+    """Wait for a condition that another process brings about."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for: {what}"
@@ -127,6 +127,6 @@ def _command(arguments: Sequence[str | Path]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what would change how the command looks, importing this checkout from any folder."""
+    """This process's environment without variables that change the output, importing this checkout from any folder."""
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
     return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""Fixtures for all tests, and how hard hypothesis tries: ``HYPOTHESIS_PROFILE=long`` for a night, else "ci"."""
+"""Fixtures for all tests, and the profiles of hypothesis: ``HYPOTHESIS_PROFILE=long`` for a night, else "ci"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("long", deadline=None, max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Tests read what a command says in whole lines, as a file gets them: nobody's terminal has a part in that.
+# Commands print whole lines in tests, like into a file; the width of a terminal has no effect.
 os.environ.pop("COLUMNS", None)
 
 
@@ -38,5 +38,5 @@ def postgres() -> Iterator[Cluster]:
 
 @pytest.fixture
 def db_path(tmp_path: Path) -> Path:
-    """Where a test's store goes."""
+    """The path of a test's store."""
     return tmp_path / "crawl.db"

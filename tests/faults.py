@@ -1,10 +1,10 @@
-"""What goes wrong where several workers share a PostgreSQL database: ``python -m tests.faults --rounds N --seed S``.
+"""Inject faults into crawls by several workers on PostgreSQL: ``python -m tests.faults --rounds N --seed S``.
 
-Each kind of fault N times, at random moments, while three ``crawler run`` are on one crawl: a worker killed with -9;
-one stopped beyond its lease and continued; the database crashed or restarted; the connections cut by a proxy that
-drops, delays, half-closes or swallows. In the end, the database must hold what an undisturbed crawl by one process into
-a SQLite file holds, each row once, and the log of the *web's* server must show no two requests to a host at a time and
-no pause cut short; what it served must all be in the crawl's log too, unless a worker was killed over it.
+Each kind of fault happens N times at random moments while three ``crawler run`` share a crawl: a worker killed with -9;
+a worker stopped beyond its lease and continued; the database crashed or restarted; connections dropped, delayed,
+half-closed or swallowed by a proxy. In the end the database must equal the SQLite file of an undisturbed crawl by one
+process, each row once. The log of the *web's* server must show no two simultaneous requests to a host and no shortened
+pause. The crawl's log must contain every served request, except requests of killed workers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _END_S = 60.0
 
 @dataclass(slots=True)
 class Scene:
-    """A crawl that goes on: its workers, where they keep it, and chance."""
+    """A running crawl: its workers, its database and the random numbers."""
 
     server: Cluster
     proxy: Proxy
@@ -56,7 +56,7 @@ class Scene:
 
 
 def killed(scene: Scene) -> None:
-    """A worker is killed, and another one started."""
+    """Kill a worker and start another one."""
     worker = scene.one()
     if worker is not None:
         worker.kill()
@@ -66,7 +66,7 @@ def killed(scene: Scene) -> None:
 
 
 def stopped(scene: Scene) -> None:
-    """A worker is stopped until its lease is over, or a little less, and goes on."""
+    """Stop a worker until its lease is over, or a little less, and continue it."""
     worker = scene.one()
     if worker is not None and worker.pid is not None:
         os.kill(worker.pid, signal.SIGSTOP)
@@ -75,14 +75,14 @@ def stopped(scene: Scene) -> None:
 
 
 def restarted(scene: Scene) -> None:
-    """The database crashes, or is shut down, and comes back after a while."""
+    """Crash or stop the database, and start it again after a while."""
     scene.server.stop(scene.chance.choice(["immediate", "fast"]))
     time.sleep(scene.chance.uniform(0, 1))
     scene.server.start()
 
 
 def cut(scene: Scene) -> None:
-    """The connections of all workers suffer for a while."""
+    """Disturb the connections of all workers for a while."""
     scene.proxy.suffer(scene.chance.choice(MODES))
     time.sleep(scene.chance.uniform(0.05, 1.5))
     scene.proxy.recover()
@@ -98,7 +98,7 @@ FAULTS: dict[str, Callable[[Scene], None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """How many faults a crawl met, how many leases ran out by them, and what is wrong in the end."""
+    """The faults of a crawl, the leases that expired because of them, and the differences in the end."""
 
     faults: int
     leases_lost: int
@@ -106,7 +106,7 @@ class Disturbed:
 
 
 def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, folder: Path, most: int) -> Disturbed:
-    """A crawl with up to ``most`` faults of a kind."""
+    """Run a crawl with up to ``most`` faults of a kind."""
     chance = random.Random(f"{kind} {seed}")
     seeds = kill.serve(web, seed, hosts=4, pages_per_host=40)
     folder.mkdir()
@@ -157,7 +157,7 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
 
 
 def wait_for_workers(server: Cluster, url: str) -> None:
-    """Until all have joined the crawl: who is about to begin has nothing yet that could suffer."""
+    """Wait until all workers have joined the crawl: before that, faults have no effect."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         made = server.psql("SELECT to_regclass('worker') IS NOT NULL", server.name_in(url)).strip() == "t"
@@ -167,7 +167,7 @@ def wait_for_workers(server: Cluster, url: str) -> None:
 
 
 def wait_for_requests(web: LoopbackWeb, count: int, scene: Scene) -> None:
-    """Until the web has been asked so often, from now on; or a while."""
+    """Wait until the web has had this number of further requests, or for a while."""
     enough, deadline = len(web.web.log) + count, time.monotonic() + 3
     while len(web.web.log) < enough and time.monotonic() < deadline and not scene.is_over():
         time.sleep(0.002)
@@ -207,7 +207,7 @@ _CONSISTENT = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run rounds of each kind; 1 where anything was wrong."""
+    """Run rounds of each kind. Returns 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--rounds", type=int, default=50, help="how many faults of each kind")
     parser.add_argument("--seed", type=int, default=1)

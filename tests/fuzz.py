@@ -1,7 +1,7 @@
-"""What must hold for any robots.txt and any answer, as checks of one drawn case; and a command that runs one for long.
+"""Checks that must hold for any robots.txt and any answer.
 
-The test suite runs each check some thousand times, ``python -m tests.fuzz NAME --minutes 60`` for an hour. A case that
-fails is shrunk and printed.
+Each check judges one generated case. The test suite runs each check some thousand times;
+``python -m tests.fuzz NAME --minutes 60`` runs one for an hour. A failing case is shrunk and printed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SLOW_S = 1.0  # of processor time, for files of a few kB
 
 
 def examples(least: int) -> settings:
-    """At least so many examples, and more under a profile that asks for more."""
+    """At least ``n`` examples, and more under a profile with more."""
     assert settings.default is not None
     return settings(max_examples=max(least, settings.default.max_examples))
 
@@ -91,7 +91,7 @@ TOKENS = st.sampled_from(["fig", "figtree", "rex", "FigTree/1.0", ""])
 
 
 def check_strict(case: tuple[str, str, str]) -> None:
-    """Strict allows only what both readings allow, and forbids more only where it alone can read a ``Host`` line."""
+    """Strict allows only what both readings allow, and forbids more only if it alone can read a ``Host`` line."""
     text, path, token = case
     draft = rules(text, token, Reading.DRAFT1996)
     rfc = rules(text, token, Reading.RFC9309)
@@ -113,7 +113,7 @@ RESERVED = [":", "@", "&", "+", "(", "!", "'", ",", ";", "%3A", "%20", "%25", "%
 
 @st.composite
 def protego_cases(draw: st.DrawFn, *, allows: bool) -> tuple[str, str]:
-    """A file and a path, whose rules often begin like the path."""
+    """A file and a path. Its rules often begin like the path."""
     pieces = st.lists(st.sampled_from(COMMON if allows else COMMON + RESERVED), max_size=6).map(lambda p: ["/", *p])
     wanted = draw(pieces)
     like_it = st.tuples(st.integers(1, len(wanted)), st.integers(1, len(wanted))).map(
@@ -129,7 +129,7 @@ def protego_cases(draw: st.DrawFn, *, allows: bool) -> tuple[str, str]:
 
 
 def check_protego(case: tuple[str, str]) -> None:
-    """The rfc9309 reading and Protego come to the same verdict."""
+    """The rfc9309 reading and Protego give the same verdict."""
     text, path = case
     ours = rules(text, "figtree", Reading.RFC9309).verdict(path)
     assert ours.allowed == Protego.parse(text).can_fetch(SITE + path, "figtree")
@@ -157,7 +157,7 @@ FRAGMENTS = [
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A real file after some edits: pieces cut out, doubled, put in, or taken from another file."""
+    """A real file after some edits: pieces removed, doubled, inserted, or taken from another file."""
     body, other = draw(st.sampled_from(corpus())), draw(st.sampled_from(corpus()))
     for _ in range(draw(st.integers(0, 6))):
         at = draw(st.integers(0, len(body)))
@@ -169,7 +169,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def check_any_bytes(case: tuple[bytes, str, Reading]) -> None:
-    """Any bytes can be read and asked, soon; a verdict can be shown and kept; a refusal has its line."""
+    """Any bytes can be parsed and asked quickly; a verdict is printable and storable; a refusal has its line."""
     body, path, reading = case
     started = time.process_time()
     found = rules(body, "foobot", reading)
@@ -237,7 +237,7 @@ HEADERS = st.lists(
 
 @dataclass(frozen=True)
 class Came:
-    """What came back for a request, ``pause_s`` after the last."""
+    """The answer to a request, ``pause_s`` seconds after the last one."""
 
     pause_s: float
     kind: str
@@ -267,7 +267,7 @@ CAME = st.builds(Came, st.floats(0, 1e8), st.sampled_from(KINDS), STATUSES, HEAD
 
 
 def check_dates(case: tuple[str, Headers, Reading]) -> None:
-    """Whatever a header says, it comes to a finite time within its bounds, soon."""
+    """Any header gives a finite time within its bounds, quickly."""
     text, headers, reading = case
     started = time.process_time()
     date = http_date(text)
@@ -280,7 +280,7 @@ def check_dates(case: tuple[str, Headers, Reading]) -> None:
 
 
 def check_response(case: tuple[Reading, bool, list[Came]]) -> None:
-    """A site's copy stays consistent whatever comes: a failure never opens, what is deferred has its time."""
+    """A site's copy stays consistent after any answer: a failure opens nothing, a deferral has its time."""
     reading, stale, answers = case
     config = RobotsSettings(reading, stale_if_error=stale)
     copy, now = None, NOW
@@ -300,7 +300,7 @@ def check_response(case: tuple[Reading, bool, list[Came]]) -> None:
 
 
 def check_jsonl(case: dict[str, object]) -> None:
-    """A case of ``robots check --jsonl`` gets an answer that is JSON, or is refused by the name of its key."""
+    """A case of ``robots check --jsonl`` gets a JSON answer, or an error that names the key."""
     try:
         answer = check_case(case)
     except ValueError as error:
@@ -345,7 +345,7 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
 
 
 def main() -> None:
-    """Run one check until its time is over; returns normally where nothing was found."""
+    """Run one check until its time is over. Returns if it finds nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=sorted(TARGETS))
     parser.add_argument("--minutes", type=float, default=10.0)

@@ -1,10 +1,10 @@
-"""Judges a crawl's politeness from the access log of the servers it visited, and from nothing else.
+"""Judge a crawl's politeness from the access log of its servers alone.
 
-A server sees a request start after the client sent it, and calls an answer finished before the client has
-all of it. So the pause it sees is the client's or longer, and the time an answer took is the client's or
-shorter: noise can hide a breach of about a millisecond, it cannot make one up. The exception is an answer
-that the client broke off: the server notices a little late. For that, and for timers that go off a little
-early, ``tolerance_s`` is forgiven in pauses and in overlaps that a broken-off answer begins.
+The server sees a request start after the client has sent it, and logs an answer as finished before the client has all
+of it. So a pause in the log is at least as long as the client's pause, and an answer at most as long as the client's.
+Noise can hide a violation of about a millisecond, but cannot invent one. One exception is an answer that the client
+aborts: the server notices it late. For these answers, and for timers that fire early, ``tolerance_s`` is allowed in
+pauses and in overlaps with an aborted answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROBOTS = "/robots.txt"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One breach, told so that it can be found in the log. ``at`` is the server's monotonic time."""
+    """One violation, described by its place in the log. ``at`` is the server's monotonic time."""
 
     rule: str
     host: str
@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class CrawlPolicy:
-    """What the crawl had to keep. Times in seconds; ``forbidden(host, path)`` tells what no request may name.
+    """The rules that the crawl had to keep. Times in seconds; ``forbidden(host, path)`` is True for a closed path.
 
     ``slow_factor`` times the time the last answer took, ``slow_cap_s`` at most, is a pause too
     (``docs/protocols.md``, section 6). ``restricted_statuses`` of robots.txt close a site (section 1).
@@ -53,14 +53,14 @@ class CrawlPolicy:
 
 
 def violations(hits: Iterable[Hit], manners: CrawlPolicy) -> list[Violation]:
-    """Every breach of every rule, in the order of time."""
+    """Every violation of every rule, ordered by time."""
     log = list(hits)
     rules = (robots_first, closed_sites, overlaps, pauses, retry_after, forbidden_paths, agents)
     return sorted((found for rule in rules for found in rule(log, manners)), key=lambda violation: violation.at)
 
 
 def robots_first(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
-    """A page was asked for before the host had answered for its robots.txt."""
+    """A page was requested before the host had answered the request for its robots.txt."""
     for host, log in _by_host(hits).items():
         answered = min((hit.finished_at for hit in log if hit.path == ROBOTS), default=None)
         for hit in log:
@@ -74,7 +74,7 @@ def robots_first(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violatio
 
 
 def closed_sites(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
-    """A page was asked for while the last answer for robots.txt deferred or restricted the whole site."""
+    """A page was requested while the last answer for robots.txt deferred or restricted the whole site."""
     for host, log in _by_host(hits).items():
         last: Hit | None = None
         for hit in log:
@@ -86,7 +86,7 @@ def closed_sites(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violatio
 
 
 def overlaps(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
-    """A request started while another one of the same host was under way."""
+    """A request started while another one to the same host was in flight."""
     for host, log in _by_host(hits).items():
         longest = None
         for hit in log:
@@ -100,17 +100,17 @@ def overlaps(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
 
 
 def pauses(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
-    """Between the end of an answer and the next request of its host there was less than the pause to keep."""
+    """The time between an answer's end and the next request to its host was shorter than the pause."""
     for host, log in _by_host(hits).items():
         for before, hit in pairwise(log):
-            # How long a broken-off answer took for the client, its server does not know.
+            # The server does not know how long an aborted answer took for the client.
             slow_s = min(manners.slow_factor * (before.finished_at - before.started_at), manners.slow_cap_s)
             needed_s = max(manners.delay_s, manners.crawl_delay_s.get(host, 0.0), slow_s if before.status else 0.0)
             yield from _too_soon("pause", before, hit, needed_s, manners)
 
 
 def retry_after(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
-    """The host was asked again before the time that its ``Retry-After`` gave."""
+    """A request reached the host before the time that its ``Retry-After`` gave."""
     for log in _by_host(hits).values():
         for number, before in enumerate(log):
             if before.retry_after_s is not None:
@@ -119,7 +119,7 @@ def retry_after(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation
 
 
 def forbidden_paths(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
-    """A path was asked for that nobody may ask for."""
+    """A request named a closed path."""
     for hit in hits:
         if hit.path != ROBOTS and manners.forbidden(hit.host, hit.path):
             yield Violation("forbidden", hit.host, hit.path, hit.started_at, "disallowed")
@@ -134,10 +134,10 @@ def agents(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
 
 
 def most_at_once(hits: Iterable[Hit]) -> dict[str, int]:
-    """The largest number of requests that were under way together, by host."""
+    """The largest number of simultaneous requests, by host."""
     most: dict[str, int] = {}
     for host, log in _by_host(hits).items():
-        # Where one ends as another starts, they were not together: ends sort first.
+        # A request that starts at the end of another one does not overlap it: ends sort first.
         steps = sorted([(hit.started_at, 1) for hit in log] + [(hit.finished_at, -1) for hit in log])
         under_way = most[host] = 0
         for _, step in steps:

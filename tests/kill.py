@@ -1,10 +1,9 @@
-"""``kill -9`` at random moments, again and again, and nothing is lost: ``python -m tests.kill --rounds N --seed S``.
+"""Kill crawls at random moments, and compare the results: ``python -m tests.kill --rounds N --seed S``.
 
-A round starts ``crawler run`` and kills it; when it ends by itself, the crawl is over, and another web's turn comes.
-What a store holds in the end must be what an uninterrupted crawl of the same web leaves, and the server must
-not have seen impoliteness across kills either: a group that was claimed when its crawler died is left alone for its
-pause from the moment of the next start. (A request that the dead process had sent and the server had not yet read
-could still overlap the next one, if the server took longer than that to read it. These servers do not.)
+A round starts ``crawler run`` and kills it with ``kill -9``. When a crawl ends by itself, the next web follows. The
+store must then equal the store of an uninterrupted crawl of the same web. The server's log must show politeness across kills:
+a group that was claimed at the kill is left alone for its pause after the next start. (A request that the dead process
+had sent and the server had not read could still overlap the next one. These servers read requests at once.)
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _processes.set_forkserver_preload(["__main__", "crawler.cli", "crawler.api", "uv
 
 @dataclass(frozen=True, slots=True)
 class Survived:
-    """One crawl that was killed ``kills`` times. ``wrong`` says what is not as it should be."""
+    """One crawl that was killed ``kills`` times. ``wrong`` lists the differences and violations."""
 
     kills: int
     pages: int
@@ -50,7 +49,7 @@ class Survived:
 
 
 def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> Survived:
-    """Crawl the web of ``seed``, undisturbed and killed up to ``most_kills`` times, and compare."""
+    """Crawl the web of ``seed`` undisturbed, and again with up to ``most_kills`` kills, and compare."""
     chance = random.Random(seed)
     seeds = serve(web, seed)
     folder.mkdir()
@@ -79,14 +78,14 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> 
 
 
 def start(arguments: list[str], said: Path) -> ForkServerProcess:
-    """A crawler in a process of its own; what it says goes to a file."""
+    """A crawler in a separate process; its output goes to a file."""
     process = _processes.Process(target=_crawl, args=(arguments, said))
     process.start()
     return process
 
 
 def _crawl(arguments: list[str], said: Path) -> None:
-    """The whole life of a process that may be killed; what it prints goes to a file."""
+    """Start a process, and kill it at the end of the context. Its output goes to a file."""
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -95,7 +94,7 @@ def _crawl(arguments: list[str], said: Path) -> None:
 
 
 def finish(process: ForkServerProcess, said: Path) -> list[str]:
-    """Wait for a crawl to end; what is wrong with its end."""
+    """Wait for a crawl to end. Returns the faults of its end."""
     process.join(60)
     if process.exitcode == 0:
         return []
@@ -124,7 +123,7 @@ def _slow(site: Site) -> Site:
 
 
 def _wait(web: LoopbackWeb, chance: random.Random) -> None:
-    """Until a random moment: most often between some requests, sometimes while the process starts."""
+    """Wait until a random moment: mostly between requests, sometimes during the start."""
     if chance.random() < 0.15:
         time.sleep(chance.uniform(0, 0.3))
         return
@@ -147,7 +146,7 @@ def _differences(whole: Path, killed: Path) -> list[str]:
 
 
 def rows(db: Path, query: str) -> list[tuple[object, ...]]:
-    """Read a SQLite store with SQL."""
+    """Query an SQLite store."""
     connection = sqlite3.connect(db)
     try:
         return connection.execute(query).fetchall()
@@ -156,7 +155,7 @@ def rows(db: Path, query: str) -> list[tuple[object, ...]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run rounds until enough processes were killed; 1 where anything was wrong."""
+    """Run rounds until enough processes were killed. Returns 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__)
     parser.add_argument("--rounds", type=int, default=30, help="how many processes to kill")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster for tests, in a temporary folder, from the binaries that are installed."""
+"""A PostgreSQL cluster for tests, in a temporary folder, from the installed binaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USER = "postgres"
 
 @cache
 def binaries() -> Path | None:
-    """Where initdb and pg_ctl are; ``None`` where PostgreSQL is not installed."""
+    """The folder of initdb and pg_ctl; None if PostgreSQL is not installed."""
     known = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: -int(folder.parent.name))
     for folder in [*known, *(Path(found).parent for found in [shutil.which("initdb")] if found)]:
         if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
@@ -28,7 +28,7 @@ def binaries() -> Path | None:
 
 
 class Cluster:
-    """A server of its own, on a socket of its own; nobody else can reach it unless it is given a port."""
+    """A private server on a private socket; it listens on TCP only if it gets a port."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         found = binaries()
@@ -69,11 +69,11 @@ log_line_prefix = '%m [%p] %q%a '
 
     @property
     def socket(self) -> Path:
-        """Where the server listens."""
+        """The address on which the server listens."""
         return self.folder / f".s.PGSQL.{self._port or 5432}"
 
     def name_in(self, url: str) -> str:
-        """The database that a URL of ours names."""
+        """The name of the database in a URL of this cluster."""
         return url.partition("@/")[2].partition("?")[0]
 
     def psql(self, sql: str, database: str = "postgres") -> str:
@@ -95,7 +95,7 @@ log_line_prefix = '%m [%p] %q%a '
 
 @contextmanager
 def cluster(port: int | None = None) -> Iterator[Cluster]:
-    """A server that runs until the context is left."""
+    """A server that runs inside the context."""
     with tempfile.TemporaryDirectory(prefix="crawler-pg-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         server = Cluster(Path(folder), port)

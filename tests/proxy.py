@@ -1,4 +1,4 @@
-"""A proxy between a database and those who use it, that can make their connections suffer."""
+"""A proxy before a database that can disturb its connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIECE = 1 << 16
 
 
 class Proxy(Threaded):
-    """Passes on what comes on ``port`` of 127.0.0.1 to a Unix socket, in a thread of its own, until left."""
+    """Forward connections to ``port`` of 127.0.0.1 to a Unix socket, in a separate thread."""
 
     def __init__(self, target: Path) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class Proxy(Threaded):
         self.port = 0
 
     def suffer(self, mode: str) -> None:
-        """From now on, until :meth:`recover`."""
+        """Disturb connections until :meth:`recover`."""
         self._mode = mode
         self._loop.call_soon_threadsafe(self._begin, mode)
 
     def recover(self) -> None:
-        """Connections that have lost something stay lost; others, and new ones, work."""
+        """Connections that have lost data stay lost; other and new connections work."""
         self._mode = None
 
     def _begin(self, mode: str) -> None:
@@ -68,7 +68,7 @@ class Proxy(Threaded):
                 if self._mode == "delay":
                     await asyncio.sleep(_DELAY_S)
                 swallowed = swallowed or self._mode == "swallow"
-                if not swallowed:  # what follows on a gap would make no sense
+                if not swallowed:  # data after a gap would be meaningless
                     writer.write(piece)
                     await writer.drain()
         except (OSError, RuntimeError):  # RuntimeError: closed in this direction by half-close

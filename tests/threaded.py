@@ -1,4 +1,4 @@
-"""Servers that tests use from outside of any event loop, or from another one."""
+"""Servers for tests without an event loop, or with another one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Threaded(ABC):
-    """A context manager that serves in a thread and a loop of its own until it is left."""
+    """A context manager that serves in a separate thread and event loop."""
 
     def __init__(self) -> None:
         self._ready = threading.Event()
@@ -34,4 +34,4 @@ class Threaded(ABC):
 
     @abstractmethod
     async def _serve(self) -> None:
-        """Serve until ``_stop`` is set; ``_ready`` is to be set once it does."""
+        """Serve until ``_stop`` is set. Sets ``_ready`` when the server accepts connections."""

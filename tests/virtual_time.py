@@ -1,10 +1,10 @@
-"""Virtual time: an event loop whose clock jumps to the next timer as soon as there is nothing else to do.
+"""Virtual time: an event loop whose clock jumps to the next timer when nothing is ready.
 
-An hour of ``Retry-After`` takes microseconds, and a run repeats exactly. Threads do not know virtual time,
-so the clock stands still while one works for the loop: known are ``run_in_executor`` and aiosqlite, and
-``hold()`` is for the rest. What threads bring back is handed over only when the loop has nothing else to do,
-one result at a time and in the order of the calls, so that their real speed cannot change the order of events.
-Sockets are not for this loop: an answer on its way would not stop the clock.
+An hour of ``Retry-After`` takes microseconds, and a run repeats exactly. Threads do not know virtual time. The clock
+therefore stops while a thread works for the loop: the loop recognises ``run_in_executor`` and aiosqlite, and ``hold()``
+covers other threads. The loop takes the results of threads only when nothing else is ready, one at a time and in the
+order of the calls, so their real speed cannot change the order of events. The loop supports no sockets: an answer in
+flight would not stop the clock.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _GRACE_S = 30.0
 
 
 class Stalled(RuntimeError):
-    """Nothing is ready, no timer runs and no thread works: what the test waits for cannot happen."""
+    """Nothing is ready, no timer runs and no thread works, so the awaited event cannot happen."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """The loop; ``time()`` begins at 0 and moves only when everything that is ready has been done."""
+    """The event loop. ``time()`` begins at 0 and moves only when nothing is ready."""
 
     def __init__(self) -> None:
         self._now = 0.0
         self._holds = 0
         self._calls: dict[asyncio.Future[Any], None] = {}  # of threads, in the order in which they were made
         self._results: dict[asyncio.Future[Any], Callable[[], object]] = {}  # of calls in _calls
-        self._others: deque[Callable[[], object]] = deque()  # from threads as well, of no call we know
+        self._others: deque[Callable[[], object]] = deque()  # from threads too, but of no recorded call
         super().__init__(_Selector(self))
 
     def time(self) -> float:
@@ -75,7 +75,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon_threadsafe(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        # When _arrive runs is a matter of real time; nothing can be seen of it until nothing else is ready.
+        # The time of _arrive depends on real time. It has no visible effect until nothing else is ready.
         return super().call_soon_threadsafe(self._arrive, callback, args, context)
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
@@ -122,7 +122,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Asks the loop what to do where the real one would sleep."""
+    """Calls the loop in place of sleeping."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class VirtualClock(Clock):
 
 
 class _HoldingQueue(queue.SimpleQueue[Any]):
-    """What an aiosqlite connection sends its calls through: each holds the clock until it has been answered."""
+    """The queue of an aiosqlite connection: each call holds the clock until its answer."""
 
     def put_nowait(self, item: tuple[asyncio.Future[Any] | None, Callable[[], Any]]) -> None:
         future = item[0]
@@ -166,7 +166,7 @@ class _HoldingQueue(queue.SimpleQueue[Any]):
 
 
 def run_virtual(main: Callable[[VirtualClock], Awaitable[T]]) -> T:
-    """Run ``main(clock)`` to its end in virtual time. Raises :class:`Stalled` where it can have none."""
+    """Run ``main(clock)`` to its end in virtual time. Raises :class:`Stalled` if it cannot end."""
 
     async def run() -> T:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The web for end-to-end tests: any sites on loopback, served from a thread of their own, or at random."""
+"""The web for end-to-end tests: described or random sites on loopback, served from a thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.threaded import Threaded
 
 
 class LoopbackWeb(Threaded):
-    """A context manager that serves ``sites`` by host name until it is left; they may be changed meanwhile.
+    """A context manager that serves ``sites`` by host name. ``sites`` may change meanwhile.
 
     The server has its own thread and loop, so the crawler under test may run here or in another process.
     Give it ``resolve`` (one ``PATTERN=ADDRESS`` for each top-level name in use) and allow private addresses.
@@ -42,11 +42,11 @@ class LoopbackWeb(Threaded):
 
     @property
     def log(self) -> list[Hit]:
-        """A copy of the access log, times on ``time.monotonic``, in the order in which answers ended."""
+        """A copy of the access log in the order in which answers ended, with times of ``time.monotonic``."""
         return list(self.web.log)
 
     def hits(self, host: str) -> list[Hit]:
-        """What was asked of one host, in the order asked."""
+        """The requests to one host, in the order of their starts."""
         return self.web.hits(host)
 
     def robots_hits(self, host: str) -> list[Hit]:
@@ -59,7 +59,7 @@ class LoopbackWeb(Threaded):
 
 @dataclass(frozen=True, slots=True)
 class RandomWeb:
-    """A web made from a seed, and what a complete, obedient crawl of it finds.
+    """A web made from a seed, and the result of a complete, polite crawl of it.
 
     ``depths`` holds every page URL that such a crawl asks for, with its distance from the seeds in links;
     ``forbidden`` the URLs that robots.txt closes though allowed pages link to them.

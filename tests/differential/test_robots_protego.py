@@ -1,7 +1,7 @@
-"""The ``rfc9309`` reading against Protego, a reader of robots.txt by others.
+"""The ``rfc9309`` reading against Protego, another project's parser.
 
-Where both can be right about a file, they agree on all that is generated. Each way in which they part is a case below,
-with the reason; the generator leaves these out. Escapes and the lengths of rules are where RFC 9309 can be read twice.
+Both agree on all generated files. Each known difference is a case below with its reason, and the generator leaves these
+cases out. RFC 9309 is ambiguous about escapes and the lengths of rules.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""``crawler demo``: complete, and with nobody's wish broken."""
+"""``crawler demo`` is complete and breaks no promise."""
 
 from __future__ import annotations
 

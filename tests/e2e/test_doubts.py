@@ -1,4 +1,4 @@
-"""Lines of a robots.txt that mean less than they may have been meant to: told to the owner, and to the operator."""
+"""Doubtful lines of a robots.txt are reported to the owner and to the operator."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The worked examples in ``docs/examples`` are true: every block runs, in order, and shows what the page shows.
+"""The worked examples in ``docs/examples``: every block runs in order and prints what the page shows.
 
-In a page, ``sh`` and ``python`` blocks are run; a ``text`` block behind one is all that it prints, where ``…`` stands
-for what differs from day to day (and a line of it alone for any lines, or none). Sites called ``NAME.example`` are
-served here.
+The test runs the ``sh`` and ``python`` blocks of a page. A ``text`` block after one is its whole output. ``…`` stands
+for text that varies, and a line of ``…`` for any number of lines. The test serves the sites ``NAME.example``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from tests.web import LoopbackWeb
 EXAMPLES = ROOT / "docs" / "examples"
 _BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.M | re.S)
 _PORT = re.compile(r"(?<=[a-z]):[0-9]{4,5}\b")
-#: Before every ``crawler`` of a page: the names lead here, and nobody is kept waiting.
+#: Stands in for ``crawler``: the names resolve to loopback, and the pause is short.
 _COMMAND = """#!/bin/sh
 if [ "$1" = run ]; then set -- "$@" --resolve '*.example=127.0.0.1' --allow-private --delay 0.05; fi
 exec {python} -m crawler "$@"
@@ -30,7 +29,7 @@ exec {python} -m crawler "$@"
 
 
 def site(title: str, **pages: str) -> Site:
-    """A site whose start page links to the others; each is a title and a text, with links where it says ``#name``."""
+    """A site whose start page links to its pages. Each page is ``title|text``; ``#name`` in the text is a link."""
     start = "".join(f'<li><a href="/{name}">{text.partition("|")[0]}</a>' for name, text in pages.items())
     return {
         "/": Page(f"<title>{title}</title><ul>{start}</ul>"),
@@ -45,7 +44,7 @@ def _page(text: str) -> Page:
 
 
 def journal(articles: int, words: int) -> Site:
-    """A site of so many articles: every fifth is in French, every eighth is gone."""
+    """A site of ``articles`` articles: every fifth is in French, every eighth is missing."""
     made: dict[str, Page] = {"/": Page("<html lang=en>" + "".join(f"<a href=/{n}>{n}</a>" for n in range(articles)))}
     for n in range(articles):
         if n % 8:
@@ -86,7 +85,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path, loopback: Loopba
 
 
 def _run(kind: str, code: str, port: int, folder: Path) -> str:
-    """What a block prints, on both streams; it must end well."""
+    """The output of a block on both streams. Its exit code must be 0."""
     code = re.sub(r"(?<=[a-z])\.example\b(?!\.)", f".example:{port}", code)
     bin_ = folder / ".bin"
     bin_.mkdir(exist_ok=True)
@@ -110,12 +109,12 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without ports, and without the blanks that make columns."""
+    """The text without ports, and with single blanks."""
     lines = (" ".join(_PORT.sub("", line).split()) for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
 
 
 def _pattern(shown: str) -> str:
-    """What a shown output stands for, as a regular expression."""
+    """The regular expression for an output as a page shows it."""
     lines = (re.escape(line).replace("…", ".*") + "\n" for line in _plain(shown).splitlines())
     return "".join(r"(?:.*\n)*" if line == ".*\n" else line for line in lines)

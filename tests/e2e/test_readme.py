@@ -1,4 +1,4 @@
-"""README.md and docs/python.md are true: their Python examples run as printed, but for the site they crawl."""
+"""The examples in README.md, docs/python.md and docs/store.md run as printed, on a site on loopback."""
 
 from __future__ import annotations
 

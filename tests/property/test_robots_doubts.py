@@ -1,4 +1,4 @@
-"""Whatever is served as robots.txt: its lines in doubt are few, short and printable, and say nothing untrue."""
+"""For any robots.txt, the doubts are few, short, printable and true."""
 
 from __future__ import annotations
 

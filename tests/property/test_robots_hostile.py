@@ -1,4 +1,4 @@
-"""Bytes, dates, answers and cases that nobody foresaw: no exception, bounded time, consistent results.
+"""Random bytes, dates, answers and cases: no exception, bounded time, consistent results.
 
 ``python -m tests.fuzz`` runs each for long.
 """

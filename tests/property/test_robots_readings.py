@@ -1,4 +1,4 @@
-"""What holds for every file and URL: strict is the stricter of both, and matching is what the patterns say."""
+"""For every file and URL, strict is the stricter of both readings, and matching follows the patterns."""
 
 import re
 import time

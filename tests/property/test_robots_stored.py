@@ -1,4 +1,4 @@
-"""Whatever is served as robots.txt: what is stored and shown of it is text that any database and terminal takes."""
+"""For any robots.txt, stored and displayed values are text that any database and terminal accepts."""
 
 from __future__ import annotations
 

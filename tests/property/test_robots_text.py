@@ -1,4 +1,4 @@
-"""Whatever is served as robots.txt: the parse never fails, says nothing new the second time, and stays bounded."""
+"""For any robots.txt, parsing never fails, is repeatable and stays bounded."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Whatever is served as a sitemap: reading never fails, keeps to its limits, and loses nothing before a cut."""
+"""For any sitemap, reading never fails, keeps its limits, and loses nothing before a cut."""
 
 import gzip
 

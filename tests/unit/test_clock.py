@@ -1,4 +1,4 @@
-"""Going by a clock that others share, which may be set while we go by it."""
+"""Following a shared clock that somebody may set meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files for containers are read and checked: no container runtime is needed, and none is asked."""
+"""Checks of the container files, without a container runtime."""
 
 from __future__ import annotations
 

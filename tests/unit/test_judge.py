@@ -1,4 +1,4 @@
-"""The judge finds each kind of breach in doctored logs, and nothing in a polite one."""
+"""The judge finds each kind of violation in doctored logs, and none in a polite log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a stranger's text."""
+"""Untrusted text on a terminal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Canonical URLs, and what is read from them."""
+"""Canonical URLs and their parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual time passes at once, in order, never while a thread works, and the same way every time."""
+"""Virtual time passes at once, in order, repeatably, and never while a thread works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Described pages come over the wire as described, and the log says what was asked and when."""
+"""The loopback server sends pages as described, and logs each request with its times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The town is as its descriptions say: what they expect can be reached, and what they forbid could be."""
+"""The town fits its descriptions: expected pages are reachable, and so are forbidden ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated web answers as the real fetcher would; random webs are what they say, however they are served."""
+"""The simulated web answers like the real fetcher; random webs fit their descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that no reading takes as they may have been meant: which are told, and which are not."""
+"""Doubtful lines of a robots.txt: those that are reported, and those that are not."""
 
 from __future__ import annotations
 

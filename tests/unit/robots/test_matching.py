@@ -1,4 +1,4 @@
-"""Many patterns at once, and what they may cost: 1996 draft, section 5; docs/protocols.md, section 1, "The file"."""
+"""An index of many patterns, with bounded work: 1996 draft, section 5; docs/protocols.md, section 1, "The file"."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Which record, which line, in all three readings: docs/protocols.md, section 1, and the documents it names."""
+"""The deciding record and line in all three readings: docs/protocols.md, section 1, and its sources."""
 
 import pytest
 

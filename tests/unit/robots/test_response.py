@@ -1,4 +1,4 @@
-"""What the answer to /robots.txt means, and for how long: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
+"""The meaning and lifetime of an answer to /robots.txt: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
 
 import gzip
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""W3C NOTE-datetime in all its precisions, and RFC 822 as feeds write it."""
+"""W3C NOTE-datetime in all its precisions, and RFC 822 in the forms of feeds."""
 
 import pytest
 

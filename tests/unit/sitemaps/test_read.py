@@ -1,4 +1,4 @@
-"""One sitemap, whatever its kind: https://www.sitemaps.org/protocol.html, and the feeds it takes."""
+"""Reading sitemaps of each format: https://www.sitemaps.org/protocol.html, and the feeds that it accepts."""
 
 import gzip
 from collections.abc import Callable

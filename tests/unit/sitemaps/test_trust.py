@@ -1,4 +1,4 @@
-"""Whom a sitemap may speak for: https://www.sitemaps.org/protocol.html, "Sitemap file location" and "Cross Submits"."""
+"""Trust in sitemaps: https://www.sitemaps.org/protocol.html, "Sitemap file location" and "Cross Submits"."""
 
 import pytest
 
