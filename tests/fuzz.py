@@ -54,7 +54,7 @@ SLOW_S = 1.0  # of processor time, for files of a few kB
 
 
 def examples(least: int) -> settings:
-    """At least ``n`` examples, and more under a profile with more."""
+    """At least ``least`` examples, and more under a profile with more."""
     assert settings.default is not None
     return settings(max_examples=max(least, settings.default.max_examples))
 

@@ -1,9 +1,10 @@
 """Kill crawls at random moments, and compare the results: ``python -m tests.kill --rounds N --seed S``.
 
 A round starts ``crawler run`` and kills it with ``kill -9``. When a crawl ends by itself, the next web follows. The
-store must then equal the store of an uninterrupted crawl of the same web. The server's log must show politeness across kills:
-a group that was claimed at the kill is left alone for its pause after the next start. (A request that the dead process
-had sent and the server had not read could still overlap the next one. These servers read requests at once.)
+store must then equal the store of an uninterrupted crawl of the same web. The server's log must show politeness
+across kills: a group that was claimed at the kill is left alone for its pause after the next start. (A request that
+the dead process had sent and the server had not read could still overlap the next one. These servers read requests at
+once.)
 """
 
 from __future__ import annotations
