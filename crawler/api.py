@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, Unpack
@@ -15,13 +15,14 @@ from weakref import ref
 from crawler import validation as arguments
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
-from crawler.errors import StoreInUse, UsageError
+from crawler.errors import Argument, StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import crawl_session, run_to_end
-from crawler.settings.loading import Settings, apply, read_file, settings_from
-from crawler.settings.option_names import named_for_python
+from crawler.settings.keys import KEYS
+from crawler.settings.loading import apply, load_file, settings_from
 from crawler.settings.seeds import Seeds, all_seeds, read_seeds
+from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import is_url, store_name
 from crawler.store.protocols import Store
@@ -56,14 +57,17 @@ def open(db: str | Path | None = None, config: Settings | Mapping[str, object] |
         case Mapping():
             settings = settings_from(config, source="config")
         case _:
-            settings = settings_from(
-                read_file(Path(arguments.path("config", config))), source=f"configuration {config}"
-            )
-    if db is not None:
-        with named_for_python():
-            store = {"store.db": arguments.path("db", db)}
-            settings = apply(settings, store, source="open()", names={"store.db": "db"})
-    return OpenCrawl(settings)
+            settings = load_file(Settings(), Path(arguments.path("config", config)))
+    return OpenCrawl(settings if db is None else _on_store(settings, arguments.path("db", db)))
+
+
+def _on_store(settings: Settings, db: str) -> Settings:
+    """``settings`` with the store ``db``. Raises :class:`UsageError` if ``db`` cannot name one."""
+    try:
+        store = KEYS["store.db"].kind.read(db)
+    except ValueError as error:
+        raise UsageError("open(): ", Argument("db", db), f": {error}") from None
+    return replace(settings, output=replace(settings.output, db=store))
 
 
 class OpenCrawl:
@@ -116,8 +120,7 @@ class OpenCrawl:
         self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
     ) -> AsyncGenerator[Page, None]:
         settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
-        with named_for_python():
-            taken = _seeds(settings, seeds)
+        taken = _seeds(settings, seeds)
         async with self._alone():
             run.task = asyncio.create_task(self._crawl(settings, taken, run))
             self._runs.add(run)
@@ -152,9 +155,8 @@ class OpenCrawl:
     @asynccontextmanager
     async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
         await self._settle()
-        with named_for_python():
-            async with existing_store(self._settings, read_only=read_only) as store:
-                yield store
+        async with existing_store(self._settings, read_only=read_only) as store:
+            yield store
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL, which can only read: a statement that
@@ -254,9 +256,8 @@ class OpenCrawl:
         from crawler.rup.robot.session import robot
 
         await self._settle()
-        with named_for_python():
-            async with robot(self._settings, site, tell, make=True) as subscriber:
-                yield subscriber
+        async with robot(self._settings, site, tell, make=True) as subscriber:
+            yield subscriber
 
     async def index(self) -> IndexSummary:
         """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
@@ -303,14 +304,13 @@ class OpenCrawl:
 
         clock, strata = SystemClock(), seeds.strata
         session = crawl_session(settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over)
-        with named_for_python():
-            async with session as (crawl, store):
-                stopper = asyncio.create_task(_stop_when(run.stop, crawl))
-                try:
-                    end = await run_to_end(crawl, store, clock)
-                    self.ended_by, self.ended_code = end.sentence, end.code
-                finally:
-                    stopper.cancel()
+        async with session as (crawl, store):
+            stopper = asyncio.create_task(_stop_when(run.stop, crawl))
+            try:
+                end = await run_to_end(crawl, store, clock)
+                self.ended_by, self.ended_code = end.sentence, end.code
+            finally:
+                stopper.cancel()
 
 
 def _canonical(url: str) -> str:

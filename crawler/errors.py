@@ -1,19 +1,88 @@
-"""Every error that the crawler raises on purpose, in one tree.
+"""The errors that the crawler raises on purpose, in one tree.
 
-Each carries one sentence that says what is wrong and what to do; the command line prints
-exactly that sentence and ends with ``exit_code``. Anything else that escapes is a bug (:func:`fault`).
-What *sites* do wrong is never an exception: it is data (:class:`crawler.model.Failed`).
+An error is one sentence that says what is wrong and what to do. The sentence may refer to a setting
+(:class:`Setting`), to an argument of a call (:class:`Argument`) or to something to run (:class:`Action`). Each front
+end prints its own name for these: ``str(error)`` gives the names of Python and TOML (``limits.max_pages``), and
+:meth:`CrawlerError.told` those of any other front end (``--max-pages``).
+
+An exception outside this tree is a bug (:func:`fault`). A failure of a *site* is never an exception: it is data
+(:class:`crawler.model.Failed`).
 """
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from crawler.terminal_text import shown
 
+_VALUE_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Refers to a setting by its key in :mod:`crawler.settings.keys`. ``value`` is shown beside the name, if any."""
+
+    key: str
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Refers to a parameter of the Python API, such as ``base_url``. On the command line it is ``--base-url``."""
+
+    name: str
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Names something that the user can run: ``command`` in a terminal, ``call`` in Python."""
+
+    command: str
+    call: str
+
+
+Reference = Setting | Argument | Action
+
+
+def python_name(reference: Reference) -> str:
+    """The name of ``reference`` in Python and TOML: ``limits.max_pages = 5``, ``base_url = 'x'``, ``crawl.index()``."""
+    match reference:
+        case Action(call=call):
+            return call
+        case Setting(name, value) | Argument(name, value):
+            return f"{name} = {f'{value!r}'[:_VALUE_CHARS]}" if has_value(value) else name
+
+
+def has_value(value: object) -> bool:
+    """Whether an error shows ``value`` beside its name. A list is not shown: the sentence names the item."""
+    return value is not None and value != "" and not isinstance(value, list | tuple)
+
 
 class CrawlerError(Exception):
-    """Base of all errors meant for the user. ``str(error)`` is the sentence to print."""
+    """The base of all errors meant for the user. Its parts form one sentence; ``exit_code`` is that of the command.
+
+    ``key`` (with ``value``) names the setting that the sentence is about and puts it before the sentence.
+    """
 
     exit_code = 1
+
+    def __init__(self, *parts: str | Reference, key: str | None = None, value: object = None) -> None:
+        if key is not None:
+            parts = (Setting(key, value), ": ", *parts)
+        super().__init__(*parts)
+
+    @property
+    def key(self) -> str | None:
+        """The key of the first setting that the error refers to."""
+        return next((part.key for part in self.args if isinstance(part, Setting)), None)
+
+    def told(self, name: Callable[[Reference], str]) -> str:
+        """The sentence, with ``name(reference)`` for each reference in it."""
+        return "".join(part if isinstance(part, str) else name(part) for part in self.args)
+
+    def __str__(self) -> str:
+        return self.told(python_name)
 
 
 class UsageError(CrawlerError):
@@ -23,11 +92,11 @@ class UsageError(CrawlerError):
 
 
 class ConfigError(UsageError):
-    """A configuration file that cannot be used; lists every wrong key at once."""
+    """A configuration that cannot be used. The sentence lists every wrong key."""
 
 
 class SeedError(UsageError):
-    """Seeds that cannot be used; lists every bad line with its number."""
+    """Seeds that cannot be used. The message lists the bad lines with their numbers."""
 
 
 class StoreError(CrawlerError):
@@ -37,17 +106,17 @@ class StoreError(CrawlerError):
 
 
 class ConnectionLost(StoreError):
-    """The connection to the database broke, or none can be had for the time being."""
+    """The connection to the database broke, or the database refuses new ones for now."""
 
 
 class StatementError(StoreError):
-    """The database does not understand what it was asked."""
+    """The database rejected a statement."""
 
 
 class LeaseLost(StoreError):
-    """This worker's lease ran out and its sites passed to others; what it had not committed is still queued.
+    """This worker's lease ran out and its sites passed to other workers. Uncommitted URLs are still queued.
 
-    ``committed``: the turn by which this came out was, and only the answer to it was lost.
+    ``committed``: the commit that met this error had taken effect, and only its answer was lost.
     """
 
     def __init__(self, message: str, *, committed: bool = False) -> None:
@@ -56,7 +125,7 @@ class LeaseLost(StoreError):
 
 
 class NoStore(UsageError):
-    """No store has been made yet where one is named."""
+    """There is no store at the place that the user named."""
 
 
 class StoreInUse(UsageError):
@@ -68,11 +137,11 @@ class StoreVersionError(UsageError):
 
 
 class Fault(Exception):
-    """A bug of ours in another place, as :func:`fault` told it there."""
+    """A bug in another process of the crawler, with the line that :func:`fault` made there."""
 
 
 def fault(error: Exception) -> str:
-    """A bug of ours on one line: what it is, and the innermost place in this package that it came from."""
+    """One line on a bug: the exception, and the innermost place in this package that it came from."""
     if isinstance(error, Fault):
         return str(error)
     from traceback import extract_tb

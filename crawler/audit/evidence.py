@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.audit.checks import Violation
-from crawler.clock import iso
-
-
-def instant(epoch_s: float) -> str:
-    """``2026-11-21T10:42:00.125Z``, with milliseconds because pauses can be shorter than a second."""
-    whole, thousandths = divmod(round(epoch_s * 1000), 1000)
-    return f"{iso(whole)[:-1]}.{thousandths:03d}Z"
-
-
-def seconds(span_s: float) -> str:
-    """``2 s``, ``0.125 s``, ``3,600 s``: milliseconds without trailing zeros."""
-    return f"{span_s:,.3f}".rstrip("0").rstrip(".") + " s"
+from crawler.formatting import instant
 
 
 def evidence(violation: Violation) -> Iterator[tuple[str, str]]:

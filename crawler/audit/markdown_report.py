@@ -8,11 +8,11 @@ from pathlib import Path
 
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.checks import TITLES
-from crawler.audit.evidence import evidence, instant, seconds
+from crawler.audit.evidence import evidence
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
-from crawler.cli.layout import many
 from crawler.clock import iso
+from crawler.formatting import instant, many, seconds
 from crawler.model import Reading
 from crawler.reasons import ReasonCode
 from crawler.terminal_text import printable

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Self
 
-from crawler.audit.evidence import instant, seconds
 from crawler.audit.records import TOLERANCE_S, LoggedRequest
+from crawler.formatting import instant, seconds
 from crawler.frontier.operator import Command, Order
 from crawler.url import host_of
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from crawler.audit import log_reader
 from crawler.audit.checks import TITLES, Check, CheckCount, Violation
-from crawler.audit.evidence import seconds
 from crawler.audit.log_reader import LogNumbering, RequestCount
 from crawler.audit.records import RunRecord
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.totals import LogTotals, read_totals
-from crawler.cli.layout import many
+from crawler.formatting import many, seconds
 from crawler.store.protocols import Store
 
 #: At most this many violations are kept with their evidence; the others are only counted.

@@ -9,7 +9,7 @@ from rich.text import Text
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
-from crawler.cli.layout import many
+from crawler.formatting import many
 
 
 def render(result: AuditResult, console: Console) -> None:

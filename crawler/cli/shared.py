@@ -15,8 +15,11 @@ from typing import IO, Any, NoReturn, cast
 import click
 from rich.console import Console
 
+from crawler.cli.logs import set_up_logging
 from crawler.errors import CrawlerError, UsageError
-from crawler.settings.loading import Settings, apply
+from crawler.settings.keys import terminal_name
+from crawler.settings.loading import apply
+from crawler.settings.settings import LogFormat, LogLevel, Settings
 from crawler.url import NotCrawlable, canonicalise
 from crawler.version import VERSION
 
@@ -114,6 +117,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run a command; every error the crawler knows is one clear line on standard error."""
+    set_up_logging(LogLevel.OFF, LogFormat.TEXT)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a title is no failure
@@ -126,7 +130,7 @@ def main() -> NoReturn:
         tell(_advice(error))
         code = UsageError.exit_code
     except CrawlerError as error:
-        tell(str(error))
+        tell(error.told(terminal_name))
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
         tell("stopped")

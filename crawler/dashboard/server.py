@@ -22,7 +22,7 @@ from crawler.frontier.operator import Command, blockable
 from crawler.http_listener import listening
 from crawler.inspect.why import explain, told
 from crawler.search.results import search
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, order
 from crawler.store.protocols import Store
 from crawler.url import NotCrawlable, canonicalise

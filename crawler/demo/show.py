@@ -17,10 +17,11 @@ from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
 from crawler.demo.web import DemoWeb
 from crawler.engine.crawl import Crawl
-from crawler.errors import StoreError, UsageError
+from crawler.errors import Setting, StoreError, UsageError
 from crawler.run.live_display import Watch, print_summary, summary
 from crawler.run.session import crawl_session, run_to_end
-from crawler.settings.loading import Settings, settings_from
+from crawler.settings.loading import settings_from
+from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.protocols import Store
 from crawler.url import host_of
@@ -106,9 +107,11 @@ async def _begin_anew(db: Path) -> None:
         async with existing_store(settings) as store:
             seeds = await store.seeds()
     except (StoreError, UsageError):
-        raise UsageError(f"{db} is not the store of an earlier demonstration; choose another --db") from None
+        raise UsageError(
+            f"{db} is not the store of an earlier demonstration; choose another ", Setting("store.db")
+        ) from None
     if not all(host_of(seed).endswith(".demo.test") for seed in seeds):
-        raise UsageError(f"{db} holds a crawl that is not a demonstration; choose another --db")
+        raise UsageError(f"{db} holds a crawl that is not a demonstration; choose another ", Setting("store.db"))
     await (await open_store(settings)).close()  # fails while another demonstration runs
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler import reasons
 from crawler.engine.operator import blocked_sites
-from crawler.errors import UsageError
+from crawler.errors import Setting, UsageError
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
@@ -84,7 +84,7 @@ def require_same_crawl(
     names: Mapping[str, str],
 ) -> None:
     """Raise :class:`UsageError` where the others that are at work on a store crawl under other settings than ours, or
-    with other seeds: the scope of each would be another one. ``names``: what the user calls a setting."""
+    with other seeds: the scope of each would be another one. ``names``: the key of a setting, by its field."""
     differing = sorted(
         names.get(key, key)
         for section, values in plain(ours).items()
@@ -93,7 +93,8 @@ def require_same_crawl(
         if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
     )
     if differing:
-        raise UsageError(f"{store}: others crawl into it under other settings ({', '.join(differing)}); {WAIT}")
+        parts = [part for key in differing for part in (", ", Setting(key) if key in names.values() else key)]
+        raise UsageError(f"{store}: others crawl into it under other settings (", *parts[1:], f"); {WAIT}")
     if new_seeds:
         raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {WAIT}")
 

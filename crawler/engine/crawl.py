@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from crawler.clock import Clock, boot_s
-from crawler.engine import sitemaps
+from crawler.engine import operator_log, sitemaps
 from crawler.engine.answers import Answers
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
@@ -257,6 +257,7 @@ class Crawl:
             turned.set()
             raise
         self.lease.begin(asked_at)
+        operator_log.commit_took(boot_s() - asked_at, len(pending.requests))
         self.progress.committed(pending.requests, pending.outcomes)
         self.budget.settle(committed, result.grant)
         self._crowd.share = result.share

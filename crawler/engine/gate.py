@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
+from crawler.engine import operator_log
 from crawler.engine.lease import Lease
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
@@ -229,7 +230,9 @@ class Gate:
 
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
-        live.pace = after_answer(live.pace, answer, crawl_delay_s, self._settings)
+        before = live.pace
+        live.pace = after_answer(before, answer, crawl_delay_s, self._settings)
+        operator_log.paced(permit.group, before, live.pace)
         live.unsaved = True
         over_at = answer.finished_at
         if self._lease is not None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from crawler.clock import Clock, boot_s
+from crawler.engine import operator_log
 from crawler.engine.tasks import required_task
 from crawler.errors import LeaseLost, StoreError
 from crawler.store.protocols import Store
@@ -66,6 +67,7 @@ class Lease:
                 await self._store.renew(self._clock.now())
             except LeaseLost as error:
                 self.lost = error
+                operator_log.lease_lost(error)
                 wake()
                 return
             except StoreError as error:

@@ -18,6 +18,7 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
+from crawler.engine import operator_log
 from crawler.engine.messages import Unpacker, framed
 from crawler.engine.page_messages import MAX_CPU_S, MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, unpack_answer
 from crawler.errors import CrawlerError, Fault
@@ -214,10 +215,12 @@ class ParserPool:
     def _ended(self, parser: _Parser) -> None:
         """A process has ended: the document it was reading is unread, those behind it are sent to another process."""
         self._parsers.remove(parser)
-        if parser.documents:
+        if has_document := bool(parser.documents):
             current = parser.documents.popleft()
             if not current.answer.done():
                 current.answer.set_result(_Unread(parser.why_ended()))
+        if not self._is_closed:
+            operator_log.parser_ended(parser.why_ended(), unread=has_document)
         self._waiting.extendleft(reversed(parser.documents))
         if not self._is_closed:
             self._send_waiting()

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler.clock import Clock
+from crawler.engine import operator_log
 from crawler.engine.gate import Blocked, FetchPermit, Gate
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.operator import BLOCKED
@@ -90,6 +91,7 @@ class RobotsKeeper:
         main_site = None if rules is None else rules.main_site
         if copy.action is RobotsAction.DEFER:
             main_site = self._mains.get(site.name)
+        operator_log.robots_decided(site.name, site.copy, copy)
         site.copy = copy = self._lasting(copy, group)
         if main_site is None:
             self._mains.pop(site.name, None)

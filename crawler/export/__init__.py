@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawler.atomic_files import AtomicFiles
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 from crawler.export.job import ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
@@ -75,11 +75,12 @@ async def export(
     chosen = _format(format)
     view = table or chosen.views[0]
     if view not in chosen.views:
-        raise UsageError(f"--table {view}: {format} is made of {' or '.join(chosen.views)}")
+        raise UsageError(Argument("table", view), f": {format} is made of {' or '.join(chosen.views)}")
     if bodies and not (chosen.takes_bodies and view == "pages"):
         takers = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
         raise UsageError(
-            f"--bodies: only pages have bodies, and of tables {takers} take them (warc and wacz have them)"
+            Argument("bodies"),
+            f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
         )
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(f"--base-url is for a sitemap, not for {format}")

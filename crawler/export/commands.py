@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.layout import duration, many
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, run_async, store_at, tell
 from crawler.cli.signals import Signals
@@ -18,6 +17,7 @@ from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
+from crawler.formatting import duration, many
 from crawler.settings.stores import existing_store
 
 _REFRESH_S = 0.2

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
-from crawler.errors import StatementError, UsageError
+from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
 from crawler.store.protocols import Store
@@ -102,8 +102,9 @@ class Job:
             if not self.where:
                 raise
             columns = ", ".join(VIEWS[self.view])
-            message = f"--where {self.where!r}: {error.__cause__} (the columns of {self.view} are {columns})"
-            raise UsageError(message) from None
+            raise UsageError(
+                Argument("where", self.where), f": {error.__cause__} (the columns of {self.view} are {columns})"
+            ) from None
 
 
 def require_one_expression(condition: str) -> None:
@@ -113,7 +114,7 @@ def require_one_expression(condition: str) -> None:
     and executes one statement, so this check is for a clear message.
     """
     if not condition.strip():
-        raise UsageError(f"--where {condition!r}: contains no condition; omit the option to export all rows")
+        raise UsageError(Argument("where", condition), ": contains no condition; omit the option to export all rows")
     depth = 0
     for token in _TOKENS.finditer(condition):
         mark = token["mark"]
@@ -122,10 +123,10 @@ def require_one_expression(condition: str) -> None:
         elif mark == ")":
             depth -= 1
         elif mark == ";":
-            raise UsageError(f"--where {condition!r}: must be one condition, without ';'")
+            raise UsageError(Argument("where", condition), ": must be one condition, without ';'")
         elif mark is not None:
-            raise UsageError(f"--where {condition!r}: the quote {mark} is not closed")
+            raise UsageError(Argument("where", condition), f": the quote {mark} is not closed")
         if depth < 0:
             break
     if depth:
-        raise UsageError(f"--where {condition!r}: the brackets do not match")
+        raise UsageError(Argument("where", condition), ": the brackets do not match")

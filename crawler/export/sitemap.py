@@ -13,7 +13,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from crawler.atomic_files import AtomicFile
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 from crawler.export.job import Job
 
 URLS_PER_FILE = 50_000
@@ -56,8 +56,9 @@ def _next(job: Job, parts: list[AtomicFile]) -> AtomicFile:
     """Begin another file. When the second begins, the first gets a numbered name too."""
     if not isinstance(job.out, Path) or job.base_url is None:
         raise UsageError(
-            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the limit of a sitemap: name a file, and with "
-            "--base-url the address at which its folder will be served, for an index of several sitemaps"
+            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the limit of a sitemap: name a file, and for an "
+            "index of several sitemaps the address at which its folder will be served, with ",
+            Argument("base_url"),
         )
     _end(parts[-1])
     if len(parts) == 1:

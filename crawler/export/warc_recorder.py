@@ -105,13 +105,19 @@ class WarcFolder:
                     mend(path)
             self._payloads = _Payloads(self._folder / "payloads.sqlite")
         except Timeout:
-            raise UsageError(f"--warc {self._folder}: another crawl records into it; name another folder") from None
+            raise UsageError(
+                "another crawl records into it; name another folder", key="output.warc", value=str(self._folder)
+            ) from None
         except OSError as error:
             self._lock.release()
-            raise UsageError(f"--warc {self._folder}: cannot be written: {error.strerror or error}") from None
+            raise UsageError(
+                f"cannot be written: {error.strerror or error}", key="output.warc", value=str(self._folder)
+            ) from None
         except sqlite3.Error as error:
             self._lock.release()
-            raise UsageError(f"--warc {self._folder}: payloads.sqlite: {error}; it may be deleted") from None
+            raise UsageError(
+                f"payloads.sqlite: {error}; you may delete it", key="output.warc", value=str(self._folder)
+            ) from None
         self._began = self._clock.now()
 
     def _record(self, batch: Sequence[Recorded]) -> None:
@@ -126,8 +132,9 @@ class WarcFolder:
                 self._failed = True
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise StoreError(
-                    f"--warc {self._folder}: {reason}; what was committed is kept, make room and run the same "
-                    "command again"
+                    f"{reason}; what was committed is kept, make room and run the same command again",
+                    key="output.warc",
+                    value=str(self._folder),
                 ) from error
 
     def _add(self, recorded: Recorded) -> None:

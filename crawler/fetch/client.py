@@ -82,7 +82,7 @@ class FetchSettings:
     connect_timeout_s: float = 10  # one address: TCP and TLS
     read_timeout_s: float = 30  # silence before or between bytes
     total_timeout_s: float = 120  # from the name's look-up to the last byte
-    resolve: tuple[tuple[str, str], ...] = ()  # see ``resolver.parse_resolve``
+    resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``resolver.address_for``
     allow_private: bool = False
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all

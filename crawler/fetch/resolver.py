@@ -8,33 +8,11 @@ one of the few threads of the pool.
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Sequence
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-
-from crawler.errors import UsageError
-from crawler.url import literal_address
-
-_PATTERN = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-
-
-def parse_resolve(text: str) -> tuple[str, str]:
-    """Read ``PATTERN=ADDRESS``, the argument of ``--resolve``, into a (pattern, address) pair.
-
-    A pattern is a host name, ``*.`` and a name (every name below it, not the name itself), or ``*``; the port
-    does not matter. The address is IPv4 or IPv6, in brackets or not. Raises :class:`UsageError`.
-    """
-    pattern, equals, address = (part.strip() for part in text.partition("="))
-    pattern = pattern.lower().rstrip(".")
-    address = address.removeprefix("[").removesuffix("]")
-    if not equals or not _PATTERN.fullmatch(pattern):
-        raise UsageError(f"--resolve {text!r}: write PATTERN=ADDRESS, for example '*.test=127.0.0.1'")
-    if literal_address(address) is None:
-        raise UsageError(f"--resolve {text!r}: {address!r} is not an IP address; a name cannot stand for a name")
-    return pattern, address
 
 
 def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
@@ -44,7 +22,7 @@ def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
 
 
 class Resolver(AbstractResolver):
-    """The connector's resolver; ``overrides`` are pairs as :func:`parse_resolve` makes them.
+    """The connector's resolver; ``overrides`` are (pattern, address) pairs of the setting ``fetch.resolve``.
 
     Answers are kept by the connector, which bounds their number and age.
     """

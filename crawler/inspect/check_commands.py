@@ -25,7 +25,7 @@ from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import read
 from crawler.robots.records import product_token
 from crawler.robots.text import parse
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.url import split
 
 

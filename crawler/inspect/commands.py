@@ -9,7 +9,7 @@ from crawler.cli.shared import canonical, cli, console, db_option, json_option, 
 from crawler.clock import SystemClock
 from crawler.inspect import status as status_report
 from crawler.inspect import why as why_report
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crawler.cli.layout import Fact, duration, many
+from crawler.cli.layout import Fact
 from crawler.clock import brief_time, iso
+from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
 from crawler.store.protocols import Store
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crawler.cli.layout import STATE_STYLES, Fact, counted, duration, facts, many
+from crawler.cli.layout import STATE_STYLES, Fact, facts
 from crawler.clock import brief_time, iso
+from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.inspect.revisits import count_revisits, told
 from crawler.model import State

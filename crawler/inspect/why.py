@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from crawler.cli.layout import Fact, counted, duration, facts, many, size
+from crawler.cli.layout import Fact, facts
 from crawler.clock import brief_time, iso
+from crawler.formatting import counted, duration, many, size
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import BLOCKED, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crawler.cli.layout import STATE_STYLES, many
+from crawler.cli.layout import STATE_STYLES
+from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
 from crawler.store.feature_sql import load_statements

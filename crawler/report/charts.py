@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from crawler.cli.layout import many
+from crawler.formatting import duration, many
 from crawler.report.facts import Distribution, Facts, Slot
-from crawler.report.formats import moment, percent, span, time_label
+from crawler.report.formats import moment, percent, time_label
 from crawler.report.geometry import Column, ColumnChart, Segment, Series, column_chart, stacked_bar
 from crawler.report.labels import ANSWER_SERIES, STATES
 
@@ -48,7 +48,7 @@ def _time_columns(
         assert slot is not None
         missing = 0 if before is None else slot.number - before.number - 1
         if missing > _MAX_EMPTY_SLOTS:
-            columns.append(Column("", f"nothing for {span(missing * width_s)}", gap=True))
+            columns.append(Column("", f"nothing for {duration(missing * width_s)}", gap=True))
         else:
             columns += [Column("", "nothing", empty)] * missing
         at = slot.number * width_s

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from crawler.cli.layout import duration
-
 
 def short(text: str, most: int = 160) -> str:
     """``text``, or the beginning and the end of it if it is longer than ``most`` characters."""
@@ -30,19 +28,6 @@ def brief(value: float) -> str:
         if value >= unit:
             return f"{value / unit:.2f}".rstrip("0").rstrip(".") + name
     return f"{value:g}"
-
-
-def volume(octets: float) -> str:
-    """``500 B``, ``2 kB``, ``14.8 kB``, ``5.7 MB``; a kB is 1,000 bytes."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if octets >= unit:
-            return f"{octets / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{octets:.0f} B"
-
-
-def span(span_s: float) -> str:
-    """``4 ms``, ``2 s``, ``7.5 s``, ``1 min 4 s``."""
-    return duration(span_s).replace(".0 s", " s")
 
 
 def moment(epoch_s: float) -> str:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
-from crawler.cli.layout import many
+from crawler.formatting import duration, many, size
 from crawler.inspect.why import REMEDY
 from crawler.model import State
 from crawler.report import charts, formats, geometry
@@ -109,7 +109,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "volume", "span", "moment")}
+    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment")}
+    shown |= {"size": size, "duration": duration}
     environment.filters.update(shown)
     environment.globals.update(
         shown,

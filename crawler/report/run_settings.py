@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crawler.audit.evidence import seconds
 from crawler.audit.records import RunRecord
-from crawler.cli.layout import many
 from crawler.errors import UsageError
+from crawler.formatting import duration, many, seconds, size
 from crawler.model import Reading
 from crawler.report.facts import RunRow
-from crawler.report.formats import span, volume
 
 _READINGS = {
     Reading.STRICT: "strict: a request needs the permission of both the 1996 draft and RFC 9309",
@@ -66,9 +64,9 @@ def _limits(settings: Mapping[str, Any]) -> str:
     }
     words = [f"{limit:,} {what}" for what, limit in most.items() if limit is not None]
     if crawl.get("max_time_s") is not None:
-        words.append(span(crawl["max_time_s"]))
+        words.append(duration(crawl["max_time_s"]))
     if "max_body_bytes" in crawl:
-        words.append(f"{volume(crawl['max_body_bytes'])} per page")
+        words.append(f"{size(crawl['max_body_bytes'])} per page")
     if "concurrency" in crawl:
         words.append(f"{many(crawl['concurrency'], 'request')} at once, one per {settings['politeness']['group']}")
     return ", ".join(words) or "none"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from crawler.cli.layout import many
+from crawler.formatting import many
 from crawler.report.facts import SiteGraph
 from crawler.report.formats import short
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from shlex import quote
@@ -9,128 +10,62 @@ from typing import Any
 
 import click
 
-from crawler.cli.layout import many
+from crawler.cli.logs import set_up_logging
+from crawler.cli.options import SectionedCommand, given_settings, setting_options
 from crawler.cli.output import print_json
 from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
-from crawler.errors import UsageError
-from crawler.frontier.sample_design import Method, Per
-from crawler.model import Reading
+from crawler.errors import Setting, UsageError
+from crawler.formatting import many
 from crawler.reasons import EndCode
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
-from crawler.run.session import begun, crawl_session, look_back, require_alone, run_to_end
+from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
-from crawler.settings.loading import KEYS, Settings, apply, read_file, settings_from
+from crawler.settings.keys import KEYS
+from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
+from crawler.settings.settings import Settings
 from crawler.store.coordination import Awaited
 from crawler.store.location import shown
 from crawler.store.protocols import Store
 
-#: Command-line options of ``crawler run`` -> the TOML key they set.
-_RUN_KEYS = {
-    "db": "store.db",
-    "workers": "workers.count",
-    "seeds_file": "seeds.file",
-    "skip_bad_seeds": "seeds.skip_bad",
-    "contact": "identity.contact",
-    "agent": "identity.agent",
-    "delay": "politeness.delay",
-    "max_pages": "limits.max_pages",
-    "max_pages_per_site": "limits.max_pages_per_site",
-    "max_depth": "limits.max_depth",
-    "max_time": "limits.max_time",
-    "scope": "scope.mode",
-    "include": "scope.include",
-    "exclude": "scope.exclude",
-    "concurrency": "limits.concurrency",
-    "revisit": "revisit.enabled",
-    "reading": "robots.reading",
-    "resolve": "fetch.resolve",
-    "allow_private": "fetch.allow_private",
-    "json": "output.json",
-    "warc": "output.warc",
-    "sample": "sample.size",
-    "per": "sample.per",
-    "method": "sample.method",
-    "seed": "sample.seed",
-}
+_OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
 
 
-assert set(_RUN_KEYS.values()) <= set(KEYS)
-
-
-def _number_or_text(value: str) -> float | str:
-    """A duration as TOML has it: a number of seconds, or a text with a unit."""
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
-@cli.command()
+@cli.command(cls=SectionedCommand)
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@setting_options(*_OPTIONS)
 @click.option(
-    "--db", metavar="PATH|URL", help="The store: a file, or postgresql://user@host/name.  [default: crawl.db]"
+    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
 )
-@click.option("--seeds", "seeds_file", metavar="FILE|-", help="Seeds from a file: a URL a line, # comments; or CSV.")
-@click.option("--skip-bad-seeds", is_flag=True, default=None, help="Pass over bad lines instead of stopping.")
-@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file; options win over it.")
-@click.option("--contact", metavar="URL|E-MAIL", help="Who crawls; needed outside loopback.")
-@click.option("--agent", metavar="TOKEN", help="The product token robots.txt knows us by.  [default: PoliteCrawler]")
-@click.option(
-    "--delay", type=_number_or_text, metavar="S", help="Least pause between two requests to a site.  [default: 2]"
-)
-@click.option("--max-pages", type=int, metavar="N", help="Stop at N pages in the store; 0 is no limit.")
-@click.option("--max-pages-per-site", type=int, metavar="N", help="Take at most N pages of a site; 0 is no limit.")
-@click.option("--max-depth", type=int, metavar="N", help="Follow links N deep; seeds are at 0, -1 is no limit.")
-@click.option("--max-time", type=_number_or_text, metavar="S", help="Stop after S seconds; 0 is no limit.")
-@click.option(
-    "--scope", type=click.Choice(["host", "domain", "prefix", "any"]), help="How far to go.  [default: domain]"
-)
-@click.option("--include", multiple=True, metavar="REGEX", help="Take only URLs that match one of these (seeds apart).")
-@click.option("--exclude", multiple=True, metavar="REGEX", help="Leave out URLs that match one of these.")
-@click.option("--concurrency", type=int, metavar="N", help="Requests in flight in all.  [default: 64]")
-@click.option("--workers", type=int, metavar="N", help="Processes that share the crawl.  [default: 1]")
-@click.option("--revisit", is_flag=True, default=None, help="Visit again what is due; ends when nothing is.")
-@click.option(
-    "--reading", type=click.Choice([r.value for r in Reading]), help="How robots.txt is read.  [default: strict]"
-)
-@click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Fix a name's address: '*.test=127.0.0.1'.")
-@click.option("--allow-private", is_flag=True, default=None, help="Permit loopback and private addresses.")
-@click.option("--warc", metavar="DIR", help="Record every request and answer in WARC files in this folder.")
-@click.option("--sample", type=int, metavar="N", help="Draw N URLs at random, and estimate what the rest is like.")
-@click.option(
-    "--per",
-    type=click.Choice([p.value for p in Per]),
-    help="N of what: the whole crawl, or each site.  [default: crawl]",
-)
-@click.option("--method", type=click.Choice([m.value for m in Method]), help="How they are drawn.  [default: uniform]")
-@click.option("--seed", type=int, metavar="K", help="The same K draws the same sample of the same web.  [default: 1]")
-@click.option("--no-progress", is_flag=True, help="No live display.")
-@click.option("--json", is_flag=True, default=None, help="A JSON summary at the end.")
-@click.pass_context
-def run(ctx: click.Context, /, seeds: tuple[str, ...], config: Path | None, no_progress: bool, **options: Any) -> int:
-    """Start a crawl from SEEDs, or go on with the one in the store."""
-    given = {_RUN_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
-    if no_progress:
-        given["output.progress"] = False
-    names = {_RUN_KEYS[option.name]: option.opts[0] for option in ctx.command.params if option.name in _RUN_KEYS}
-    settings = settings_from(read_file(config), source=f"configuration {config}") if config else Settings()
-    settings = apply(settings, given, source="command line", names=names)
-    idle = [names[key] for key in given if key.startswith("sample.")]
-    if idle and settings.sample.size is None:
-        raise UsageError(f"{', '.join(idle)} without --sample N: say how many URLs to draw, or leave the option out")
+def run(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
+    """Start a crawl from SEEDs, or go on with the crawl in the store."""
+    settings = load_file(Settings(), config) if config else Settings()
+    given = given_settings(options)
+    settings = apply(settings, given, source="command line")
+    _require_sample_size(settings, given)
     output = settings.output
+    set_up_logging(output.log_level, output.log_format)
     taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
     return run_async(_run(settings, taken))
 
 
+def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
+    """Raise :class:`UsageError` for options about a sample if no sample is to be drawn."""
+    idle = [Setting(key) for key in given if key.startswith("sample.")]
+    if idle and settings.sample.size is None:
+        listed = [part for setting in idle for part in (", ", setting)][1:]
+        raise UsageError(
+            *listed, " without ", Setting("sample.size"), ": say how many URLs to draw, or leave the options out"
+        )
+
+
 async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
-        require_alone(settings, "leave out --workers, and let no other one join")
+        require_alone(settings, "run one process, and let no other one join")
         require_shares(settings)
         return await _run_team(settings, seeds.urls)
     raise_file_limit()
@@ -164,6 +99,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
             end = await team.run()
             if not team.stopped:
                 await look_back(team.progress, store, clock)
+        log_end(end)
         await store.end_run(end, clock.now())
         result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
     _tell_end(settings, result)

@@ -8,10 +8,10 @@ from typing import Any, BinaryIO
 
 import click
 
-from crawler.cli.layout import many
 from crawler.cli.output import print_json
 from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
+from crawler.formatting import many
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
 from crawler.inspect.why import scope_of
@@ -34,10 +34,10 @@ _AT_ONCE = 5000
 def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, db: str, as_json: bool) -> int:
     """Tell the crawl that URLs have changed: `crawler run --revisit` visits them first."""
     good, bad = read_seeds(text.encode(errors="surrogatepass") for text in urls)
-    require_good(bad, "command line", unit="URL")
+    require_good(bad, "command line", "no hint was taken", unit="URL")
     if file is not None:
         more, bad = read_seeds(seed_lines(file))
-        require_good(bad, f"--from {file.name}", unit="line")
+        require_good(bad, f"--from {file.name}", "no hint was taken", unit="line")
         good += more
 
     async def take() -> int:

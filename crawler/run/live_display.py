@@ -12,12 +12,13 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from crawler.cli.layout import Fact, duration, facts, many, size
+from crawler.cli.layout import Fact, facts
 from crawler.clock import Clock, brief_time
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress, trouble
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
+from crawler.formatting import duration, many, size
 from crawler.frontier.politeness import Pace
 from crawler.inspect.status import GO_ON
 from crawler.model import State

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
@@ -19,14 +20,15 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parse
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.errors import ConnectionLost, StoreError, UsageError
+from crawler.errors import ConnectionLost, Setting, StoreError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import address_for
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
-from crawler.settings.loading import KEYS, Settings
+from crawler.settings.keys import KEYS
+from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import shown
 from crawler.store.open import is_there
@@ -38,8 +40,10 @@ from crawler.version import VERSION
 if TYPE_CHECKING:
     from crawler.export.warc_recorder import WarcFolder
 
-#: What a configuration file calls a setting.
-_NAMES = {f"{section}.{name}": key for key, (_, section, name) in KEYS.items()}
+_LOG = logging.getLogger("crawler.run")
+
+#: The key of a setting, by the field that holds it.
+_KEY_OF = {key.field: key.name for key in KEYS.values()}
 
 
 @asynccontextmanager
@@ -106,7 +110,7 @@ async def begun(
     require_contact(settings, seeds)
     db = settings.output.db
     if not seeds and not await is_there(db):
-        raise UsageError("no seeds: name URLs, or a file with --seeds FILE (and no store to go on with)")
+        raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
@@ -115,7 +119,7 @@ async def begun(
             known = await store.seeds()
             require_contact(settings, known)
             if not seeds and not known:
-                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with --seeds FILE")
+                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
             scope = _scope(settings, [*known, *seeds], clock)
             fresh = sorted(set(seeds).difference(known))
             kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
@@ -126,9 +130,10 @@ async def begun(
             else:
                 run_id, theirs = others
                 require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
-                require_same_crawl(theirs, kept, fresh, shown(db), _NAMES)
+                require_same_crawl(theirs, kept, fresh, shown(db), _KEY_OF)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
+        _log_start(settings, store.run_id)
         yield store, scope
     finally:
         await store.leave(clock.now())
@@ -163,13 +168,13 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
 def require_alone(settings: Settings, remedy: str) -> None:
     """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
     what a day's budget of revisits leaves, or what an archive holds."""
-    for asked, option in (
-        (settings.sample.size is not None, "--sample"),
-        (settings.revisit.enabled, "--revisit"),
-        (settings.output.warc, "--warc"),
+    for asked, key in (
+        (settings.sample.size is not None, "sample.size"),
+        (settings.revisit.enabled, "revisit.enabled"),
+        (settings.output.warc, "output.warc"),
     ):
         if asked:
-            raise UsageError(f"{option}: this is for one worker alone; {remedy}")
+            raise UsageError(f"this is for one worker alone; {remedy}", key=key)
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -190,8 +195,12 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
     load("survey")  # before anything is asked for
     if settings.crawl.max_pages is not None:
         raise UsageError(
-            "--sample with --max-pages: what such a crawl knows hangs on the order in which pages come; "
-            "bound it by --max-depth, which leaves the deepest pages to the sample"
+            Setting("sample.size"),
+            " with ",
+            Setting("limits.max_pages"),
+            ": the known URLs of such a crawl depend on the order in which pages arrive; bound the crawl by ",
+            Setting("limits.max_depth"),
+            ", which leaves the deepest pages to the sample",
         )
     budget = settings.crawl.max_pages_per_site
     if (
@@ -201,18 +210,23 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
         and budget < (sample.size or 0)
     ):
         raise UsageError(
-            f"--sample {sample.size} --per site needs up to as many pages of each site: "
-            f"--max-pages-per-site is {budget}, raise it or draw fewer"
+            f"{sample.size:,} URLs of each site are to be drawn, and only {budget:,} may be fetched: raise ",
+            Setting("limits.max_pages_per_site"),
+            " or lower ",
+            Setting("sample.size"),
         )
     if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
-        raise UsageError("--method stratified draws seeds of a list, in all: leave out --per site")
+        raise UsageError("a stratified sample is drawn from the whole list: leave out ", Setting("sample.per", "site"))
     if sample.method is Method.STRATIFIED and not strata:
         raise UsageError(
-            "--method stratified: needs seeds with strata: --seeds FILE, CSV with columns url,stratum or rank,domain"
+            "a stratified sample needs seeds with strata: a CSV file with the columns url,stratum or rank,domain, in ",
+            Setting("seeds.file"),
         )
     unlisted = next((url for url in seeds if url not in strata), None)
     if sample.method is Method.STRATIFIED and unlisted is not None:
-        raise UsageError(f"--method stratified: {unlisted} has no stratum; name it in the list, or leave it out")
+        raise UsageError(
+            f"{unlisted} has no stratum, and the sample is stratified; add a stratum, or leave the URL out"
+        )
 
 
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
@@ -221,8 +235,8 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     there = len(set(strata.values()))
     if settings.sample.size < there:
         raise UsageError(
-            f"--sample {settings.sample.size} of a list with {there} strata: some would have no seed in it, and "
-            f"the estimates would be silent about them; draw {there} or more"
+            Setting("sample.size", settings.sample.size),
+            f": the list has {there} strata, and some would have no seed in the sample; draw {there} URLs or more",
         )
     listed = (Listed(url, stratum) for url, stratum in strata.items())
     drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
@@ -253,21 +267,42 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
             end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_back(crawl.progress, store, clock)
-    except ConnectionLost:
-        raise  # it was waited for: there is nobody to tell
+    except ConnectionLost as error:
+        log_end(RunEnd(EndCode.STORE_FAILED, str(error)))
+        raise  # the store waited for the database: no end can be written there
     except StoreError as error:
+        end = RunEnd(EndCode.STORE_FAILED, str(error))
+        log_end(end)
         with suppress(StoreError):  # a full disk may not take even this
-            await store.end_run(RunEnd(EndCode.STORE_FAILED, str(error)), clock.now())
+            await store.end_run(end, clock.now())
         raise
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError):
             end = RunEnd(EndCode.CUT_SHORT)
+        log_end(end)
         await store.end_run(end, clock.now())
         raise
+    log_end(end)
     await store.end_run(end, clock.now())
     if not crawl.stopped and store.lease_s is not None and look_alone:
         await look_back(crawl.progress, store, clock)
     return end
+
+
+def _log_start(settings: Settings, run_id: int | None) -> None:
+    """Log the begin of a run with the settings that differ from their defaults."""
+    if _LOG.isEnabledFor(logging.INFO):
+        changed = {key.name: key.value(settings) for key in KEYS.values() if key.value(settings) != key.default}
+        facts = {name: KEYS[name].kind.written(value) for name, value in changed.items()} | {
+            "store.db": shown(settings.output.db)
+        }
+        listed = ", ".join(f"{name} = {value}" for name, value in facts.items())
+        _LOG.info("run %s begins: %s", run_id, listed, extra={"run": run_id, "settings": facts})
+
+
+def log_end(end: RunEnd) -> None:
+    """Log why a run ended."""
+    _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
 async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
@@ -339,6 +374,6 @@ def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
     outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(
-            f"{outside} is not on loopback: say who crawls with --contact URL-or-e-mail, "
-            "so that a site's owner can reach you"
+            f"{outside} is not on loopback: name a URL or an e-mail address by which its owner can reach you, with ",
+            Setting("identity.contact"),
         )

@@ -17,15 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
 from crawler.clock import SystemClock
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
-from crawler.errors import CrawlerError, StoreError, UsageError
+from crawler.errors import CrawlerError, Setting, StoreError, UsageError
 from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.worker import Part
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.store.sql.store import SqlStore
 
 _MOST_WORKERS = 256
@@ -38,12 +39,16 @@ def require_shares(settings: Settings) -> None:
     workers, concurrency = settings.team.workers, settings.crawl.concurrency
     if workers > concurrency:
         raise UsageError(
-            f"--workers {workers}: they share --concurrency {concurrency}, the requests in flight of all of them, and "
-            "each needs one; start fewer workers, or give a higher --concurrency"
+            Setting("workers.count", workers),
+            f": {concurrency} requests in flight are too few for them, for each worker needs one; start fewer workers, "
+            "or raise ",
+            Setting("limits.concurrency"),
         )
     if workers > _MOST_WORKERS:
         raise UsageError(
-            f"--workers {workers}: each is a process, and one a processor is what helps; give {_MOST_WORKERS} at most"
+            f"each worker is a process, and more than one a processor do not help; give {_MOST_WORKERS} at most",
+            key="workers.count",
+            value=workers,
         )
 
 
@@ -200,7 +205,9 @@ class Team:
                 process_group=0,
             )
         except OSError as error:
-            raise UsageError(f"no process for another worker ({error.strerror}): give fewer --workers") from None
+            raise UsageError(
+                f"no process for another worker ({error.strerror}); lower ", Setting("workers.count")
+            ) from None
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it is dead already: its exit code tells
             part.send(process.stdin)
@@ -216,6 +223,8 @@ class Team:
             news = json.loads(line)
             if "failed" in news:
                 self._tell_once(news["failed"])
+            elif "log" in news:
+                show_forwarded(news["log"])
             else:
                 worker.report = news
         worker.code = await asyncio.to_thread(worker.process.wait)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
+from crawler.cli.logs import Forwarding, show_by
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, raise_file_limit, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
@@ -24,7 +25,8 @@ from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end, worker_session
-from crawler.settings.loading import Settings
+from crawler.settings.keys import terminal_name
+from crawler.settings.settings import Settings
 from crawler.store.protocols import Store
 
 REPORT_EVERY_S = 0.5
@@ -55,7 +57,7 @@ def main() -> NoReturn:
     try:
         code = run_async(_work(_received()))
     except CrawlerError as error:
-        _tell({"failed": str(error)})
+        _tell({"failed": error.told(terminal_name)})
         code = error.exit_code
     except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
         code = STOPPED
@@ -64,6 +66,8 @@ def main() -> NoReturn:
 
 async def _work(part: Part) -> int:
     raise_file_limit()
+    output = part.settings.output
+    show_by(Forwarding(lambda record: _tell({"log": record})), output.log_level, output.log_format)
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped

@@ -7,7 +7,7 @@ from math import isfinite
 from rich.console import Console
 from rich.table import Table
 
-from crawler.cli.layout import many, size
+from crawler.formatting import many, size
 from crawler.sampling.survey import Figure, Survey, Unit
 
 

@@ -9,11 +9,11 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
-from crawler.cli.layout import many
 from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at, tell
 from crawler.clock import SystemClock
+from crawler.formatting import many
 from crawler.search.build_index import build_index
 from crawler.search.excerpt import Marked
 from crawler.search.results import SearchResult, search

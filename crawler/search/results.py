@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crawler.errors import UsageError
+from crawler.errors import Action, Argument, UsageError
 from crawler.page.directives import asked_of
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
@@ -140,7 +140,7 @@ async def _state(store: Store) -> str:
     """What the user should know of the state of the index. Raises :class:`UsageError` if there is none."""
     rows = await store.query(SQL["index_state"])
     if not rows:
-        raise UsageError("this store has no search index yet; `crawler index` builds it (with the same --db)")
+        raise UsageError("this store has no search index yet; ", Action("crawler index", "crawl.index()"), " builds it")
     if not rows[0]["complete"]:
         return "the index is not complete; `crawler index` completes it"
     return (
@@ -153,7 +153,7 @@ async def _known_site(store: Store, site: str) -> str:
     readable = site.encode(errors="replace").decode()
     host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
     if not host or not await store.query(SQL["known_site"], {"host": host}):
-        raise UsageError(f"--site {site[:200]}: the crawl knows no such site; `crawler status` lists them")
+        raise UsageError(Argument("site", site[:200]), ": the crawl knows no such site; `crawler status` lists them")
     return host
 
 

@@ -1,4 +1,4 @@
-"""Seed lists: a URL a line, ``#`` comments; what cannot be used is named with its line number."""
+"""Reads seed lists: one URL a line, ``#`` starts a comment. A line that cannot be used is named by its number."""
 
 from __future__ import annotations
 
@@ -9,47 +9,49 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
-from crawler.errors import SeedError, UsageError
+from crawler.errors import Reference, SeedError, Setting, UsageError
+from crawler.formatting import many
 from crawler.frontier.sample_design import read_list
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
 _SHOWN = 20
 _LIST = re.compile(
     rb'\s*\d+\s*,|(?i:\s*"?rank"?\s*,\s*"?domain"?\s*$)|(?:[^#]*,)?\s*"?stratum"?\s*(?:,|$)'
-)  # the first line of one with strata
-_LINE_BYTES = 16 * MAX_URL_CHARS  # longer than any URL that is taken, whatever its escapes
+)  # the first line of a list with strata
+_LINE_BYTES = 16 * MAX_URL_CHARS  # longer than any URL that the crawler takes, whatever its escapes
 _HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:(?:\.[\w-]+)+(?::[0-9]+)?|:[0-9]+)(?:[/?].*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class BadSeed:
-    """A line that is no seed, and why. ``line`` counts from 1."""
+    """A line that is no seed, and the reason. ``line`` counts from 1."""
 
     line: int
     reason: str
 
 
 class Seeds(NamedTuple):
-    """Seeds in order, and the stratum of each where they came as a list with strata."""
+    """Seeds in order. ``strata`` has the stratum of each seed of a list with strata."""
 
     urls: list[str]
     strata: dict[str, str]
 
 
 def all_seeds(texts: Iterable[str], file: str, *, source: str, skip_bad: bool, tell: Callable[[str], None]) -> Seeds:
-    """The seeds that ``source`` names in ``texts``, and those of a seed file with its strata: canonical, each once.
+    """The seeds in ``texts``, then those in the seed file ``file``: canonical, each once.
 
-    ``file`` is its path, "-" standard input, "" none. Raises :class:`SeedError` for bad seeds, which ``skip_bad``
-    passes over and tells of instead, and :class:`UsageError` for a file that cannot be read or has no URL.
+    ``source`` names the place of ``texts`` in messages. ``file`` is a path, "-" for standard input, or "" for none.
+    With ``skip_bad``, the function leaves out a bad seed and passes a sentence about it to ``tell``. Otherwise it
+    raises :class:`SeedError`. It raises :class:`UsageError` for a file that cannot be read or has no URL.
     """
     seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in texts)
     _refuse(bad, source, "seed", skip_bad, tell)
     if not file:
         return Seeds(seeds, {})
     (more, strata), bad = _read_file(file)
-    _refuse(bad, f"--seeds {file}", "line", skip_bad, tell)
+    _refuse(bad, "standard input" if file == "-" else file, "line", skip_bad, tell)
     if not more:
-        raise UsageError(f"--seeds {file}: holds no URL")
+        raise UsageError("holds no URL", key="seeds.file", value=file)
     return Seeds(list(dict.fromkeys(seeds + more)), strata)
 
 
@@ -59,21 +61,22 @@ def _read_file(file: str) -> tuple[Seeds, list[BadSeed]]:
             with open(file, "rb") as lines:
                 return read_any(seed_lines(lines))
         if sys.stdin is None:
-            raise UsageError("--seeds -: standard input is closed")
+            raise UsageError("standard input is closed", key="seeds.file", value=file)
         return read_any(seed_lines(sys.stdin.buffer))
     except OSError as error:
-        raise UsageError(f"--seeds {file}: {error.strerror}") from None
+        raise UsageError(f"{error.strerror}", key="seeds.file", value=file) from None
 
 
 def _refuse(bad: list[BadSeed], source: str, unit: str, skip_bad: bool, tell: Callable[[str], None]) -> None:
     if not skip_bad:
-        require_good(bad, source, unit=unit)
+        remedy = ("nothing was fetched; correct them, or skip them with ", Setting("seeds.skip_bad"))
+        require_good(bad, source, *remedy, unit=unit)
     for seed in bad:
-        tell(f"{source}, {unit} {seed.line}: passed over: {seed.reason}")
+        tell(f"{source}, {unit} {seed.line}: skipped: {seed.reason}")
 
 
 def seed_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file. What makes a line longer than any seed is dropped, so that no file fills the memory."""
+    """The lines of a file, each cut at a length that no seed has: memory stays bounded for any file."""
     while line := file.readline(_LINE_BYTES):
         rest = line
         while len(rest) == _LINE_BYTES and not rest.endswith(b"\n"):
@@ -82,9 +85,9 @@ def seed_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
-    """The canonical URLs of a seed list, in order and each once, and the lines that are none.
+    """The canonical URLs of a seed list, in order and each once, and its bad lines.
 
-    A line that names a host without a scheme is not guessed at: ``http`` and ``https`` are different sites.
+    A host without a scheme is a bad line: ``http`` and ``https`` are different sites, and the crawler does not guess.
     """
     seeds: dict[str, None] = {}
     bad: list[BadSeed] = []
@@ -99,8 +102,11 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
 
 
 def read_any(lines: Iterator[bytes]) -> tuple[Seeds, list[BadSeed]]:
-    """As :func:`read_seeds`; or, told by its first line, a list with strata: CSV whose first row names ``stratum``, or
-    ``rank,domain`` as in the Tranco list (:func:`crawler.frontier.sample_design.read_list`)."""
+    """Reads a seed list or, if its first line shows one, a list with strata.
+
+    A list with strata is CSV whose first row names ``stratum``, or ``rank,domain`` as in the Tranco list
+    (:func:`crawler.frontier.sample_design.read_list`).
+    """
     first = next(lines, b"")
     if not _LIST.match(first.removeprefix(b"\xef\xbb\xbf")):
         seeds, bad = read_seeds(chain([first], lines))
@@ -112,16 +118,16 @@ def read_any(lines: Iterator[bytes]) -> tuple[Seeds, list[BadSeed]]:
     return Seeds(list(strata), strata), [BadSeed(row.line, row.reason) for row in rows]
 
 
-def require_good(bad: list[BadSeed], source: str, *, unit: str = "line") -> None:
-    """Raise :class:`SeedError` that lists the bad lines, where there are any; ``unit`` is what is counted."""
+def require_good(bad: list[BadSeed], source: str, *remedy: str | Reference, unit: str = "line") -> None:
+    """Raise :class:`SeedError` that lists the bad lines, if there are any.
+
+    ``unit`` names what is counted, and ``remedy`` says what to do.
+    """
     if not bad:
         return
     shown = "\n".join(f"  {unit} {seed.line}: {seed.reason}" for seed in bad[:_SHOWN])
     more = f"\n  … and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
-    raise SeedError(
-        f"{source}: {len(bad):,} bad {unit}{'s' if len(bad) > 1 else ''}, nothing was fetched; "
-        f"mend them, or pass over them with --skip-bad-seeds\n{shown}{more}"
-    )
+    raise SeedError(f"{source}: {many(len(bad), f'bad {unit}')}, ", *remedy, f"\n{shown}{more}")
 
 
 def _text(raw: bytes) -> str:
@@ -136,8 +142,11 @@ def _text(raw: bytes) -> str:
 
 
 def _seed(text: str) -> str:
-    """The canonical form of a seed. The URL Standard would drop or escape what is refused here: in a list made by
-    people it is a mistake."""
+    """The canonical form of a seed.
+
+    The URL Standard would drop or escape white space within a URL. In a list made by people it is a mistake, and this
+    function raises :class:`NotCrawlable`.
+    """
     try:
         url = canonicalise(text)
     except NotCrawlable as error:
@@ -145,5 +154,5 @@ def _seed(text: str) -> str:
             raise NotCrawlable(f"no http:// or https:// before it; did you mean https://{text} ?") from None
         raise NotCrawlable(str(error)) from None
     if not text.isprintable() or " " in text:
-        raise NotCrawlable(f"white space within: {url[:200]}; one URL a line, and a blank in it is %20")
+        raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")
     return url

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.frontier.operator import Command, Order
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.store.location import is_url
 from crawler.store.open import open_store_at
 from crawler.store.sql.control import give_order

@@ -27,7 +27,7 @@ def require_store(db: str) -> str:
     if db == ":memory:":
         raise ValueError("a store outlives the process; name a file")
     if not is_url(db) and re.search(r"password\s*=|^postgres(ql)?:", db, re.IGNORECASE):
-        raise UsageError(f"--db: neither a file nor a database's URL; {_REMEDY}")
+        raise UsageError(f"neither a file nor a database's URL; {_REMEDY}", key="store.db")
     return db
 
 
@@ -56,7 +56,9 @@ def store_name(db: str) -> str:
 def require_postgres(url: str) -> None:
     """Raise :class:`UsageError` for a URL that names no PostgreSQL database."""
     if not re.match(r"postgres(ql)?://", url):
-        raise UsageError(f"--db {shown(url)}: give the path of a SQLite file, or postgresql://user@host/name")
+        raise UsageError(
+            "give the path of a SQLite file, or postgresql://user@host/name", key="store.db", value=shown(url)
+        )
     if re.match(r"[^:]*://[^/?#@]*:[^/?#@]*[/?#].*@", url, re.DOTALL) and not re.match(r"[^:]*://[^/?#]*@", url):
         raise bad_url(url)
     authority = re.split(r"[/?#]", url.partition("://")[2])[0]
@@ -64,12 +66,14 @@ def require_postgres(url: str) -> None:
         raise bad_url(url)
     hosts = authority.rpartition("@")[2]
     if any(len(port) > 5 or int(port) > 65535 for port in re.findall(r":0*([1-9][0-9]*)(?=,|$)", hosts)):
-        raise UsageError(f"--db {shown(url)}: ports end at 65535")
+        raise UsageError("ports end at 65535", key="store.db", value=shown(url))
 
 
 def bad_url(url: str) -> UsageError:
     """What to say of a URL that cannot be read."""
     return UsageError(
-        f"--db {shown(url)}: cannot be read as a URL; percent-encode what is special in a name or password "
-        f"(/ is %2F, ? is %3F, # is %23, @ is %40), or {_REMEDY}"
+        "cannot be read as a URL; percent-encode what is special in a name or password "
+        f"(/ is %2F, ? is %3F, # is %23, @ is %40), or {_REMEDY}",
+        key="store.db",
+        value=shown(url),
     )

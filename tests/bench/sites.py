@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Fetched, FetchResult, Request
 from tests.bench import stores

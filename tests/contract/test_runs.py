@@ -17,7 +17,7 @@ from crawler.frontier.operator import Command
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import begun, crawl_policy, crawl_session, worker_session
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import Beat

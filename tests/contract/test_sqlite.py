@@ -59,7 +59,7 @@ async def test_a_store_with_another_schema_is_refused_and_left_alone(
     await open_and_close(db_path)
     run_sql(db_path, change)
     before = db_path.read_bytes()
-    with pytest.raises(StoreVersionError, match=r"another version of the crawler.*choose another --db"):
+    with pytest.raises(StoreVersionError, match=r"another version of the crawler.*choose another store\.db"):
         await open_and_close(db_path, read_only=read_only)
     assert db_path.read_bytes() == before
 

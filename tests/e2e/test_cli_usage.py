@@ -51,8 +51,8 @@ def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
         (["--db", "no/such/folder/crawl.db"], "the folder no/such/folder does not exist"),
         (["--config", "none.toml"], "configuration none.toml: No such file or directory"),
         (["--dely", "3"], "No such option"),
-        (["--per", "site", "--seed", "3"], "--per, --seed without --sample N: say how many URLs to draw"),
-        (["--method", "uniform"], "--method without --sample N"),
+        (["--per", "site", "--seed", "3"], "--per, --seed without --sample: say how many URLs to draw"),
+        (["--method", "uniform"], "--method without --sample: "),
         (["--seeds", "none.txt"], "--seeds none.txt: No such file or directory"),
         (["--seeds", "."], "--seeds .: Is a directory"),
     ],
@@ -69,13 +69,16 @@ def test_several_wrong_options_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_no_seeds_at_all(tmp_path: Path) -> None:
-    assert "no seeds: name URLs, or a file with --seeds FILE" in refused("run", "--db", tmp_path / "c.db")
+    assert "no seeds, and no store to go on with: name URLs, or a file with --seeds" in refused(
+        "run", "--db", tmp_path / "c.db"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_crawl_of_others_needs_a_contact(tmp_path: Path) -> None:
     told = refused("run", "https://example.org/", "--db", tmp_path / "c.db")
-    assert "https://example.org/ is not on loopback: say who crawls with --contact" in told
+    assert "https://example.org/ is not on loopback: name a URL or an e-mail address" in told
+    assert told.endswith("with --contact\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -126,7 +129,7 @@ def test_bad_seeds_are_listed_with_their_lines_and_nothing_is_fetched(web: Loopb
     ended = here("run", "--seeds", seeds, *LOOPBACK, "--db", db)
     assert (ended.code, ended.out) == (2, "")
     first, *bad = ended.err.splitlines()
-    assert "seeds.txt: 4 bad lines, nothing was fetched; mend them, or pass over them with --skip-bad-seeds" in first
+    assert "seeds.txt: 4 bad lines, nothing was fetched; correct them, or skip them with --skip-bad-seeds" in first
     assert [line.split(":")[0] for line in bad] == ["  line 3", "  line 4", "  line 5", "  line 6"]
     assert web.log == []
     assert not db.exists()
@@ -137,7 +140,7 @@ def test_skip_bad_seeds_takes_the_others(web: LoopbackWeb, tmp_path: Path) -> No
     seeds.write_bytes(GARBAGE.replace(b"PORT", str(web.port).encode()))
     ended = here("run", "--seeds", seeds, "--skip-bad-seeds", "--delay", "0", *LOOPBACK, "--db", tmp_path / "c.db")
     assert ended.code == 0
-    assert ended.err.count("passed over") == 4
+    assert ended.err.count("skipped") == 4
     assert [hit.path for hit in web.hits("a.test")] == ["/robots.txt", "/", "/b.html"]
 
 

@@ -17,7 +17,8 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page, plain
 from crawler.run.worker import REPORT_EVERY_S, Part
-from crawler.settings.loading import Settings, apply
+from crawler.settings.loading import apply
+from crawler.settings.settings import Settings
 from tests import judge
 from tests.command import HASTY, LOOPBACK, crawler, finish, start, until
 from tests.web import LoopbackWeb

@@ -13,7 +13,8 @@ from typing import Any
 
 from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl, OnPages
-from crawler.engine.crawl_policy import CrawlPolicy, CrawlSettings
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.gate import Fetcher
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.engine.recording import Recorder

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, Site, plain, redirect, unavailable
-from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb

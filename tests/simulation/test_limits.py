@@ -11,7 +11,7 @@ import pytest
 
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import crawl as loop
-from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.outbox import Load
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Hit, Page, Site, first, plain, redirect, unavailable
-from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings

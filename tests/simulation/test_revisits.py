@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain, redirect, unavailable
-from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings

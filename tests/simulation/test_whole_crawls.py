@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Handler, Hit, Page, Site, plain, redirect
-from crawler.engine.crawl_policy import CrawlSettings
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.politeness import PolitenessSettings
 from tests.judge import CrawlPolicy, most_at_once, violations
 from tests.simulation.crawls import Found, Jittery, Options, crawl, crawl_for, look, rows

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from crawler.reasons import EndCode, RunEnd
-from crawler.settings.loading import Settings, settings_from
+from crawler.settings.loading import settings_from
+from crawler.settings.settings import Settings
 from crawler.store.postgres.store import PostgresStore
 from tests.postgres import Cluster
 

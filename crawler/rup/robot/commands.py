@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
-from crawler.cli.layout import many
+from crawler.cli.options import given_settings, setting_options
 from crawler.cli.output import print_json
 from crawler.cli.shared import canonical, console, db_option, json_option, run_async, tell
 from crawler.clock import iso
 from crawler.errors import UsageError
+from crawler.formatting import many
 from crawler.frontier.hints import Heeded
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
@@ -24,33 +25,19 @@ from crawler.rup.protocol.subscription import FoundInfo, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.session import robot, servers, settings_of_crawl
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
-from crawler.settings.loading import Settings, apply, read_file
+from crawler.settings.loading import apply, load_file
+from crawler.settings.settings import Settings
 from crawler.url import split
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
 
-_KEYS = {
-    "contact": "identity.contact",
-    "agent": "identity.agent",
-    "resolve": "fetch.resolve",
-    "allow_private": "fetch.allow_private",
-}
-
 
 def _requests(command: Command) -> Command:
     """Add the options of a command that sends requests."""
-    options = (
-        click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store of the crawl."),
-        click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file."),
-        click.option("--contact", metavar="URL|E-MAIL", help="Who runs the crawl; required outside loopback."),
-        click.option("--agent", metavar="TOKEN", help="The product token for robots.txt."),
-        click.option("--resolve", multiple=True, metavar="PATTERN=ADDRESS", help="Use this address for a host name."),
-        click.option("--allow-private", is_flag=True, default=None, help="Allow loopback and private addresses."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    command = setting_options("identity.contact", "identity.agent", "fetch.resolve", "fetch.allow_private")(command)
+    config = click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
+    return db_option(config(command))
 
 
 def _preferences(command: Command) -> Command:
@@ -95,9 +82,8 @@ async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Se
     """The settings of the last crawl into the store, changed by the configuration file and the options."""
     settings = await settings_of_crawl(db)
     if config is not None:
-        settings = apply(settings, read_file(config), source=f"configuration {config}")
-    given = {_KEYS[name]: value for name, value in options.items() if value not in (None, ())}
-    return apply(settings, {**given, "store.db": db}, source="command line")
+        settings = load_file(settings, config)
+    return apply(settings, {**given_settings(options), "store.db": db}, source="command line")
 
 
 def _asked(

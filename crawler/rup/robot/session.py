@@ -19,14 +19,15 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
-from crawler.settings.loading import Settings, recorded
+from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
 from crawler.store.protocols import Store
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
 _FIXED = {
-    "--agent": ("identity", "agent"),
+    "identity.agent": ("identity", "agent"),
     "robots.reading": ("robots", "reading"),
     "politeness.group": ("politeness", "group"),
 }
@@ -97,7 +98,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
     for name, (section, key) in _FIXED.items():
         if before[section][key] != now[section][key]:
             raise UsageError(
-                f"{name}: the crawl in this store has {before[section][key]!s}; use the same, or another store"
+                f"the crawl in this store has {before[section][key]!s}; use the same, or another store", key=name
             )
 
 

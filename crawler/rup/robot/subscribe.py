@@ -12,7 +12,7 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
-from crawler.errors import UsageError
+from crawler.errors import Action, UsageError
 from crawler.frontier.hints import Heeded
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
@@ -245,7 +245,11 @@ class Subscriber:
     async def _registered(self, site: str) -> Subscription:
         found = await self._subscription(site)
         if found is None or found.is_unclear:
-            raise UsageError(f"not registered with {site}; `crawler rup register {site} --email ADDRESS` registers")
+            raise UsageError(
+                f"not registered with {site}; ",
+                Action(f"crawler rup register {site} --email ADDRESS", "register(site, email, wishes)"),
+                " registers",
+            )
         return found
 
     # --- mail ---------------------------------------------------------------------------------

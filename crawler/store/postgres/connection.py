@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import ConnectionLost, NoStore, StatementError, StoreError, UsageError
+from crawler.errors import Action, ConnectionLost, NoStore, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, shown
 from crawler.store.postgres.dialect import bind, columns, storable
 from crawler.store.rows import Parameters
@@ -264,8 +264,8 @@ async def ensure_schema(database: Postgres, *, may_make: bool) -> None:
     if await _is_made(database):
         return
     if not may_make:
-        run = f"`crawler run --db {quote(database.name)}`"
-        raise NoStore(f"{database.name}: no crawl store; {run} with seeds makes one")
+        run = Action(f"crawler run --db {quote(database.name)}", "run(seeds=…)")
+        raise NoStore(f"{database.name}: no crawl store; ", run, " with seeds makes one")
     await database.execute("BEGIN")
     try:
         await database.execute("SELECT pg_advisory_xact_lock(?)", (OPENING,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -13,6 +14,7 @@ from crawler.store.postgres.connection import Clash
 
 T = TypeVar("T")
 
+_LOG = logging.getLogger("crawler.store")
 _CLASHES_BORNE = 20
 
 
@@ -49,6 +51,8 @@ class Patience:
                 try:
                     done = await attempt()
                     self._over = None
+                    if lost_at and len(self._lost) == 1:
+                        _LOG.warning("%s: the database answers again", self._name)
                     return done
                 except Clash:
                     clashes += 1
@@ -59,6 +63,8 @@ class Patience:
                         raise
                     if not lost_at:
                         lost_at = monotonic_s()
+                        if not self._lost:
+                            _LOG.warning("%s: the connection to the database is lost", self._name)
                         self._lost.append(lost_at)
                     if monotonic_s() - lost_at >= self._left_s:
                         self._left_s, self._over = 0.0, lost_at

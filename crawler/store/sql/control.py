@@ -118,7 +118,8 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock) -> O
         async with transaction(db, path):
             return await _give(db, load_queries("sqlite"), command, name, clock)
     except UsageError as error:
-        raise UsageError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+        parts = error.args if str(path) in str(error) else (f"{path}: ", *error.args)
+        raise UsageError(*parts) from None
     finally:
         await db.close()
 

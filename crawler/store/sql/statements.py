@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 
-from crawler.errors import StoreVersionError, UsageError
+from crawler.errors import Setting, StoreVersionError, UsageError
 from crawler.store.keys import render_keys
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
@@ -41,10 +41,11 @@ def has_store(name: str, tables: Collection[str], version: int) -> bool:
     if not tables:
         return False
     if "politeness_group" not in tables:
-        raise UsageError(f"{name}: a database with other tables, no crawl store; choose another --db")
+        raise UsageError(f"{name}: a database with other tables, no crawl store; choose another ", Setting("store.db"))
     if version != SCHEMA_VERSION or "runs" not in tables:
         raise StoreVersionError(
             f"{name}: written by another version of the crawler (schema {version}, this version uses "
-            f"{SCHEMA_VERSION}); choose another --db, or use that version"
+            f"{SCHEMA_VERSION}); use that version, or choose another ",
+            Setting("store.db"),
         )
     return True

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.errors import StatementError, StoreError, StoreInUse, UsageError
+from crawler.errors import Action, Setting, StatementError, StoreError, StoreInUse, UsageError
 from crawler.gunzip import gunzip
 from crawler.store.rows import Parameters, row_class
 from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
@@ -78,13 +78,17 @@ def decompress(data: bytes) -> bytes:
 def require_usable(path: Path, read_only: bool) -> None:
     """Raise :class:`UsageError` where there can be no store at ``path``, or none that may be used so."""
     if read_only and not path.exists():
-        raise UsageError(f"{path}: no such store; `crawler run --db {quote(str(path))} --seeds FILE` makes one")
+        raise UsageError(
+            f"{path}: no such store; ",
+            Action(f"crawler run --db {quote(str(path))} --seeds FILE", "run(seeds=…)"),
+            " makes one",
+        )
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a store; name a file in it")
     if read_only and path.stat().st_size == 0:
-        raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
+        raise UsageError(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
     if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
@@ -110,7 +114,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     try:
         is_made = await _is_made(db, path)
         if not is_made and (read_only or not may_make):
-            raise UsageError(f"{path}: an empty file, no crawl store; choose another --db")
+            raise UsageError(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
         if not read_only:
             await db.executescript(_PRAGMAS)
         if not is_made:
@@ -299,7 +303,8 @@ def lock_store(path: Path) -> FileLock:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
         raise StoreInUse(
-            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another --db"
+            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another ",
+            Setting("store.db"),
         ) from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

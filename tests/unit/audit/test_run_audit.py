@@ -22,7 +22,8 @@ from crawler.audit.markdown_report import document, write_report
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.terminal import render
 from crawler.errors import UsageError
-from crawler.settings.loading import Settings, settings_from
+from crawler.settings.loading import settings_from
+from crawler.settings.settings import Settings
 from crawler.store.sql.store import SqliteStore
 
 BODY = b"User-agent: *\nDisallow: /closed/\nCrawl-delay: 3\n"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
-from crawler.cli.layout import Fact, counted, duration, facts, size
+from crawler.cli.layout import Fact, facts
 
 
 def printed(rows: list[Fact], width: int = 80, indent: int = 0) -> list[str]:
@@ -39,19 +38,3 @@ def test_a_long_url_is_folded_and_whole() -> None:
 
 def test_brackets_in_what_pages_say_are_no_markup() -> None:
     assert printed([("page", "title: [bold]not[/bold] [/]")]) == ["page  title: [bold]not[/bold] [/]"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 ms"), (0.0853, "85 ms"), (1, "1.0 s"), (7.46, "7.5 s"), (60, "1 min"), (723, "12 min 3 s"),
-        (3600, "1 h"), (12_000, "3 h 20 min"), (86_400, "1 d"), (190_800, "2 d 5 h"),
-    ],
-)  # fmt: skip
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_counts_and_sizes() -> None:
-    assert counted([("robots", 1200), ("type", 2)]) == "1,200 robots, 2 type"
-    assert size(53_200) == "53.2 kB"

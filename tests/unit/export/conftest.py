@@ -13,7 +13,8 @@ import pytest
 from crawler.export import ExportProgress, export
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Body
-from crawler.settings.loading import Settings, apply
+from crawler.settings.loading import apply
+from crawler.settings.settings import Settings
 from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, link, request, robots
 

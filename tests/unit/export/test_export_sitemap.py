@@ -78,7 +78,7 @@ async def test_several_files_need_to_know_where_they_will_be(
     save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sitemap, "URLS_PER_FILE", 4)
-    with pytest.raises(UsageError, match="--base-url"):
+    with pytest.raises(UsageError, match="base_url"):
         await save("sitemap", tmp_path / "all.xml")
     with pytest.raises(UsageError, match="name a file"):
         await save("sitemap", io.BytesIO(), base_url="https://me.test/")

@@ -317,10 +317,10 @@ async def test_a_folder_is_one_crawls(tmp_path: Path) -> None:
 async def test_what_cannot_be_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for place in (tmp_path / "file", tmp_path / "none" / "deeper"):
-        with pytest.raises(UsageError, match=r"--warc .* cannot be written"):
+        with pytest.raises(UsageError, match=r"output\.warc = .*: cannot be written"):
             await record(place)
     (tmp_path / "payloads.sqlite").write_bytes(b"no database" * 1000)
-    with pytest.raises(UsageError, match=r"payloads\.sqlite: .*it may be deleted"):
+    with pytest.raises(UsageError, match=r"payloads\.sqlite: .*you may delete it"):
         await record(tmp_path)
 
 

@@ -5,31 +5,7 @@ import socket
 import aiohttp
 import pytest
 
-from crawler.errors import UsageError
-from crawler.fetch.resolver import Resolver, address_for, parse_resolve
-
-
-@pytest.mark.parametrize(
-    ("text", "pair"),
-    [
-        ("*.test=127.0.0.1", ("*.test", "127.0.0.1")),
-        (" A.Example. = [::1] ", ("a.example", "::1")),
-        ("*=10.0.0.1", ("*", "10.0.0.1")),
-        ("under_score.test=2001:db8::1", ("under_score.test", "2001:db8::1")),
-    ],
-)
-def test_patterns_and_addresses(text: str, pair: tuple[str, str]) -> None:
-    assert parse_resolve(text) == pair
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "a.test", "=127.0.0.1", "a.test=", "a.test=b.test", "a*.test=127.0.0.1", "a.test:80=127.0.0.1", "a b=::1"],
-)
-def test_what_cannot_be_used_is_a_usage_error_that_quotes_it(text: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_resolve(text)
-    assert repr(text) in str(caught.value)
+from crawler.fetch.resolver import Resolver, address_for
 
 
 def test_the_first_matching_override_counts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.report.formats import brief, percent, short, span, time_label, volume
+from crawler.report.formats import brief, percent, short, time_label
 
 
 @pytest.mark.parametrize(
@@ -19,19 +19,6 @@ def test_brief(value: float, words: str) -> None:
 )
 def test_percent(share: float, words: str) -> None:
     assert percent(share) == words
-
-
-@pytest.mark.parametrize(
-    ("octets", "words"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (14_766, "14.8 kB"), (5_699_944, "5.7 MB"), (2e9, "2 GB")],
-)
-def test_volume(octets: float, words: str) -> None:
-    assert volume(octets) == words
-
-
-@pytest.mark.parametrize(("span_s", "words"), [(0.004, "4 ms"), (1, "1 s"), (7.5, "7.5 s"), (64, "1 min 4 s")])
-def test_span(span_s: float, words: str) -> None:
-    assert span(span_s) == words
 
 
 @pytest.mark.parametrize(

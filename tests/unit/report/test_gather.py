@@ -17,7 +17,7 @@ from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
 from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
 from crawler.report.rendering import render
 from crawler.robots.doubts import Doubts, doubts_about
-from crawler.settings.loading import Settings
+from crawler.settings.settings import Settings
 from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, redirected, request, robots
 

@@ -36,7 +36,8 @@ from crawler.report.rendering import render
 from crawler.report.run_settings import described_settings
 from crawler.report.write import require_html
 from crawler.robots import Doubt, Doubts
-from crawler.settings.loading import Settings, settings_from
+from crawler.settings.loading import settings_from
+from crawler.settings.settings import Settings
 from crawler.store.sql.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 

@@ -203,7 +203,7 @@ async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.Monke
 
 
 async def test_without_an_index_the_error_says_what_to_do(crawl: Crawled) -> None:
-    with pytest.raises(UsageError, match="`crawler index` builds it"):
+    with pytest.raises(UsageError, match=r"crawl\.index\(\) builds it"):
         await crawl.search("word")
 
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crawler.errors import ConfigError
 from crawler.frontier.scope import ScopeMode
-from crawler.settings.loading import KEYS, Settings, apply, read_file, recorded, settings_from
+from crawler.settings.keys import KEYS, terminal_name
+from crawler.settings.loading import apply, load_file, recorded, settings_from
+from crawler.settings.settings import Settings
 
 CONFIG = Path(__file__).parents[3] / "config"
-REFERENCE = CONFIG / "crawler.toml"
 
 
 def from_toml(tmp_path: Path, text: str | bytes) -> Settings:
     path = tmp_path / "c.toml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return settings_from(read_file(path), source=str(path))
+    return load_file(Settings(), path)
 
 
 def refusal(tmp_path: Path, text: str | bytes) -> str:
@@ -32,48 +31,16 @@ def refusal(tmp_path: Path, text: str | bytes) -> str:
     return str(caught.value)
 
 
-def reference_keys() -> dict[str, list[str]]:
-    """Each key of the reference with the comment lines right above it."""
-    keys: dict[str, list[str]] = {}
-    section, comment = "", list[str]()
-    for line in REFERENCE.read_text().splitlines():
-        if line.startswith("#"):
-            comment.append(line)
-        elif match := re.fullmatch(r"\[(\w+)\]", line):
-            section, comment = match[1], []
-        elif match := re.match(r"(\w+) = ", line):
-            keys[f"{section}.{match[1]}"] = comment
-            comment = []
-        else:
-            comment = []
-    return keys
-
-
-def test_the_reference_names_every_key_with_its_default_and_a_comment() -> None:
-    described = reference_keys()
-    assert list(described) == list(KEYS)
-    assert [key for key, comment in described.items() if len(" ".join(comment)) < 30] == []
-    assert settings_from(read_file(REFERENCE), source="the reference") == Settings()
-
-
-def test_every_key_of_the_reference_is_really_set_by_it() -> None:
-    """A default that merely looks right would hide behind the default of ``Settings``."""
-    values = read_file(REFERENCE)
-    for key, (convert, section, field) in KEYS.items():
-        table: Any = values[key.partition(".")[0]]
-        assert convert(table[key.partition(".")[2]]) == getattr(getattr(Settings(), section), field), key
-
-
 @pytest.mark.parametrize("name", ["research-sample", "search-index"])
 def test_the_profiles_load_and_change_only_what_they_name(name: str) -> None:
     path = CONFIG / f"{name}.toml"
-    settings = settings_from(read_file(path), source=str(path))
+    settings = load_file(Settings(), path)
     tables = tomllib.loads(path.read_text())
     for section, table in tables.items():
         for key in table:
-            _, part, field = KEYS[f"{section}.{key}"]
-            if f"{section}.{key}" != "scope.mode":
-                assert getattr(getattr(settings, part), field) != getattr(getattr(Settings(), part), field), key
+            name = f"{section}.{key}"
+            if name != "scope.mode":
+                assert KEYS[name].value(settings) != KEYS[name].default, name
     assert settings.scope.mode in (ScopeMode.HOST, ScopeMode.DOMAIN)
     assert settings.identity.contact == "", "a profile must not crawl in somebody's name"
 
@@ -196,9 +163,9 @@ def test_a_byte_order_mark_and_crlf_are_no_mistake(tmp_path: Path) -> None:
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml: No such file"):
-        read_file(tmp_path / "none.toml")
+        load_file(Settings(), tmp_path / "none.toml")
     with pytest.raises(ConfigError, match="Is a directory"):
-        read_file(tmp_path)
+        load_file(Settings(), tmp_path)
 
 
 def test_later_values_win_and_the_rest_stays() -> None:
@@ -212,13 +179,21 @@ def test_dotted_keys_and_tables_say_the_same() -> None:
     assert dotted == settings_from({"politeness": {"delay": 5}, "scope": {"mode": "host"}}, source="config")
 
 
-def test_a_message_uses_the_name_that_the_user_gave() -> None:
+def test_each_front_end_prints_its_own_name_of_a_setting() -> None:
     with pytest.raises(ConfigError) as caught:
-        apply(Settings(), {"politeness.delay": -1.0}, source="command line", names={"politeness.delay": "--delay"})
-    assert str(caught.value) == (
-        "command line: --delay -1.0: must be a number of seconds, 0 or more, "
-        'or a text such as "500 ms", "2 minutes", "30 days"'
-    )
+        apply(Settings(), {"politeness.delay": -1.0}, source="here")
+    wanted = 'must be a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"'
+    assert str(caught.value) == f"here: politeness.delay = -1.0: {wanted}"
+    assert caught.value.told(terminal_name) == f"here: --delay -1.0: {wanted}"
+    assert caught.value.key == "politeness.delay"
+
+
+def test_an_error_in_a_file_has_the_names_of_the_file_on_the_command_line_too(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("[politeness]\ndelay = -1\n")
+    with pytest.raises(ConfigError) as caught:
+        load_file(Settings(), path)
+    assert "c.toml: politeness.delay = -1: must be" in caught.value.told(terminal_name)
 
 
 def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:

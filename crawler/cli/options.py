@@ -1,0 +1,83 @@
+"""Options of commands that set a setting, made from the table of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from crawler.settings.keys import KEYS, SECTIONS, Key
+from crawler.settings.values import Form
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+_OFF = "--no-"
+_COLUMN = 27  # the width of the first column; a longer option has a line of its own
+
+
+def setting_options(*names: str) -> Callable[[Command], Command]:
+    """Give a command the options of the settings ``names``; :func:`given_settings` reads them."""
+
+    def add(command: Command) -> Command:
+        for name in reversed(names):
+            command = _option(KEYS[name])(command)
+        return command
+
+    return add
+
+
+def given_settings(options: Mapping[str, Any]) -> dict[str, object]:
+    """The settings that the user gave by options, as :func:`crawler.settings.loading.apply` takes them."""
+    given = {_key_of[name]: value for name, value in options.items() if value not in (None, ())}
+    return {key.name: not value if key.option.startswith(_OFF) else value for key, value in given.items()}
+
+
+_key_of = {key.name.replace(".", "_"): key for key in KEYS.values() if key.option}
+
+
+def _option(key: Key) -> Callable[[Command], Command]:
+    names = (key.option, key.name.replace(".", "_"))
+    kind = key.kind
+    text = (key.option_help or key.help) + _default(key)
+    match kind.form:
+        case Form.FLAG:
+            return click.option(*names, is_flag=True, default=None, help=text)
+        case Form.CHOICE:
+            return click.option(*names, type=click.Choice(kind.choices), help=text)
+        case Form.LIST:
+            return click.option(*names, multiple=True, metavar=kind.metavar, help=text)
+        case form:
+            type_ = {Form.WHOLE: int, Form.NUMBER: float, Form.DURATION: _number_or_text, Form.TEXT: str}[form]
+            return click.option(*names, type=type_, metavar=key.metavar or kind.metavar, help=text)
+
+
+def _default(key: Key) -> str:
+    """What the help adds for a default that is not simply "none"."""
+    shown = isinstance(key.default, str | int | float) and not isinstance(key.default, bool) and key.default != ""
+    return f"  [default: {key.kind.written(key.default)}]" if shown else ""
+
+
+def _number_or_text(value: str) -> float | str:
+    """A duration as TOML has it: a number of seconds, or a text with a unit."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options by the section of the setting, in the order of the table."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; click calls this."""
+        records: dict[str, list[tuple[str, str]]] = {section: [] for section in (*SECTIONS, "")}
+        for parameter in self.get_params(ctx):
+            key = _key_of.get(parameter.name or "")
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                records[key.section if key else ""].append(record)
+        for section, options in records.items():
+            if options:
+                with formatter.section(section.capitalize() or "Other options"):
+                    formatter.write_dl([(name.ljust(_COLUMN), text) for name, text in options], col_max=_COLUMN)

@@ -1,0 +1,60 @@
+"""The log records that the engine writes for the operator of a long crawl.
+
+Each function writes one kind of record, if there is anything to tell, and passes its facts as ``extra`` for the JSON
+form. Records are rare: none is written for a request, a page or a commit that goes well.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from crawler.formatting import duration, instant
+from crawler.frontier.politeness import Pace
+from crawler.model import RobotsAction, RobotsCopy
+
+SLOW_COMMIT_S = 2.0
+
+_ROBOTS = logging.getLogger("crawler.robots")
+_POLITENESS = logging.getLogger("crawler.politeness")
+_LEASE = logging.getLogger("crawler.lease")
+_STORE = logging.getLogger("crawler.store")
+_PARSERS = logging.getLogger("crawler.parsers")
+
+
+def robots_decided(site: str, before: RobotsCopy | None, copy: RobotsCopy) -> None:
+    """A robots.txt was fetched: tell of a site that is deferred, given up or closed, and of a changed answer."""
+    facts = {"site": site, "status": copy.status, "action": copy.action.value}
+    match copy.action:
+        case RobotsAction.DEFER:
+            until = "" if copy.retry_at is None else f" until {instant(copy.retry_at)}"
+            _ROBOTS.warning("%s is deferred%s: robots.txt answered %s", site, until, copy.status, extra=facts)
+        case RobotsAction.GIVEN_UP:
+            _ROBOTS.warning("%s is given up: robots.txt answered %s", site, copy.status, extra=facts)
+        case _ if before is not None and before.action is not copy.action:
+            _ROBOTS.info("%s: robots.txt is now %s, and was %s", site, copy.action, before.action, extra=facts)
+        case _ if before is not None and before.sha256 != copy.sha256:
+            _ROBOTS.info("%s: robots.txt has changed", site, extra=facts)
+
+
+def paced(group: str, before: Pace, pace: Pace) -> None:
+    """An answer set a new pace: tell of a back-off that begins or grows."""
+    if pace.backoff_s > before.backoff_s:
+        facts = {"group": group, "backoff_s": pace.backoff_s}
+        _POLITENESS.info("%s: a pause of %s, %s", group, duration(pace.pause_s), pace.waits_for, extra=facts)
+
+
+def lease_lost(error: Exception) -> None:
+    """The lease of this worker ran out."""
+    _LEASE.warning("the lease is lost: %s", error)
+
+
+def commit_took(took_s: float, requests: int) -> None:
+    """A commit has ended: tell of one that took longer than :data:`SLOW_COMMIT_S`."""
+    if took_s > SLOW_COMMIT_S:
+        facts = {"seconds": round(took_s, 3), "requests": requests}
+        _STORE.warning("a commit of %d requests took %s", requests, duration(took_s), extra=facts)
+
+
+def parser_ended(why: str, *, unread: bool) -> None:
+    """A parser process ended before the crawl did."""
+    _PARSERS.warning("a parser process ended: %s%s", why, "; its document is unread" if unread else "")

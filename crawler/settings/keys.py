@@ -1,0 +1,596 @@
+"""The table of settings: every key stands here once.
+
+The TOML reader, the options of ``crawler run`` with their help, the mapping that Python takes, ``config/crawler.toml``
+and ``docs/settings.md`` are all made from this table. The default of a setting is the default of its field in
+:class:`~crawler.settings.settings.Settings`.
+
+To add a setting: add a field with its default, then a :class:`Key` here, then run ``python -m tests.docs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crawler.errors import Action, Argument, Reference, Setting, has_value, python_name
+from crawler.frontier.politeness import GroupBy
+from crawler.frontier.sample_design import Method, Per
+from crawler.frontier.scope import ScopeMode
+from crawler.model import Reading
+from crawler.settings.settings import LogFormat, LogLevel, Settings
+from crawler.settings.values import (
+    CONTACT,
+    COUNT_OR_NO_LIMIT,
+    DEPTH,
+    FACTOR,
+    FLAG,
+    MORE_THAN_0_SECONDS,
+    REGEXES,
+    RESOLVE,
+    SECONDS,
+    SECONDS_OR_NO_LIMIT,
+    STORE,
+    TEXT,
+    TOKEN,
+    TYPES,
+    Kind,
+    one_of,
+    whole,
+)
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting.
+
+    ``name`` is its key in TOML and Python: the section, a dot, and a word. ``field`` is where :class:`Settings` keeps
+    the value (``crawl.max_pages``). ``help`` is one sentence, which the command line shows as well; ``more`` adds what
+    only the reference says. ``option`` is the option of ``crawler run``, if there is one. An option that begins with
+    ``--no-`` turns a flag off, and ``option_help`` then stands in place of ``help``.
+    """
+
+    name: str
+    kind: Kind
+    field: str
+    help: str
+    more: str = ""
+    option: str = ""
+    option_help: str = ""
+    metavar: str = ""
+
+    @property
+    def section(self) -> str:
+        """The section of the TOML file."""
+        return self.name.partition(".")[0]
+
+    @property
+    def word(self) -> str:
+        """The key within its section."""
+        return self.name.partition(".")[2]
+
+    @property
+    def default(self) -> Any:
+        """The value that :class:`Settings` has by default."""
+        return self.value(_DEFAULTS)
+
+    def value(self, settings: Settings) -> Any:
+        """The value of this setting in ``settings``."""
+        section, _, name = self.field.partition(".")
+        return getattr(getattr(settings, section), name)
+
+
+#: The sections of the table, in the order of the reference, and what each is about.
+SECTIONS: Mapping[str, str] = {
+    "identity": "How the crawler introduces itself to sites.",
+    "store": "Where the crawl is kept.",
+    "seeds": "Where the crawl starts.",
+    "output": "What a command writes beside the store.",
+    "scope": "Which URLs belong to the crawl.",
+    "limits": "When the crawl stops, and how much it does at once.",
+    "discovery": "Sources of URLs other than links.",
+    "revisit": "Visiting pages again; docs/revisits.md describes it.",
+    "updates": "Updates by the Remote Update Protocol (RUP); docs/updates.md describes them.",
+    "traps": "URLs that look like an endless web, such as calendars and session ids.",
+    "politeness": "How long the crawler pauses between two requests to one server.",
+    "robots": "How the crawler reads and keeps robots.txt.",
+    "fetch": "Bounds on one request.",
+    "workers": "Several processes on one crawl; docs/scale.md describes them.",
+    "sample": "A random sample of the URLs; docs/samples.md describes it.",
+}
+
+_TABLE = (
+    Key(
+        "identity.agent",
+        TOKEN,
+        "identity.agent",
+        "The product token that robots.txt files address this crawler by.",
+        'It is also the first word of the User-Agent header. Use letters, "-" and "_" only. Change it when you run a '
+        "crawler of your own.",
+        "--agent",
+    ),
+    Key(
+        "identity.contact",
+        CONTACT,
+        "identity.contact",
+        "A URL or an e-mail address of the person who runs the crawl; needed outside loopback.",
+        "The crawler sends it with every request, and the owner of a site can reach you. Without it the crawl stays on "
+        "loopback.",
+        "--contact",
+    ),
+    Key(
+        "store.db",
+        STORE,
+        "output.db",
+        "The store: the path of a SQLite file, or postgresql://user@host/name.",
+        "The crawler makes a SQLite file that does not exist. A PostgreSQL database serves any number of machines; the "
+        "crawler takes its password from PGPASSWORD, PGPASSFILE or ~/.pgpass.",
+        "--db",
+    ),
+    Key(
+        "seeds.file",
+        TEXT,
+        "output.seeds",
+        'A file of seeds with one URL a line; "#" starts a comment, and "-" is standard input.',
+        "A relative path starts at the folder in which the crawler runs. For a stratified sample the file is CSV with "
+        "the columns url,stratum or rank,domain.",
+        "--seeds",
+        metavar="FILE|-",
+    ),
+    Key(
+        "seeds.skip_bad",
+        FLAG,
+        "output.skip_bad_seeds",
+        "Skip lines that are no URLs, with a warning for each, instead of refusing to start.",
+        option="--skip-bad-seeds",
+    ),
+    Key(
+        "output.progress",
+        FLAG,
+        "output.progress",
+        "Show a live display if standard output is a terminal.",
+        option="--no-progress",
+        option_help="Show no live display.",
+    ),
+    Key(
+        "output.json",
+        FLAG,
+        "output.json",
+        "Print the summary at the end as one JSON document.",
+        option="--json",
+    ),
+    Key(
+        "output.warc",
+        TEXT,
+        "output.warc",
+        "Record every request and every answer in WARC files in this folder.",
+        "The files hold the bytes that went over the wire. The crawler writes them while it crawls.",
+        "--warc",
+        metavar="DIR",
+    ),
+    Key(
+        "output.log_level",
+        one_of(LogLevel),
+        "output.log_level",
+        "Write log records of this severity and above to standard error.",
+        "A program that uses the Python API sets up logging itself: the loggers are below `crawler`.",
+        "--log-level",
+    ),
+    Key(
+        "output.log_format",
+        one_of(LogFormat),
+        "output.log_format",
+        "Write log records as lines of text, or as one JSON object a line.",
+        option="--log-format",
+    ),
+    Key(
+        "scope.mode",
+        one_of(ScopeMode),
+        "scope.mode",
+        "How far the crawl goes from its seeds.",
+        '"host" takes the hosts of the seeds, "domain" their registrable domains (example.co.uk and everything below '
+        'it), "prefix" what is below the directory of a seed, and "any" every site that links lead to.',
+        "--scope",
+    ),
+    Key(
+        "scope.include",
+        REGEXES,
+        "scope.include",
+        "Take only URLs in which one of these regular expressions matches.",
+        "Seeds are exempt. An empty list takes every URL.",
+        "--include",
+    ),
+    Key(
+        "scope.exclude",
+        REGEXES,
+        "scope.exclude",
+        "Leave out URLs in which one of these regular expressions matches.",
+        "This holds for seeds too.",
+        "--exclude",
+    ),
+    Key(
+        "limits.max_pages",
+        COUNT_OR_NO_LIMIT,
+        "crawl.max_pages",
+        "Stop when the store holds this many pages; 0 is no limit.",
+        "Pages of earlier runs count.",
+        "--max-pages",
+    ),
+    Key(
+        "limits.max_pages_per_site",
+        COUNT_OR_NO_LIMIT,
+        "crawl.max_pages_per_site",
+        "Take at most this many pages of each site; 0 is no limit.",
+        "A site is a scheme, a host and a port. Set this limit if sites may be endless: calendars, shops, session ids.",
+        "--max-pages-per-site",
+    ),
+    Key(
+        "limits.max_depth",
+        DEPTH,
+        "scope.max_depth",
+        "Follow at most this many links from a seed; -1 is no limit.",
+        "A seed has depth 0.",
+        "--max-depth",
+    ),
+    Key(
+        "limits.max_time",
+        SECONDS_OR_NO_LIMIT,
+        "crawl.max_time_s",
+        "End the run after this time; 0 is no limit.",
+        "The next run goes on.",
+        "--max-time",
+    ),
+    Key(
+        "limits.concurrency",
+        whole(1),
+        "crawl.concurrency",
+        "Requests in flight over all sites together.",
+        "One site gets one request at a time in any case. Raise the number for a crawl of thousands of sites, if "
+        "memory and bandwidth allow.",
+        "--concurrency",
+    ),
+    Key(
+        "discovery.sitemaps",
+        FLAG,
+        "crawl.sitemaps",
+        "Ask each site for its sitemaps, and queue the URLs that they list.",
+        "The sitemaps are those that robots.txt names, or else /sitemap.xml. This finds pages that no link leads to. "
+        "Scope, robots.txt and pace hold for the listed URLs as for any other. With revisits, the crawler also reads "
+        "the RSS and Atom feeds that pages name, and the dates in all of these tell it what has changed.",
+    ),
+    Key(
+        "revisit.enabled",
+        FLAG,
+        "revisit.enabled",
+        "Visit pages again when they are due, as well as going on with the crawl.",
+        "The run ends when no page is due any more. Start it as often as you like, for instance from cron.",
+        "--revisit",
+    ),
+    Key(
+        "revisit.first",
+        MORE_THAN_0_SECONDS,
+        "revisit.first_s",
+        "The time until the second visit of a page about which nothing else is known.",
+        "A page that calls its state DYNAMIC is due after a seventh of this time, and a page that calls it STATIC "
+        "after four times as long. After that, the changes of the page itself decide.",
+    ),
+    Key(
+        "revisit.min_interval",
+        MORE_THAN_0_SECONDS,
+        "revisit.min_interval_s",
+        "The least time between two visits of a page, whatever the page or a sitemap says.",
+    ),
+    Key(
+        "revisit.max_interval",
+        MORE_THAN_0_SECONDS,
+        "revisit.max_interval_s",
+        "The longest time after which a page is due again.",
+    ),
+    Key(
+        "revisit.per_day",
+        COUNT_OR_NO_LIMIT,
+        "revisit.per_day",
+        "The most revisits in a day over all sites; 0 is no limit.",
+        "The pages that are most likely to have changed go first. The budget is restored evenly: an hour gives back a "
+        "24th of it.",
+    ),
+    Key(
+        "revisit.per_site",
+        COUNT_OR_NO_LIMIT,
+        "revisit.per_site",
+        "The most revisits of one site in a day; 0 is no limit.",
+    ),
+    Key(
+        "updates.rup",
+        FLAG,
+        "updates.rup",
+        "Ask each site once for /rupinfo.txt, to learn whether it offers updates by RUP.",
+        "`crawler rup info SITE` and the view rup_offers show the answer.",
+    ),
+    Key(
+        "updates.cgi_elsewhere",
+        FLAG,
+        "updates.cgi_elsewhere",
+        "Talk to a RUP server on another site than the /rupinfo.txt that names it.",
+        "Such a file can name the server of any third party.",
+    ),
+    Key(
+        "traps.enabled",
+        FLAG,
+        "traps.enabled",
+        "Leave out URLs that break one of the rules below.",
+        "Turn this off for sites whose real pages look like traps. `crawler why URL` names the rule that left a URL "
+        "out.",
+    ),
+    Key("traps.max_url_chars", whole(1), "traps.max_url_chars", "The longest URL to take, in characters."),
+    Key(
+        "traps.max_path_segments",
+        whole(1),
+        "traps.max_path_segments",
+        "The most segments of a path; /a/b/c has 3.",
+    ),
+    Key(
+        "traps.max_repetitions",
+        whole(1),
+        "traps.max_repetitions",
+        "The most repetitions in a row of a segment, or of a sequence of segments, in a path; /a/b/a/b has 2.",
+    ),
+    Key("traps.max_query_chars", whole(1), "traps.max_query_chars", "The longest query to take, in characters."),
+    Key("traps.max_parameters", whole(1), "traps.max_parameters", "The most parameters of a query."),
+    Key(
+        "traps.max_same_name",
+        whole(1),
+        "traps.max_same_name",
+        "The most parameters of one name in a query; ?f=1&f=2 has 2.",
+    ),
+    Key(
+        "traps.max_same_parameter",
+        whole(1),
+        "traps.max_same_parameter",
+        "The most parameters of one name and one value in a query; ?a=1&a=1 has 2.",
+    ),
+    Key("traps.first_year", whole(1), "traps.first_year", "The first year whose calendar pages are taken."),
+    Key(
+        "traps.max_years_ahead",
+        whole(1),
+        "traps.max_years_ahead",
+        "The last year whose calendar pages are taken, counted in years from now.",
+    ),
+    Key(
+        "politeness.delay",
+        SECONDS,
+        "politeness.delay_s",
+        "The least pause between the end of an answer and the next request to the same host.",
+        "Raise it for small servers. Lower it only for servers that are yours.",
+        "--delay",
+    ),
+    Key(
+        "politeness.slow_factor",
+        FACTOR,
+        "politeness.slow_factor",
+        "Pause at least this many times as long as the last answer took.",
+        "A server under load gets more time in this way.",
+    ),
+    Key(
+        "politeness.slow_cap",
+        SECONDS,
+        "politeness.slow_cap_s",
+        "The longest pause that slow_factor can lead to.",
+        "A Crawl-delay is kept in full.",
+    ),
+    Key(
+        "politeness.crawl_delay_cap",
+        SECONDS_OR_NO_LIMIT,
+        "politeness.crawl_delay_cap_s",
+        "Cut a longer Crawl-delay of robots.txt to this time; 0 cuts none.",
+        "Cut it only if the owner of the site agrees.",
+    ),
+    Key(
+        "politeness.backoff_first",
+        MORE_THAN_0_SECONDS,
+        "politeness.backoff_first_s",
+        "The pause of a server after a first 429, 503, timeout or refused connection.",
+        "Each further one doubles the pause, and each success halves it. The crawler also keeps Retry-After in full.",
+    ),
+    Key(
+        "politeness.backoff_max",
+        MORE_THAN_0_SECONDS,
+        "politeness.backoff_max_s",
+        "The longest that the pause of backoff_first grows to.",
+    ),
+    Key(
+        "politeness.group",
+        one_of(GroupBy),
+        "politeness.group",
+        "What counts as one server.",
+        'Choose "domain" if many hosts of a registrable domain are likely to be one machine.',
+    ),
+    Key(
+        "robots.reading",
+        one_of(Reading),
+        "robots.reading",
+        "How robots.txt is read.",
+        '"draft1996": the first matching line decides. "rfc9309": the longest matching line decides. "strict": a URL '
+        "is fetched only if both of these allow it.",
+        "--reading",
+    ),
+    Key(
+        "robots.stale_if_error",
+        FLAG,
+        "robots.stale_if_error",
+        "While a site's robots.txt cannot be fetched, obey an earlier copy instead of leaving the site alone.",
+    ),
+    Key(
+        "robots.give_up_after",
+        SECONDS,
+        "robots.give_up_after_s",
+        "Give a site up if its robots.txt could not be fetched for this long.",
+    ),
+    Key(
+        "robots.min_fresh",
+        SECONDS,
+        "robots.min_fresh_s",
+        "Keep a copy of robots.txt for at least this long, whatever its headers say.",
+        'A robots.txt with "no-cache" would otherwise double the load of its site.',
+    ),
+    Key(
+        "robots.retry_first",
+        MORE_THAN_0_SECONDS,
+        "robots.retry_first_s",
+        "The pause after a first failure to fetch robots.txt.",
+        "Each further failure doubles it.",
+    ),
+    Key(
+        "robots.retry_max",
+        MORE_THAN_0_SECONDS,
+        "robots.retry_max_s",
+        "The longest that the pause of retry_first grows to.",
+    ),
+    Key(
+        "fetch.types",
+        TYPES,
+        "fetch.accept_types",
+        "Content types to read; any other type is excluded.",
+        "The crawler decides by the headers, before it reads the body. A page without a type counts as HTML. Links are "
+        "followed from HTML only.",
+    ),
+    Key(
+        "fetch.max_body_bytes",
+        whole(1),
+        "crawl.max_body_bytes",
+        "The largest body to take, in bytes, as sent and as decoded; a larger one fails.",
+        "Raise it for sites with very long pages.",
+    ),
+    Key(
+        "fetch.max_redirects",
+        whole(0),
+        "retry.max_redirects",
+        "Redirects to follow in a row.",
+        "Each hop is a request of its own, and scope, robots.txt and pace hold for it.",
+    ),
+    Key(
+        "fetch.retries",
+        whole(0),
+        "retry.retries",
+        "How often a request is retried after a temporary failure.",
+        "Temporary are 5xx, 408, 425, 429, a timeout and a broken connection.",
+    ),
+    Key(
+        "fetch.retry_pause",
+        SECONDS,
+        "retry.retry_pause_s",
+        "The pause of a URL before its first retry.",
+        "Each further pause is three times as long.",
+    ),
+    Key(
+        "fetch.connect_timeout",
+        MORE_THAN_0_SECONDS,
+        "fetch.connect_timeout_s",
+        "The time to connect to one address, TLS included.",
+    ),
+    Key(
+        "fetch.read_timeout",
+        MORE_THAN_0_SECONDS,
+        "fetch.read_timeout_s",
+        "The longest silence before an answer and between its bytes.",
+    ),
+    Key(
+        "fetch.total_timeout",
+        MORE_THAN_0_SECONDS,
+        "fetch.total_timeout_s",
+        "The time for a whole request, from the look-up of the name to the last byte.",
+    ),
+    Key(
+        "fetch.resolve",
+        RESOLVE,
+        "fetch.resolve",
+        "Fix the address of a name: '*.test=127.0.0.1'.",
+        'A pattern is a host name, "*.test" for all names below test, or "*". This is meant for test servers.',
+        "--resolve",
+    ),
+    Key(
+        "fetch.allow_private",
+        FLAG,
+        "fetch.allow_private",
+        "Permit loopback, private and other special addresses.",
+        "A page might otherwise lure the crawler to them. Use it for a crawl of your own network.",
+        "--allow-private",
+    ),
+    Key(
+        "workers.count",
+        whole(1),
+        "team.workers",
+        "Processes on this machine that share the crawl.",
+        "They work on one SQLite file or one PostgreSQL database.",
+        "--workers",
+    ),
+    Key(
+        "workers.lease_margin",
+        MORE_THAN_0_SECONDS,
+        "team.lease_margin_s",
+        "The time, beyond fetch.total_timeout, after which the sites of a silent worker pass to other workers.",
+        "A worker that is cut off from the store stops sending before that time. A worker that died keeps its sites "
+        "from the others for this long at most.",
+    ),
+    Key(
+        "workers.patience",
+        SECONDS,
+        "team.patience_s",
+        "How long a crawl waits for a PostgreSQL database that cannot be reached.",
+        "After that time the run ends with exit code 4. Meanwhile the crawler asks sites only as long as its lease "
+        "lasts.",
+    ),
+    Key(
+        "sample.size",
+        COUNT_OR_NO_LIMIT,
+        "sample.size",
+        "Draw this many URLs as a random sample, and estimate from them what the rest is like; 0 draws none.",
+        "Bound the crawl by limits.max_depth: a page at that depth is then fetched only if it is drawn.",
+        "--sample",
+    ),
+    Key(
+        "sample.per",
+        one_of(Per),
+        "sample.per",
+        "Draw that number from the whole crawl, or from each site.",
+        option="--per",
+    ),
+    Key(
+        "sample.method",
+        one_of(Method),
+        "sample.method",
+        "How the sample is drawn.",
+        '"uniform": every URL is equally likely. "random-walk": the URLs that random walks along links come by. '
+        '"stratified": seeds of a list, the same number from each stratum; nothing else is fetched.',
+        "--method",
+    ),
+    Key(
+        "sample.seed",
+        whole(0),
+        "sample.seed",
+        "The seed of the random draw; the same seed draws the same sample of the same web.",
+        option="--seed",
+    ),
+)
+
+#: Every key by its name, in the order of the reference.
+KEYS: Mapping[str, Key] = {key.name: key for key in _TABLE}
+
+
+def terminal_name(reference: Reference) -> str:
+    """The name of ``reference`` on the command line: ``--max-pages 5``, ``--base-url x``, or a command.
+
+    A setting without an option has the name that a TOML file gives it.
+    """
+    match reference:
+        case Action(command=command):
+            return f"`{command}`"
+        case Setting(key, value) if KEYS[key].option:
+            name = KEYS[key].option
+        case Setting():
+            return python_name(reference)
+        case Argument(name, value):
+            name = "--" + name.replace("_", "-")
+    return f"{name} {str(value)[:100]}" if has_value(value) else name

@@ -1,0 +1,103 @@
+"""All settings of a crawl, as one frozen object with their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from crawler.engine.crawl_settings import CrawlSettings, UpdateSettings
+from crawler.frontier.decide import RetrySettings
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.revisit import RevisitSettings
+from crawler.frontier.sample_design import SampleSettings
+from crawler.frontier.scope import ScopeSettings
+from crawler.frontier.traps import TrapSettings
+from crawler.robots.response import RobotsSettings
+
+
+class LogLevel(StrEnum):
+    """The least severe records that a command writes to standard error."""
+
+    OFF = "off"
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    DEBUG = "debug"
+
+
+class LogFormat(StrEnum):
+    """How a command writes log records."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who runs the crawl. ``agent`` is the product token that the crawler looks for in robots.txt files."""
+
+    agent: str = "PoliteCrawler"
+    contact: str = ""  # a URL or an e-mail address
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where seeds come from, where results go and what a command shows."""
+
+    db: str = "crawl.db"
+    seeds: str = ""
+    skip_bad_seeds: bool = False
+    progress: bool = True
+    json: bool = False
+    warc: str = ""  # a folder
+    log_level: LogLevel = LogLevel.OFF
+    log_format: LogFormat = LogFormat.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Several processes on one crawl.
+
+    If a worker has no contact with the store for the longest request plus ``lease_margin_s``, its sites pass to other
+    workers. ``patience_s`` is how long a worker waits for a database that cannot be reached.
+    """
+
+    workers: int = 1
+    lease_margin_s: float = 30.0
+    patience_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """Bounds on one request; see :class:`crawler.fetch.client.FetchSettings`."""
+
+    accept_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
+    connect_timeout_s: float = 10.0
+    read_timeout_s: float = 30.0
+    total_timeout_s: float = 120.0
+    resolve: tuple[tuple[str, str], ...] = ()
+    allow_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a crawl."""
+
+    identity: Identity = field(default_factory=Identity)
+    output: Output = field(default_factory=Output)
+    crawl: CrawlSettings = field(default_factory=CrawlSettings)
+    scope: ScopeSettings = field(default_factory=ScopeSettings)
+    politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
+    robots: RobotsSettings = field(default_factory=RobotsSettings)
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    traps: TrapSettings = field(default_factory=TrapSettings)
+    fetch: FetchLimits = field(default_factory=FetchLimits)
+    revisit: RevisitSettings = field(default_factory=RevisitSettings)
+    updates: UpdateSettings = field(default_factory=UpdateSettings)
+    sample: SampleSettings = field(default_factory=SampleSettings)
+    team: Team = field(default_factory=Team)
+
+    @property
+    def lease_s(self) -> float:
+        """How long a worker's lease lasts, in seconds."""
+        return self.fetch.total_timeout_s + self.team.lease_margin_s

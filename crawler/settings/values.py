@@ -1,0 +1,221 @@
+"""The kinds of values that settings have: how each is read, and how it is written in TOML."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Any
+
+from crawler.store.location import require_store
+from crawler.url import literal_address
+
+_UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_LONG_UNITS = ("day", "hour", "minute")  # a default is written in the first of these that it is a multiple of
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(ms|s)|(second|minute|hour|day|week)s?)\s*")
+_MAX_SECONDS = 100 * 366 * 86400.0  # a century: a later time cannot be shown as a date
+_MAX_COUNT = 10**15
+_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+_HOSTS = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_CONTACT = re.compile(r"https?://[^\s/]+\S*|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@]+")
+
+
+class Form(Enum):
+    """The form of a value on the command line."""
+
+    FLAG = auto()
+    WHOLE = auto()
+    NUMBER = auto()
+    DURATION = auto()
+    TEXT = auto()
+    CHOICE = auto()
+    LIST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of value.
+
+    ``wanted`` completes "must be …". ``read`` takes a TOML value and returns the value of the setting; it raises
+    :class:`ValueError` with a sentence for a wrong one. ``written`` is the inverse of ``read``. ``metavar`` stands for
+    the value in the help of the command line.
+    """
+
+    wanted: str
+    form: Form
+    read: Callable[[object], Any]
+    written: Callable[[Any], object] = lambda value: value
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+
+    def toml(self, value: Any) -> str:
+        """``value`` as TOML writes it. JSON has the same syntax for texts, numbers, booleans and lists of texts."""
+        return json.dumps(self.written(value), ensure_ascii=False)
+
+
+_A_DURATION = 'a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"'
+_MORE_THAN_0 = "a duration of more than 0 seconds"
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value)):
+        value = float(match[1]) * _UNITS_S[match[2] or match[3]]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:
+        raise ValueError(f"must be {_A_DURATION}")
+    return float(value)
+
+
+def _more_than_0_seconds(value: object) -> float:
+    """A request without a time limit might never end, and a retry without a pause burdens the site."""
+    seconds = _seconds(value)
+    if seconds == 0:
+        raise ValueError("must be more than 0 seconds")
+    return seconds
+
+
+def _written_seconds(seconds: float | None) -> float | str:
+    """The shortest form: ``2``, ``"5 minutes"``, ``"90 days"``; 0 for no limit."""
+    for unit in _LONG_UNITS:
+        if seconds and seconds % _UNITS_S[unit] == 0:
+            count = int(seconds // _UNITS_S[unit])
+            return f"{count} {unit}{'s' * (count != 1)}"
+    return int(seconds or 0) if (seconds or 0) % 1 == 0 else float(seconds or 0)
+
+
+def _factor(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
+        raise ValueError("must be a number from 0 to 1000")
+    return float(value)
+
+
+def _whole(value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX_COUNT:
+        raise ValueError(f"must be a whole number, {least} or more")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError("must be a text on one line, in quotes")
+    return value
+
+
+def _token(value: object) -> str:
+    text = _text(value)
+    if not _TOKEN.fullmatch(text):
+        raise ValueError("must be a product token: letters, '-' and '_' only (RFC 9309, 2.2.1)")
+    return text
+
+
+def _contact(value: object) -> str:
+    text = _text(value)
+    if text and not (text.isascii() and _CONTACT.fullmatch(text)):
+        raise ValueError("must be an http(s) URL or an e-mail address of the person who runs the crawl")
+    return text.removeprefix("mailto:")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise ValueError('must be a list of texts: ["…", "…"]')
+    return tuple(value)
+
+
+def _types(value: object) -> tuple[str, ...]:
+    types = tuple(text.lower() for text in _texts(value)) if isinstance(value, list | tuple) else ()
+    if not types or not all(_TYPE.fullmatch(text) for text in types):
+        raise ValueError('must be a list of content types: ["text/html", "text/plain"]')
+    return types
+
+
+def _regexes(value: object) -> tuple[str, ...]:
+    for pattern in _texts(value):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return _texts(value)
+
+
+def _resolve(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError('must be a list of texts, each PATTERN=ADDRESS: ["*.test=127.0.0.1"]')
+    return tuple(address_override(item) for item in _texts(value))
+
+
+def address_override(text: str) -> tuple[str, str]:
+    """The (pattern, address) pair that ``PATTERN=ADDRESS`` says. Raises :class:`ValueError` if it says none.
+
+    A pattern is a host name, ``*.`` and a name (every name below that name, without the name itself), or ``*``. The
+    port does not matter. The address is IPv4 or IPv6, with or without brackets.
+    """
+    pattern, equals, address = (part.strip() for part in text.partition("="))
+    pattern = pattern.lower().rstrip(".")
+    address = address.removeprefix("[").removesuffix("]")
+    if not equals or not _HOSTS.fullmatch(pattern):
+        raise ValueError(f"{text!r}: write PATTERN=ADDRESS, for example '*.test=127.0.0.1'")
+    if literal_address(address) is None:
+        raise ValueError(f"{text!r}: {address!r} is not an IP address, and a name cannot stand for a name")
+    return pattern, address
+
+
+def whole(least: int) -> Kind:
+    """A whole number of ``least`` or more."""
+    return Kind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
+
+
+def one_of(kind: type[StrEnum]) -> Kind:
+    """One of the members of an enumeration, by its value."""
+    choices = tuple(member.value for member in kind)
+
+    def read(value: object) -> StrEnum:
+        try:
+            return kind(str(value))
+        except ValueError:
+            raise ValueError("must be one of " + ", ".join(choices)) from None
+
+    return Kind("one of " + ", ".join(f'"{choice}"' for choice in choices), Form.CHOICE, read, choices=choices)
+
+
+SECONDS = Kind(_A_DURATION, Form.DURATION, _seconds, _written_seconds, "S")
+MORE_THAN_0_SECONDS = Kind(_MORE_THAN_0, Form.DURATION, _more_than_0_seconds, _written_seconds, "S")
+#: ``None`` is no limit, which TOML writes as 0.
+SECONDS_OR_NO_LIMIT = Kind(
+    "a duration; 0 is no limit", Form.DURATION, lambda value: _seconds(value) or None, _written_seconds, "S"
+)
+COUNT_OR_NO_LIMIT = Kind(
+    "a whole number; 0 is no limit", Form.WHOLE, lambda value: _whole(value, 0) or None, lambda value: value or 0, "N"
+)
+#: ``None`` is no limit, which TOML writes as -1: 0 takes the seeds alone.
+DEPTH = Kind(
+    "a whole number; -1 is no limit",
+    Form.WHOLE,
+    lambda value: None if value == -1 else _whole(value, 0),
+    lambda value: -1 if value is None else value,
+    "N",
+)
+FACTOR = Kind(
+    "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value, "X"
+)
+FLAG = Kind("true or false", Form.FLAG, _flag)
+TEXT = Kind("a text", Form.TEXT, _text, metavar="TEXT")
+TOKEN = Kind("a product token", Form.TEXT, _token, metavar="TOKEN")
+CONTACT = Kind("a URL or an e-mail address", Form.TEXT, _contact, metavar="URL|E-MAIL")
+STORE = Kind("a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL")
+REGEXES = Kind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
+TYPES = Kind("a list of content types", Form.LIST, _types, metavar="TYPE")
+RESOLVE = Kind(
+    "a list of PATTERN=ADDRESS",
+    Form.LIST,
+    _resolve,
+    lambda pairs: [f"{pattern}={address}" for pattern, address in pairs],
+    "PATTERN=ADDRESS",
+)

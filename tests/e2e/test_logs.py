@@ -1,0 +1,43 @@
+"""The log of a crawl stands on standard error, and leaves standard output to the result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page
+from tests.command import HASTY, LOOPBACK, crawler
+from tests.web import LoopbackWeb
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_operator_reads_why_a_run_ends_and_which_site_is_deferred(
+    workers: str, loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    loopback.sites["a.test"] = {"/": Page("<title>A</title>")}
+    loopback.sites["b.test"] = {"/robots.txt": Page("", status=503), "/": Page("<title>B</title>")}
+    config = tmp_path / "c.toml"
+    config.write_text(HASTY.replace("[robots]", "[robots]\ngive_up_after = 0.1"))
+    ended = crawler(
+        "run", loopback.url("a.test"), loopback.url("b.test"), *LOOPBACK, "--config", config,
+        "--db", tmp_path / "c.db", "--workers", workers, "--json",
+        "--log-level", "info", "--log-format", "json",
+    )  # fmt: skip
+    assert json.loads(ended.out)["pages"] == 1
+    records = [json.loads(line) for line in ended.err.splitlines() if line.startswith("{")]
+    messages = {record["logger"]: record["message"] for record in records}
+    assert messages["crawler.run"].startswith("the run ends: ")
+    assert any(record.get("settings", {}).get("robots.give_up_after") == 0.1 for record in records)
+    deferred = [record for record in records if record["logger"] == "crawler.robots"]
+    assert {record["site"] for record in deferred} == {loopback.url("b.test").rstrip("/")}
+    assert ["deferred" in deferred[0]["message"], "given up" in deferred[-1]["message"]] == [True, True]
+
+
+def test_by_default_a_run_logs_nothing(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    loopback.sites["b.test"] = {"/robots.txt": Page("", status=503), "/": Page("<title>B</title>")}
+    config = tmp_path / "c.toml"
+    config.write_text(HASTY.replace("[robots]", "[robots]\ngive_up_after = 0.1"))
+    ended = crawler("run", loopback.url("b.test"), *LOOPBACK, "--db", tmp_path / "c.db", "--config", config)
+    assert "crawler.robots" not in ended.err
