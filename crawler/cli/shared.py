@@ -1,60 +1,82 @@
-"""What all commands share: the group they belong to, how errors end, the console."""
+"""What the commands share: the group they belong to, the console, the options on the store, and how errors end.
+
+Loading this module is fast: it imports no settings, no store and no HTTP client. The help of `crawler` comes from a
+table, and the module of a command is loaded when the command runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import io
+import logging
 import os
 import re
 import sys
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
-from typing import IO, Any, NoReturn, cast
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
 from rich.console import Console
 
-from crawler.cli.logs import set_up_logging
 from crawler.errors import CrawlerError, UsageError
-from crawler.settings.keys import terminal_name
-from crawler.settings.loading import apply
-from crawler.settings.settings import LogFormat, LogLevel, Settings
 from crawler.url import NotCrawlable, canonicalise
 from crawler.version import VERSION
 
+if TYPE_CHECKING:
+    from crawler.settings.settings import Settings
+
 STOPPED = 3
 
-_MODULES = {
-    "run": "run.commands",
-    "demo": "demo.commands",
-    "status": "inspect.commands",
-    "why": "inspect.commands",
-    "audit": "audit.commands",
-    "control": "run.control_commands",
-    "dashboard": "dashboard.commands",
-    "robots": "inspect.check_commands",
-    "page": "inspect.check_commands",
-    "export": "export.commands",
-    "index": "search.commands",
-    "search": "search.commands",
-    "rank": "rank.commands",
-    "report": "report.commands",
-    "store": "inspect.store_commands",
-    "rup": "rup.commands",
-    "hint": "run.hint_commands",
-    "sample": "sampling.commands",
+
+class CommandEntry(NamedTuple):
+    """A command in the help of `crawler`: the module that defines it, and one sentence."""
+
+    module: str
+    about: str
+
+
+#: The commands by group, in the order of the help.
+COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
+    "Crawl": {
+        "run": CommandEntry("run.commands", "Start a crawl, or go on with the one in the store."),
+        "demo": CommandEntry("demo.commands", "Crawl a small built-in web, and show the result."),
+        "control": CommandEntry("run.control_commands", "Pause, resume or stop a crawl; block or unblock a site."),
+        "hint": CommandEntry("run.hint_commands", "Tell the crawl that URLs have changed or are gone."),
+        "rup": CommandEntry("rup.commands", "Send and receive updates by the Remote Update Protocol."),
+    },
+    "Inspect": {
+        "status": CommandEntry("inspect.commands", "Show what the store holds and what the crawl waits for."),
+        "why": CommandEntry("inspect.commands", "Show what was decided about a URL, with the evidence."),
+        "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
+        "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
+        "store": CommandEntry("inspect.store_commands", "Copy a whole store."),
+    },
+    "Use the results": {
+        "export": CommandEntry("export.commands", "Write the results to a file in one of several formats."),
+        "report": CommandEntry("report.commands", "Write the crawl as one HTML page."),
+        "index": CommandEntry("search.commands", "Build or update the search index."),
+        "search": CommandEntry("search.commands", "Search the pages."),
+        "rank": CommandEntry("rank.commands", "Rank pages and sites by the links between them."),
+        "sample": CommandEntry("sampling.commands", "Estimate the whole from a random sample."),
+    },
+    "Check without network": {
+        "robots": CommandEntry("inspect.check_commands", "Show what a robots.txt file allows."),
+        "page": CommandEntry("inspect.check_commands", "Show what an HTML page says of itself."),
+    },
 }
 
 
 class _Trimmed(io.TextIOBase):
-    """Standard output, as it is at the time, without the blanks at the ends of lines that tables are padded with."""
+    """The current standard output, without the blanks that tables leave at the ends of lines."""
 
     def write(self, text: str) -> int:
         return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
 
     def flush(self) -> None:
-        stream = getattr(sys, "stdout", None)  # at the very end of the process there is none, nor a sys
+        stream = getattr(sys, "stdout", None)  # at the end of the process, neither may exist
         if stream is not None:
             stream.flush()
 
@@ -68,34 +90,47 @@ console = _Console(highlight=False)
 if not console.is_terminal:
     console = _Console(highlight=False, file=cast(IO[str], _Trimmed()))
     if "COLUMNS" not in os.environ:
-        console.width = 1000  # a file or another program gets whole lines
+        console.width = 1000  # a file or another program gets unwrapped lines
 
 
 class LazyGroup(click.Group):
-    """A group of commands; the module of each, by ``modules``, is loaded when the command is asked for."""
+    """A group that loads the module of a command, by ``modules``, when the command is asked for."""
 
     modules: Mapping[str, str] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands; click calls this."""
         return sorted(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command ``cmd_name``; click calls this."""
         if cmd_name in self.modules:
             import_module(f"crawler.{self.modules[cmd_name]}")
         return super().get_command(ctx, cmd_name)
 
 
 class _Commands(LazyGroup):
-    modules = _MODULES
+    modules = MappingProxyType({name: entry.module for entries in COMMANDS.values() for name, entry in entries.items()})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the order of the help."""
+        return list(self.modules)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group; click calls this."""
+        width = max(map(len, self.modules))
+        for group, entries in COMMANDS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), entry.about) for name, entry in entries.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and flush here, where an output that cannot be written can still be told of."""
+        """Run the command and flush the output: an error of writing can still be reported here."""
         try:
             code = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
             return code
-        except BrokenPipeError:  # whoever read it has seen enough: `| head`
+        except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
             _abandon_output()
             return 0
         except OSError as error:
@@ -104,7 +139,7 @@ class _Commands(LazyGroup):
 
 
 def _abandon_output() -> None:
-    """What is still buffered goes nowhere, or Python would complain of it as it ends."""
+    """Discard what is still buffered. Otherwise Python would report an error when it ends."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -112,15 +147,15 @@ def _abandon_output() -> None:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="crawler")
 def cli() -> None:
-    """A polite web crawler: obeys what sites ask, loses nothing, and can prove both."""
+    """Crawl the web politely: obey what sites ask, lose nothing, and prove both."""
 
 
 def main() -> NoReturn:
-    """Run a command; every error the crawler knows is one clear line on standard error."""
-    set_up_logging(LogLevel.OFF, LogFormat.TEXT)
+    """Run a command. An error that the crawler knows is one line on standard error, and sets the exit code."""
+    logging.getLogger("crawler").handlers = [logging.NullHandler()]  # no records, unless the command shows them
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a title is no failure
+            stream.reconfigure(errors="backslashreplace")  # a terminal may lack the letters of a title
     try:
         code = cli.main(prog_name="crawler", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -130,6 +165,8 @@ def main() -> NoReturn:
         tell(_advice(error))
         code = UsageError.exit_code
     except CrawlerError as error:
+        from crawler.settings.keys import terminal_name
+
         tell(error.told(terminal_name))
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
@@ -139,6 +176,7 @@ def main() -> NoReturn:
 
 
 def tell(message: str) -> None:
+    """Print a message for the user on standard error."""
     print(f"crawler: {message}", file=sys.stderr)
 
 
@@ -147,11 +185,14 @@ def _advice(error: click.ClickException) -> str:
     return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
 
 
-db_option = click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store to read.")
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+db_option = click.option(
+    "--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store of the crawl."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def canonical(url: str) -> str:
+    """The canonical form of a URL that the user gave. Raises :class:`UsageError` if there is none."""
     try:
         return canonicalise(url)
     except NotCrawlable as error:
@@ -159,7 +200,7 @@ def canonical(url: str) -> str:
 
 
 def host_and_port(text: str) -> tuple[str, int] | None:
-    """``HOST:PORT``, an IPv6 address in brackets, which are taken off; ``None`` for anything else."""
+    """The host and the port in ``HOST:PORT``; ``None`` for any other text. An IPv6 address stands in brackets."""
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not colon or not bare or (":" in bare) is (bare == host):
@@ -170,29 +211,35 @@ def host_and_port(text: str) -> tuple[str, int] | None:
 
 
 def store_at(db: str) -> Settings:
+    """The default settings with the store ``db``. Raises :class:`UsageError` if ``db`` cannot name a store."""
+    from crawler.settings.loading import apply
+    from crawler.settings.settings import Settings
+
     return apply(Settings(), {"store.db": db}, source="command line")
 
 
 def raise_file_limit() -> None:
-    """As many open files as the system grants: every request in flight is one, idle connections are more."""
+    """Permit as many open files as the system grants: each connection is one."""
     try:
         import resource
     except ImportError:
-        return  # no such limit on this system
+        return  # this system has no such limit
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def collect_garbage_seldom() -> None:
-    """For a long run: a crawl makes hundreds of objects for a page and next to no cycles, so that at Python's own
-    thresholds a tenth of its time goes into looking for them."""
+    """Run Python's cycle collector seldom.
 
+    A crawl makes hundreds of objects for each page and almost no cycles. At the default thresholds the collector takes
+    a tenth of the time.
+    """
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 
 
 def run_async(work: Coroutine[Any, Any, int]) -> int:
-    """Run on uvloop where it exists."""
+    """Run ``work`` on uvloop, or on asyncio's own loop if uvloop is not installed; returns the exit code."""
     try:
         import uvloop
     except ImportError:

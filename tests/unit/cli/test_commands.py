@@ -1,0 +1,35 @@
+"""The help of `crawler` names every command, and needs none of their modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+
+from crawler.cli.shared import COMMANDS, cli
+
+
+def test_each_command_of_the_help_exists() -> None:
+    context = click.Context(cli)
+    for entries in COMMANDS.values():
+        for name, entry in entries.items():
+            assert cli.get_command(context, name) is not None, name
+            assert entry.about.endswith("."), name
+
+
+def test_the_help_loads_no_settings_no_store_and_no_http_client() -> None:
+    script = """
+import sys
+from crawler.cli import main
+sys.argv[1:] = ["--help"]
+try:
+    main()
+finally:
+    print(sorted(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    loaded = done.stdout.splitlines()[-1]
+    assert "'crawler.cli.shared'" in loaded
+    for module in ("crawler.settings.settings", "crawler.store", "crawler.engine", "aiohttp", "sqlite3"):
+        assert f"'{module}'" not in loaded, module
