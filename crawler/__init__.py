@@ -1,4 +1,4 @@
-"""A polite asynchronous web crawler: obeys what sites ask, loses nothing, and can prove both.
+"""A polite asynchronous web crawler that obeys what sites ask, loses nothing, and can prove both.
 
 >>> import crawler
 >>> async with crawler.open("crawl.db", {"identity.contact": "https://example.org/bot"}) as crawl:
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from crawler.api import OpenCrawl, open
     from crawler.model import Link
     from crawler.stored_pages import Page, PageLink
-else:  # a type checker would take it for leave to write any name
+else:  # if a type checker saw __getattr__, it would accept any name
 
     def __getattr__(name):
-        """Load the API when it is asked for: ``crawler robots check`` needs none of aiohttp."""
+        """Load the API when a program asks for it: ``crawler robots check`` does not need aiohttp."""
         if name in __all__:
             from crawler import api, model
             from crawler import stored_pages as pages
@@ -54,5 +54,5 @@ else:  # a type checker would take it for leave to write any name
         raise AttributeError(f"module 'crawler' has no attribute {name!r}")
 
     def __dir__():
-        """What is loaded only when it is asked for, too: for ``help``, and for who types on."""
+        """All public names, those that are not loaded yet included, for ``help`` and for completion."""
         return sorted({*globals(), *__all__})

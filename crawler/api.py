@@ -1,4 +1,4 @@
-"""The crawler from Python: ``crawler.open``, then ``crawl.run``. See README.md for an example."""
+"""The Python API: ``crawler.open``, then ``crawl.run``. README.md has an example, and docs/python.md describes it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
-_BUFFER = 1  # pages handed over but not yet taken; more would be no faster, and lost to a loop that is left
+_BUFFER = 1  # pages handed over and not taken yet; a larger buffer is not faster, and loses more if the loop is left
 
 
 def open(db: str | Path | None = None, config: Settings | Mapping[str, object] | str | Path | None = None) -> OpenCrawl:
-    """A crawl on the store ``db``, as an async context manager; without it that of the key ``store.db``, "crawl.db".
+    """A crawl on the store ``db``, as an async context manager.
 
-    ``config`` is a TOML file's path, a mapping of its keys (``{"politeness.delay": 5}``), or
-    :class:`~crawler.settings.loading.Settings`. Raises :class:`~crawler.errors.ConfigError` naming every wrong key.
+    Without ``db``, the setting ``store.db`` names the store ("crawl.db" by default). ``config`` is the path of a TOML
+    file, a mapping with the same keys (``{"politeness.delay": 5}``), or
+    :class:`~crawler.settings.settings.Settings`. Raises :class:`~crawler.errors.ConfigError` that names every wrong
+    key, and :class:`~crawler.errors.UsageError` for a ``db`` that cannot name a store.
     """
     match config:
         case None:
@@ -80,9 +82,9 @@ class OpenCrawl:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._runs: set[_Run] = set()  # those that may be under way, or whose failure nobody has heard of
+        self._runs: set[_Run] = set()  # runs that may be under way, or whose failure was not raised yet
         self._writing = asyncio.Lock()
-        self._readings: set[_Reading] = set()  # those that have a store open
+        self._readings: set[_Reading] = set()  # generators that have a store open
         self.ended_by: str | None = None
         self.ended_code: EndCode | None = None
 
@@ -102,14 +104,15 @@ class OpenCrawl:
     def run(
         self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Unpack[RunLimits]
     ) -> AsyncGenerator[Page, None]:
-        """Crawl, and yield each page that this run fetches, once it is committed, and at most once.
+        """Crawl, and yield each page that this run fetches, after its commit and at most once.
 
-        Leaving the loop early stops the crawl in order, which takes up to 6 s; pages that were fetched ahead stay in
-        the store, where :meth:`pages` has them, but no run hands them over any more (see ``docs/python.md``).
-        ``seeds`` are URLs, or one alone, or for a stratified sample URLs with the stratum of each; without any they
-        come from the file that the key ``seeds.file`` names. Bad ones are passed over with ``seeds.skip_bad``, and
-        logged as ``crawler``.
-        ``limits`` are keys of the TOML table ``limits`` (``max_pages=100``). Why it ended is in ``ended_by``.
+        ``seeds`` are several URLs, one URL, or for a stratified sample a mapping from a URL to its stratum. Without
+        ``seeds``, the crawler reads the file that the setting ``seeds.file`` names. With ``seeds.skip_bad``, the
+        crawler skips a bad seed and logs a warning to the logger ``crawler``. ``limits`` are keys of the section
+        ``limits`` (``max_pages=100``). After the run, ``ended_by`` says why it ended.
+
+        If the caller leaves the loop early, the crawl stops in order within 6 s. Pages that were fetched ahead stay in
+        the store, where :meth:`pages` finds them; no later run yields them (see ``docs/python.md``).
         """
         run = _Run()
         pages = self._pages_of(run, seeds, limits)
@@ -134,7 +137,7 @@ class OpenCrawl:
                 self._runs.discard(run)
 
     async def _settle(self) -> None:
-        """Wait for the end of the runs whose loops were left: Python closes their generators only some time later."""
+        """Wait for the end of each run whose loop was left, because Python closes such a generator only later."""
         left = [run for run in self._runs if run.is_left()]
         failures = [await run.end() for run in left]
         self._runs.difference_update(left)
@@ -142,7 +145,7 @@ class OpenCrawl:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        """One call that writes at a time. Raises :class:`StoreInUse` while a run of our own has the file."""
+        """Admit one writing call at a time. Raises :class:`StoreInUse` while a run of this object has the file."""
         async with self._writing:
             await self._settle()
             db = self._settings.output.db
@@ -159,22 +162,24 @@ class OpenCrawl:
             yield store
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
-        """Read the store's views (``pages``, ``links``, ``urls`` …) with SQL, which can only read: a statement that
-        writes raises :class:`~crawler.errors.UsageError`."""
+        """The rows of an SQL query on the views of the store (``pages``, ``links``, ``urls`` …).
+
+        Raises :class:`~crawler.errors.UsageError` for a statement that writes.
+        """
         async with self._store() as store:
             return await store.query(sql, parameters)
 
     async def body(self, url: str, version: int | None = None) -> bytes | None:
-        """The decoded body of a fetched URL, the newest unless told; ``None`` where there is none."""
+        """The decoded body of a fetched URL, or ``None`` if the store has none. ``version`` chooses an earlier body."""
         canonical = _canonical(url)
         async with self._store() as store:
             return await store.body(canonical, version)
 
     def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
-        """The pages in the store as they are when this begins, one in memory at a time, also while a crawl goes on.
+        """The pages in the store at the time of the first step, one in memory at a time. A crawl may go on meanwhile.
 
         ``where`` is an SQL condition on the columns of the view ``pages`` (``"depth < 3 AND status = 200"``). Raises
-        :class:`UsageError` for one that cannot be asked, and where there is no store.
+        :class:`UsageError` for a condition that the database rejects, and if there is no store.
         """
         from crawler.export.job import require_one_expression
 
@@ -183,9 +188,9 @@ class OpenCrawl:
         return self._read(lambda store: stored_pages(store, where, SystemClock().now()))
 
     def links(self, url: str) -> AsyncGenerator[PageLink, None]:
-        """The links from a URL, then those of other pages to it; none for a URL that the crawl has not met.
+        """The links from a URL, then the links of other pages to it, one in memory at a time.
 
-        One in memory at a time. For the links to it, all links of the crawl are gone through.
+        There are none for a URL that the crawl does not know. The second part reads all links of the crawl.
         """
         canonical = _canonical(url)
         return self._read(lambda store: stored_links(store, canonical))
@@ -218,7 +223,7 @@ class OpenCrawl:
         bodies: bool = False,
         base_url: str | None = None,
     ) -> ExportProgress:
-        """Write what the store holds to a file, whole or not at all; see :func:`crawler.export.export`.
+        """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
 
         ``out`` is a path, "-" for standard output, or a file open in binary.
         """
@@ -232,9 +237,9 @@ class OpenCrawl:
             )
 
     async def rank(self) -> RankingSummary:
-        """Rank pages and sites by their links, into the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.
+        """Rank pages and sites by their links; fills the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.
 
-        Raises :class:`UsageError` without a store or that extra, :class:`StoreInUse` while it is crawled into.
+        Raises :class:`UsageError` without a store or the extra, and :class:`StoreInUse` during a crawl.
         """
         from crawler.rank import load_ranking
 
@@ -247,11 +252,11 @@ class OpenCrawl:
     async def rup(
         self, site: str | None = None, tell: Callable[[str], None] = lambda note: None
     ) -> AsyncIterator[Subscriber]:
-        """Updates by the Remote Update Protocol: enter it for the
-        :class:`~crawler.rup.robot.subscribe.Subscriber`, whose methods are those of ``crawler rup``.
+        """Updates by the Remote Update Protocol, as an async context manager.
 
-        ``site`` (scheme, host, port) is whom it is about; ``tell`` gets a sentence on everything of note. Not while
-        :meth:`run` is under way.
+        It yields a :class:`~crawler.rup.robot.subscribe.Subscriber`, which has a method for each command of ``crawler
+        rup``. ``site`` (scheme, host and port) is the site to talk to. ``tell`` gets a sentence on each notable event.
+        Do not use it while :meth:`run` is under way.
         """
         from crawler.rup.robot.session import robot
 
@@ -260,7 +265,7 @@ class OpenCrawl:
             yield subscriber
 
     async def index(self) -> IndexSummary:
-        """Build the search index, or bring it up to date with the crawl. Not while :meth:`run` is under way."""
+        """Build or update the search index. Raises :class:`StoreInUse` while :meth:`run` is under way."""
         from crawler.search.build_index import build_index
 
         async with self._alone(), self._store(read_only=False):
@@ -287,7 +292,7 @@ class OpenCrawl:
             return await search(store, words, now=SystemClock().now(), limit=limit, site=site)
 
     async def report(self, out: str | Path) -> None:
-        """Write the crawl as one HTML page. Raises :class:`UsageError` where ``out`` is no place for it."""
+        """Write the crawl as one HTML page. Raises :class:`UsageError` if ``out`` cannot be written."""
         from crawler.report.gather import gather
         from crawler.report.write import require_html, write
 
@@ -327,7 +332,7 @@ async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A crawl under way in a task of its own, the pages it hands over to ``taker``, and how to stop it."""
+    """A crawl in a task of its own. ``taker`` is the generator that takes its pages."""
 
     pages: asyncio.Queue[Page] = field(default_factory=lambda: asyncio.Queue(_BUFFER))
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -335,7 +340,7 @@ class _Run:
     taker: ref[AsyncGenerator[Page, None]] = field(init=False)
 
     def is_left(self) -> bool:
-        """Whether nobody can take pages any more: the generator is being closed, or gone."""
+        """Whether no caller can take pages any more, because the generator is closed or gone."""
         return self.stop.is_set() or self.taker() is None
 
     async def next_page(self) -> Page | None:
@@ -351,12 +356,12 @@ class _Run:
         return None if self.pages.empty() else self.pages.get_nowait()
 
     async def end(self) -> BaseException | None:
-        """Let the crawl come to its end in order, although nobody takes its pages any more; gives what failed in it."""
+        """Stop the crawl in order and drop its pages. Returns the error that the crawl failed with, if any."""
         self.stop.set()
         try:
             while not self.task.done():
                 await self.next_page()
-        except asyncio.CancelledError:  # in a hurry: what is committed is kept
+        except asyncio.CancelledError:  # do not wait for the orderly end; commits are kept
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
             raise
@@ -365,19 +370,19 @@ class _Run:
 
 @dataclass(slots=True, eq=False)
 class _Reading:
-    """A generator under way that reads the store, by whom it is taken from."""
+    """A generator that reads the store. ``taker`` is the generator that the caller holds."""
 
     taker: ref[AsyncGenerator[Any, None]] = field(init=False)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def close(self) -> None:
-        """Have it let go of the store. One whose loop was left nobody has any more: Python is closing it then."""
+        """Close the generator and its store. If its loop was left, Python closes the generator; wait for that."""
         taker = self.taker()
         if taker is None:
             await self.closed.wait()
         elif (
             isinstance(taker, AsyncGeneratorType) and not taker.ag_running
-        ):  # else another task takes from it, and closes it
+        ):  # otherwise another task runs it, and closes it
             await taker.aclose()
 
 
@@ -388,10 +393,12 @@ def _raise_first(failures: Iterable[BaseException | None]) -> None:
 
 
 def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seeds:
-    """What a run begins with. Raises :class:`UsageError` where it cannot begin so."""
+    """The seeds of a run. Raises :class:`UsageError` if the run cannot begin."""
     if settings.team.workers > 1:
         raise UsageError(
-            f"workers.count = {settings.team.workers}: run() is one process; leave it out, or crawl by `crawler run`"
+            "run() is one process; leave the setting out, or use `crawler run`",
+            key="workers.count",
+            value=settings.team.workers,
         )
     texts, output = arguments.urls("seeds", seeds), settings.output
     file, skip = "" if texts else output.seeds, output.skip_bad_seeds

@@ -1,4 +1,7 @@
-"""What a call from Python was given, if it is of the kind that was asked for: :class:`UsageError` says it is not."""
+"""Checks the arguments of calls from Python.
+
+Each function returns the argument, and raises :class:`UsageError` with its name if it has a wrong type or value.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 
 
 class RunLimits(TypedDict, total=False):
-    """The table ``limits`` of the configuration. ``max_time`` is in seconds, or a text such as "2 hours"."""
+    """The section ``limits`` of the settings. ``max_time`` is in seconds, or a text such as "2 hours"."""
 
     max_pages: int
     max_pages_per_site: int
@@ -22,27 +25,28 @@ class RunLimits(TypedDict, total=False):
 
 
 def path(name: str, value: object) -> str:
-    """A path, or what else stands for a store: not a :class:`Path`, which would mend a URL."""
+    """A path or the URL of a database, as text: a :class:`Path` would change the slashes of a URL."""
     if not isinstance(value, str | Path):
         raise _wrong(name, value, "a path, as text or Path")
     return str(value)
 
 
 def text(name: str, value: object) -> str:
+    """A text."""
     if not isinstance(value, str):
         raise _wrong(name, value, "a text")
     return value
 
 
 def count(name: str, value: object) -> int:
-    """A number of things, one at least."""
+    """A whole number, 1 or more."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise _wrong(name, value, "a whole number, 1 or more")
     return value
 
 
 def urls(name: str, value: object) -> list[str]:
-    """URLs as texts, or one alone, or as keys of a mapping whose values are texts."""
+    """A list of URLs, from several texts, one text, or the keys of a mapping whose values are texts."""
     wanted = "URLs, each a text: a list of them, one alone, or a mapping to the stratum of each"
     if isinstance(value, str):
         return [value]
@@ -61,7 +65,7 @@ def output(name: str, value: object) -> Path | BinaryIO:
         sys.stdout.flush()
         return cast(BinaryIO, sys.stdout.buffer)
     if value == "-":
-        raise UsageError(f"{name} = '-': standard output takes no bytes here; name a file")
+        raise UsageError(Argument(name, value), ": standard output takes no bytes here; name a file")
     if isinstance(value, str | Path):
         return Path(value)
     if isinstance(value, io.TextIOBase) or not hasattr(value, "write"):

@@ -1,4 +1,4 @@
-"""The commands. Each is thin: it reads options, calls one thing, prints, and picks the exit code."""
+"""The command line. A command reads its options, calls one function, prints the result and sets the exit code."""
 
 from crawler.cli.shared import main
 

@@ -1,4 +1,4 @@
-"""How a command that takes long shows that it is at work."""
+"""A progress line for commands that take long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from rich.console import Console
 
 @contextmanager
 def progress_line(what: str) -> Iterator[Callable[[str], None]]:
-    """A line on standard error, where that is a terminal: what is being done, for how long. Gives what changes it."""
+    """Show ``what`` and the elapsed time on standard error while inside, if that is a terminal.
+
+    Yields a function that changes the text.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda what: None

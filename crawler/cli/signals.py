@@ -1,4 +1,4 @@
-"""What Ctrl-C and its like do to a command that crawls."""
+"""SIGINT and SIGTERM during a command that crawls."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from crawler.store.coordination import Awaited
 
 
 class Stoppable(Protocol):
-    """A crawl that can be told to end."""
+    """A crawl that can be stopped."""
 
     def stop(self, why: RunEnd) -> None: ...
 
 
 class Signals:
-    """SIGINT and SIGTERM end the crawl in order, and the command at once where none has begun yet. In order takes the
-    store: while that does not answer, a second signal is the end."""
+    """Handles SIGINT and SIGTERM.
+
+    A signal stops the crawl in order; before the crawl has begun, it cancels the command. To stop in order, the crawl
+    needs the store. If the store does not answer, a second signal ends the command at once.
+    """
 
     def __init__(self) -> None:
         self.came: str | None = None
@@ -33,12 +36,12 @@ class Signals:
         self._crawl, self._store = crawl, store
 
     def stop(self, why: RunEnd) -> None:
-        """What a signal does, for whatever else ends the command."""
+        """Stop the crawl, or cancel the command if there is no crawl yet."""
         if self._crawl is not None:
             self._crawl.stop(why)
         elif self._command is not None:
             self._command.cancel()
-            self._command = None  # once: what it does to end in order is not to be cut short
+            self._command = None  # cancel once: the clean-up must not be cancelled
 
     def _come(self, name: str) -> None:
         if self.came and self._store is not None and self._store.away_s is not None:

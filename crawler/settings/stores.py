@@ -1,4 +1,4 @@
-"""Opens the store that settings name."""
+"""Opens the store that the settings name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ async def open_store(
     clock: Clock | None = None,
     to_copy_into: bool = False,
 ) -> SqlStore:
-    """The store that ``settings`` name. Raises :class:`UsageError` for one that this version cannot open, or a copy
-    that is not finished."""
+    """The store that ``settings`` name.
+
+    Raises :class:`UsageError` if this version cannot open it, or if it is an unfinished copy.
+    """
     return await open_store_at(
         settings.output.db,
         settings.politeness,
@@ -41,9 +43,9 @@ async def open_store(
 
 @asynccontextmanager
 async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqlStore]:
-    """The store that ``settings`` name, open until the context is left; one that is not there is not made.
+    """The store that ``settings`` name, open while inside. A store that does not exist is not made.
 
-    Raises what :func:`open_store` raises, and :class:`UsageError` where there is none.
+    Raises what :func:`open_store` raises, and :class:`UsageError` if there is no store.
     """
     store = await open_store(settings, read_only=read_only, may_make=False)
     try:
@@ -53,9 +55,9 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
 
 
 async def order(settings: Settings, command: Command, name: str, clock: Clock) -> Order:
-    """Ask something of the crawl on the store that ``settings`` name, which may be running in another process.
+    """Give an order to the crawl on the store that ``settings`` name. The crawl may run in another process.
 
-    Raises what :func:`existing_store` raises, and :class:`UsageError` where there is no run to stop.
+    Raises what :func:`existing_store` raises, and :class:`UsageError` if there is no run to stop.
     """
     if is_url(settings.output.db):
         async with existing_store(settings, read_only=False) as store:

@@ -246,11 +246,14 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
     ("options", "said"),
     [
         (("--sample", "5", "--max-pages", "9"), "--max-depth"),
-        (("--sample", "5", "--method", "stratified"), "--seeds FILE"),
+        (("--sample", "5", "--method", "stratified"), "in --seeds"),
         (("--sample", "5", "--method", "stratified", "--per", "site"), "leave out --per site"),
         (("--sample", "5", "--method", "stratified", "--seeds", "-"), "has no stratum"),
         (("--sample", "-1"), "whole number"),
-        (("--sample", "5", "--per", "site", "--max-pages-per-site", "4"), "--max-pages-per-site is 4, raise it"),
+        (
+            ("--sample", "5", "--per", "site", "--max-pages-per-site", "4"),
+            "raise --max-pages-per-site or lower --sample",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(web: LoopbackWeb, tmp_path: Path, options: tuple[str, ...], said: str) -> None:

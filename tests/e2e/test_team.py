@@ -121,8 +121,8 @@ def test_concurrency_is_shared_to_the_request(command: list[str], loopback: Loop
 
 def test_workers_that_would_have_nothing_to_do_are_refused(command: list[str]) -> None:
     for options, why in (
-        (["--workers", "4", "--concurrency", "3"], "--workers 4: they share --concurrency 3"),
-        (["--workers", "1000", "--concurrency", "1000"], "--workers 1000: each is a process"),
+        (["--workers", "4", "--concurrency", "3"], "--workers 4: 3 requests in flight are too few"),
+        (["--workers", "1000", "--concurrency", "1000"], "--workers 1000: each worker is a process"),
     ):
         ended = crawler(*command, *options)
         assert (ended.code, ended.out) == (2, "")
