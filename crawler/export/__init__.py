@@ -83,7 +83,7 @@ async def export(
             f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
         )
     if base_url is not None and not chosen.takes_base_url:
-        raise UsageError(f"--base-url is for a sitemap, not for {format}")
+        raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
     tally = tally or ExportProgress()
     with AtomicFiles() as files:
         async with AsyncExitStack() as readers:
