@@ -1,14 +1,15 @@
-"""From an answer to an outcome: read what came, as the page or sitemap that it is, and apply the rules."""
+"""From an answer to an outcome: reads the page or sitemap that came, and applies the rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
-from crawler.engine.robots_cache import RobotsKeeper
+from crawler.engine.recording import of_document
+from crawler.engine.robots_cache import RobotsCache
 from crawler.errors import Fault
 from crawler.frontier.decide import Outcome, Queued, after_fetch
 from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
@@ -31,26 +32,26 @@ from crawler.store.protocols import Store
 
 
 class Answers:
-    """What to ask with, and what follows from the answers; ``record`` gets each document and what it says."""
+    """Makes the request for a URL, and the outcome of its answer. Documents go into ``archive`` if there is one."""
 
     def __init__(
         self,
         policy: CrawlPolicy,
         scope: Scope,
-        robots: RobotsKeeper,
+        robots: RobotsCache,
         store: Store,
         reader: PageReader,
-        record: Callable[[Queued, Fetched, PageFacts], None],
+        archive: Outbox | None,
     ) -> None:
         self._policy = policy
         self._scope = scope
         self._robots = robots
         self._store = store
-        self._record = record
+        self._archive = archive
         self._reader = reader
 
     def request(self, queued: Queued) -> Request:
-        """How to ask for a URL; one that was seen before, only for what is new."""
+        """The request for a URL; conditional if the URL was fetched before."""
         request = Request(queued.url, Purpose.PAGE, max_bytes=self._policy.crawl.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
@@ -62,7 +63,11 @@ class Answers:
         return replace(request, etag=etag, last_modified=last_modified)
 
     async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
-        """How the visit ends."""
+        """The outcome of the request for ``queued`` that ``result`` has answered.
+
+        Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light, and
+        :class:`crawler.errors.StoreError`.
+        """
         facts: PageFacts | None = None
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
@@ -89,6 +94,10 @@ class Answers:
         hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
 
+    def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:
+        if self._archive is not None:
+            self._archive.add_record(of_document(queued, result, facts))
+
     def _header_facts(self, result: Fetched | NotModified) -> PageFacts:
         robots = self._policy.robots
         return header_facts(
@@ -96,5 +105,5 @@ class Answers:
         )
 
     def _takes_feeds(self) -> bool:
-        """A feed tells of changes: without revisits, links do as well."""
+        """Whether feeds are queued: they tell of changes, so they serve a crawl with revisits."""
         return self._policy.revisit.enabled and self._policy.crawl.sitemaps

@@ -55,7 +55,7 @@ async def begin(
     The settings are noted last. A crash before that, and the next run looks at all of it again.
     """
     await adopt_known(store, scope)
-    scope.blocks.names = await blocked_sites(store)
+    scope.blocks.replace(await blocked_sites(store))
     before = await store.last_settings()
     if seeds or before != plain(settings):
         await store.unsettle(now)

@@ -1,10 +1,10 @@
-"""The one door through which every request leaves: politeness is kept here, and nowhere else."""
+"""The gate: every request passes it. Politeness is kept here, and nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -23,18 +23,27 @@ T = TypeVar("T")
 
 
 class Blocked(Exception):
-    """The operator has blocked the site while a request to it waited: nothing was sent."""
+    """The operator blocked the site while a request to it waited. Nothing was sent."""
 
 
 class Fetcher(Protocol):
-    """Sends one request. Whatever a server does is in the result; it raises nothing but cancellation."""
+    """Sends one request. Whatever a server does is in the result; only cancellation is raised."""
 
     async def fetch(self, request: Request) -> FetchResult: ...
 
 
+class RequestLog(Protocol):
+    """Takes every request that was sent, with the pace of its group since."""
+
+    def add_request(self, row: RequestRow, group: str, pace: Pace) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class FetchPermit:
-    """Under what a request is sent: its site, the robots copy in force until ``valid_until``, the line that allows."""
+    """What a request is sent under: its site, the robots copy in force until ``valid_until``, the line that allows it.
+
+    ``for_site_id`` is set for a robots.txt that is requested behind a redirect: the site that it is for.
+    """
 
     site_id: int
     group: str
@@ -42,23 +51,31 @@ class FetchPermit:
     robots_id: int | None = None
     verdict_line: int | None = None
     crawl_delay_s: float | None = None
-    for_site_id: int | None = None  # of a robots.txt asked behind a redirect: the site that it is for
+    for_site_id: int | None = None
 
 
 @dataclass(slots=True)
 class _Group:
-    """A politeness group that somebody here is working on, or whose pace the store does not have yet."""
+    """A politeness group that a task of this process works on, or whose pace the store does not have yet."""
 
     pace: Pace
     users: int = 0
     unsaved: bool = False
-    in_flight: bool = False
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, as far as heard of here
+    slot: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the task whose request is sent or next
+    crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
 
 
 class Gate:
-    """One request in flight per group, its pause kept between end and start, ``concurrency`` in all."""
+    """Sends requests: one at a time per group, its pause kept between end and start, ``concurrency`` in all.
+
+    Invariants, for every request that leaves the process:
+
+    1. Its group had no other request in flight, and its pause was over when the request began.
+    2. The operator held neither the crawl nor blocked the site.
+    3. The robots copy of its permit was in force.
+    4. The lease lasted for longer than a request may take.
+    5. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
+    """
 
     def __init__(
         self,
@@ -66,12 +83,12 @@ class Gate:
         clock: Clock,
         settings: PolitenessSettings,
         concurrency: int,
-        log: Callable[[RequestRow, str, Pace], None],
+        log: RequestLog,
         blocks: Blocks | None = None,
         lease: Lease | None = None,
         has_room: asyncio.Event | None = None,
     ) -> None:
-        self.blocks = blocks or Blocks()
+        self._blocks = blocks or Blocks()
         self._lease = lease
         self._fetcher = fetcher
         self._clock = clock
@@ -80,26 +97,32 @@ class Gate:
         self._groups: dict[str, _Group] = {}
         self._log = log
         self._closed = False
-        self._open = asyncio.Event()  # not while the operator holds everything
+        self._open = asyncio.Event()  # cleared while the operator pauses the crawl
         self._open.set()
-        self._has_room = has_room or self._open  # cleared while the pages received wait to be read
+        self._has_room = has_room or self._open  # cleared while too many pages wait for a parser
         self._idle: set[asyncio.Task[object]] = set()
+        self._in_flight = 0
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests have been sent and not answered."""
+        return self._in_flight
 
     def close(self) -> None:
-        """Nothing is sent from now on: whoever waits here is cancelled, who is past waiting is left to finish."""
+        """Send nothing from now on. Tasks that wait at the gate are cancelled; a request in flight may finish."""
         self._closed = True
         for task in self._idle:
             task.cancel()
 
     def hold(self, held: bool) -> None:
-        """While held, nothing new is sent; who waits here goes on waiting, and paces run on."""
+        """Send nothing new while ``held``. Tasks at the gate go on waiting, and pauses run on."""
         if held:
             self._open.clear()
         else:
             self._open.set()
 
     async def idle(self, waiting: Awaitable[T]) -> T:
-        """Wait for something; when the gate closes, the wait is cut off, and with it the task."""
+        """Wait for something. When the gate closes, the task that waits is cancelled."""
         if self._closed:
             if asyncio.iscoroutine(waiting):
                 waiting.close()
@@ -118,26 +141,28 @@ class Gate:
         else:
             await lock.acquire()  # at once
 
+    # --- groups -------------------------------------------------------------------------------
+
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
         self._groups.setdefault(group, _Group(pace)).users += 1
         self.keep(group, pace)
 
     def keep(self, group: str, pace: Pace) -> None:
-        """Keep ``pace`` too, in a group that was entered."""
+        """Keep ``pace`` in a group that was entered, if it is longer than the group's own."""
         live = self._groups[group]
         if pace.next_at > live.pace.next_at:
             live.pace = pace
 
     def leave(self, group: str) -> Pace:
-        """Done with a group; returns the pace to be kept. It is remembered here until it is :meth:`stored`."""
+        """End the work on a group. Returns its pace, which is remembered here until it is :meth:`stored`."""
         live = self._groups[group]
         live.users -= 1
         self._forget_if_idle(group, live)
         return live.pace
 
     def stored(self, paces: Mapping[str, Pace]) -> None:
-        """The store has these paces now, and gives them to whoever enters their groups next."""
+        """The store has these paces, and gives them to the worker that claims their groups next."""
         for group, pace in paces.items():
             live = self._groups.get(group)
             if live is not None and live.pace == pace:
@@ -148,66 +173,76 @@ class Gate:
         if live.users == 0 and not live.unsaved:
             del self._groups[group]
 
+    def forget(self) -> None:
+        """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
+        self._groups.clear()
+
     def wait_s(self, group: str) -> float:
-        """How long this group has to be left alone from now on, in seconds."""
+        """How long the pause of this group lasts from now on, in seconds; negative if it is over."""
         return self._groups[group].pace.next_at - self._clock.now()
 
     async def pause(self, group: str) -> None:
-        """Wait until this group need no longer be left alone."""
+        """Wait until the pause of this group is over."""
         while (wait_s := self.wait_s(group)) > 0:
             await self.idle(self._clock.sleep(wait_s))
 
     def pace(self, group: str) -> Pace:
+        """The pace of a group that was entered."""
         return self._groups[group].pace
 
-    def in_flight(self, group: str) -> bool:
-        return self._groups[group].in_flight
-
     def slowest(self) -> tuple[str, Pace] | None:
-        """The group worked on whose next request is furthest away."""
+        """The group with the latest next request among those worked on."""
         paces = ((name, live.pace) for name, live in self._groups.items() if live.users)
         return max(paces, key=lambda item: item[1].next_at, default=None)
 
     def heed_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
-        """A robots.txt was just read: its ``Crawl-delay`` holds from that very answer on, for requests waiting too."""
+        """Apply the ``Crawl-delay`` of a robots.txt that was just read, in seconds.
+
+        It counts from the end of that answer on, also for requests that wait here already.
+        """
         live = self._groups[group]
         live.crawl_delays[site_id] = crawl_delay_s
         live.pace = with_crawl_delay(live.pace, answer.finished_at, crawl_delay_s, self._settings)
         live.unsaved = True
 
-    async def send(self, request: Request, permit: FetchPermit) -> FetchResult | None:
-        """Wait for the group's turn, send, and set when its next turn is. Logs every request sent.
+    # --- requests -----------------------------------------------------------------------------
 
-        ``None``: the robots copy ran out while this waited, nothing was sent, ask robots.txt again.
-        Raises :class:`Blocked` where the operator has blocked its site by now.
+    async def send(self, request: Request, permit: FetchPermit) -> FetchResult | None:
+        """Wait until the group may be asked, send the request, log it, and set the group's next time.
+
+        Returns ``None`` without sending if the robots copy ran out while the request waited: robots.txt is to be
+        requested first. Raises :class:`Blocked` without sending if the operator has blocked the site.
+
+        Cancellation while the request waits sends nothing and leaves no trace. Cancellation in flight, and an error of
+        the fetcher, count as sent: the request is logged as failed, and the pause runs from then on.
         """
         live = self._groups[permit.group]
-        await self._acquire(live.turn)
+        await self._acquire(live.slot)
         try:
-            await self._slot(permit.group)
+            await self._wait_to_send(permit.group)
             try:
-                if self.blocks.covers(request.url):
+                if self._blocks.covers(request.url):
                     raise Blocked
                 started_at = self._clock.now()
                 if started_at >= permit.valid_until:
                     return None
-                live.in_flight = True
+                self._in_flight += 1
                 try:
                     answer = await self._fetcher.fetch(request)
-                except BaseException as error:  # it may have been sent: that counts as sent
+                except BaseException as error:
                     self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
                     raise
                 finally:
-                    live.in_flight = False
+                    self._in_flight -= 1
             finally:
                 self._slots.release()
             self._settle(live, request, permit, answer)
             return answer
         finally:
-            live.turn.release()
+            live.slot.release()
 
-    async def _slot(self, group: str) -> None:
-        """Wait until the group's pause is over, nobody holds the gate and our lease lasts, with a slot then."""
+    async def _wait_to_send(self, group: str) -> None:
+        """Wait until all that holds a request back is over, and return with one of the ``concurrency`` slots."""
         while True:
             await self.pause(group)
             if not self._open.is_set():
@@ -220,15 +255,12 @@ class Gate:
             covered = self._lease is None or self._lease.covers_request()
             if self._open.is_set() and self._has_room.is_set() and covered:
                 return
-            self._slots.release()  # held, or out of touch with the store, while this waited for it
+            self._slots.release()  # while the task waited for the slot, something else came to hold it back
             if self._lease is not None and not covered:
                 await self.idle(self._lease.renewed())
 
-    def forget(self) -> None:
-        """Groups that nobody here works on any more, and that others may be working on: the store knows their paces."""
-        self._groups.clear()
-
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
+        """Set the pace that follows from an answer, and log the request."""
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         before = live.pace
         live.pace = after_answer(before, answer, crawl_delay_s, self._settings)
@@ -237,7 +269,7 @@ class Gate:
         over_at = answer.finished_at
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
-        self._log(_row(request, permit, answer, over_at), permit.group, live.pace)
+        self._log.add_request(_row(request, permit, answer, over_at), permit.group, live.pace)
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
@@ -248,7 +280,7 @@ def _no_answer(request: Request, started_at: float, ended_at: float, error: Base
 
 
 def shown_location(request: Request, answer: Redirected) -> str:
-    """Where a redirect leads; ``-`` where the URL asked for holds a secret, for the answer may repeat it."""
+    """The target of a redirect; ``-`` if the URL requested holds a secret, which the target may repeat."""
     return answer.location if request.shown_url is None else "-"
 
 

@@ -1,4 +1,4 @@
-"""How late the event loop comes to what is due: whatever holds it up delays every site at once."""
+"""The lag of the event loop: how late it runs what is due. Whatever blocks the loop delays every site at once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _EVERY_S = 0.05
 
 
 @asynccontextmanager
-async def measured(progress: Progress) -> AsyncIterator[None]:
-    """Keep the worst lag in ``progress.worst_lag_s`` while inside: the loop is looked at 20 times a second.
+async def loop_lag_measured(progress: Progress) -> AsyncIterator[None]:
+    """Measure the lag 20 times a second inside the context, and keep the worst in ``progress.worst_lag_s``.
 
-    What is seen is the loop's own work and whatever else the machine has to do.
+    The lag comes from the loop's own work and from other processes of the machine.
     """
     async with background_task(_measure(progress)):
         yield

@@ -1,4 +1,4 @@
-"""Heeding the operator: what `crawler control` and the dashboard ask of a crawl, while it runs and as it begins."""
+"""Carries out the orders of the operator, which `crawler control` and the dashboard write into the store."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from crawler.clock import Clock
-from crawler.engine.crawl import Crawl
+from crawler.engine.gate import Gate
+from crawler.engine.outbox import Outbox
+from crawler.engine.progress import Progress
+from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.shutdown import Shutdown
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
-from crawler.frontier.operator import BLOCKED, Command, Order, standing
+from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.frontier.sample_design import Method
 from crawler.reasons import SAMPLE, EndCode, RunEnd
 from crawler.store.protocols import Beat, Store
 
-_LOOK_EVERY_S = 0.25  # so that what is asked holds within half a second, the reading of it included
+_LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0
-_BATCH = 500  # URLs in one transaction: the crawl's turns and its operator wait no longer than for one
+_BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
 
 async def blocked_sites(store: Store) -> frozenset[str]:
-    """The names that are blocked by all that was asked so far."""
+    """The names that are blocked by all orders so far."""
     return frozenset(standing(await store.control.orders()).blocked)
 
 
 async def _grows_frame(store: Store, order: Order) -> bool:
-    """Whether this lifts a block under which the sample was drawn. What was blocked since was in its frame before."""
+    """Whether an order lifts a block that was in force when the sample was drawn."""
     draw = await store.sample_draw()
     if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
         return False
@@ -37,7 +41,7 @@ async def _grows_frame(store: Store, order: Order) -> bool:
 
 
 async def _reopen_sample(store: Store) -> None:
-    """All that was not drawn may be drawn now. Killed over it, it is done again."""
+    """Queue again all that was not drawn. If the process is killed meanwhile, the next run does it again."""
     await store.reopen_sample()
     after = -1
     while rows := await store.excluded(after, _BATCH):
@@ -45,61 +49,102 @@ async def _reopen_sample(store: Store) -> None:
         await store.requeue([number for number, _, reason, *_ in rows if reason.startswith(SAMPLE)])
 
 
-@asynccontextmanager
-async def heeded(crawl: Crawl, store: Store, clock: Clock) -> AsyncIterator[None]:
-    """While inside, the crawl does what the operator asks within half a second, and gives signs of life.
+class OperatorListener:
+    """Carries out the orders of the operator while a crawl runs.
 
-    A pause that was asked before holds from the first request on. What was asked of no crawl, or of one that was
-    killed over it, is carried out first; so it takes its time to get inside.
+    Four tasks each do one thing, because a large block takes long, and so may a commit that the store is busy with:
+    reading orders waits for neither. Pauses, blocks and stops hold from the moment when an order is read.
+
+    Invariants: orders are carried out one after the other, in the order of their numbers. An order is noted as done
+    after its last transaction. If the process is killed before, the next run carries it out again.
     """
-    ear = _Ear(crawl, store, clock)
-    await ear.listen()
-    async with (
-        background_task(ear.keep_listening(), crawl.fail),  # one that cannot hear its operator any more must not go on
-        background_task(ear.keep_noting(), crawl.fail),
-        background_task(ear.keep_beating(), crawl.fail),
-    ):
-        await ear.catch_up()
-        async with background_task(ear.keep_working(), crawl.fail):
-            yield
 
-
-class _Ear:
-    """Listens, notes and works, each in a task of its own: a large block takes long, and so may a turn of the crawl
-    that the store is busy with, but listening only reads, and waits for neither."""
-
-    def __init__(self, crawl: Crawl, store: Store, clock: Clock) -> None:
-        self._crawl, self._store, self._clock = crawl, store, clock
-        self._heard: list[Order] = []
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        gate: Gate,
+        blocks: Blocks,
+        outbox: Outbox,
+        shutdown: Shutdown,
+        progress: Progress,
+        frame: SamplingFrame | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._gate = gate
+        self._blocks = blocks
+        self._outbox = outbox
+        self._shutdown = shutdown
+        self._progress = progress
+        self._frame = frame
+        self._orders: list[Order] = []
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
-        self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted as such
+        self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted in the store
 
-    async def keep_listening(self) -> None:
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Carry out orders inside the context, and give signs of life. A task that fails ends the crawl.
+
+        Orders that no crawl has carried out come first, so entering the context may take long. A pause that was asked
+        for before holds from the first request on.
+        """
+        await self._listen()
+        async with (
+            background_task(self._keep_listening(), self._shutdown.fail),
+            background_task(self._keep_noting(), self._shutdown.fail),
+            background_task(self._keep_beating(), self._shutdown.fail),
+        ):
+            while not self._todo.empty():
+                await self._carry_out(*self._todo.get_nowait())
+            async with background_task(self._keep_working(), self._shutdown.fail):
+                yield
+
+    # --- the tasks ----------------------------------------------------------------------------
+
+    async def _keep_listening(self) -> None:
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
-            await self.listen()
+            await self._listen()
 
-    async def listen(self) -> None:
-        """Take in what was asked since the last time; pauses and blocks hold at once."""
-        if news := await self._store.control.orders(self._heard[-1].id if self._heard else 0):
-            self._heard += news
-            now_so = standing(self._heard)
-            self._crawl.gate.blocks.names = frozenset(now_so.blocked)
-            self._crawl.progress.paused_since = now_so.paused_since
-            self._crawl.gate.hold(now_so.paused_since is not None)
+    async def _keep_noting(self) -> None:
+        while True:
+            await self._store.control.done(*await self._done.get())
+
+    async def _keep_beating(self) -> None:
+        while True:
+            now, lag_s = self._clock.now(), self._progress.take_lag()
+            with suppress(StoreError):  # others follow
+                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+            await self._clock.sleep(_BEAT_EVERY_S)
+
+    async def _keep_working(self) -> None:
+        while True:
+            order, since = await self._todo.get()
+            await self._outbox.flush()  # now the store has what workers decided before the order
+            await self._carry_out(order, since)
+            await self._outbox.flush()  # and claims what the order has made ready
+
+    # --- orders -------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Read new orders. Pauses, blocks and stops hold at once."""
+        if news := await self._store.control.orders(self._orders[-1].id if self._orders else 0):
+            self._orders += news
+            now_standing = standing(self._orders)
+            self._blocks.replace(now_standing.blocked)
+            self._progress.note_pause(now_standing.paused_since)
+            self._gate.hold(now_standing.paused_since is not None)
             since = self._clock.now()
             for order in news:
                 if order.command is Command.STOP and order.run_id == self._store.run_id:
-                    self._stop()  # each worker for itself, whoever was the first to do so
+                    # Each worker stops, also if another one has noted the order as done.
+                    self._shutdown.request(RunEnd(EndCode.OPERATOR))
                 if order.done_at is None:
-                    self._take(order, since)
+                    self._queue(order, since)
 
-    def _stop(self) -> None:
-        self._crawl.progress.stopped_by_operator = True
-        self._crawl.stop(RunEnd(EndCode.OPERATOR))
-
-    def _take(self, order: Order, since: float) -> None:
-        """The rest of what an order asks, or the note that it is still to do."""
+    def _queue(self, order: Order, since: float) -> None:
+        """Queue what an order asks beside what holds at once, or the note that it is done."""
         match order.command:
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
@@ -108,33 +153,9 @@ class _Ear:
             case _:
                 self._done.put_nowait((order, since))
 
-    async def keep_noting(self) -> None:
-        while True:
-            await self._store.control.done(*await self._done.get())
-
-    async def keep_beating(self) -> None:
-        while True:
-            now, lag_s = self._clock.now(), self._crawl.progress.take_lag()
-            with suppress(StoreError):  # one that is missed is followed by others
-                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
-            await self._clock.sleep(_BEAT_EVERY_S)
-
-    async def catch_up(self) -> None:
-        """Before the crawl runs: carry out what is to do."""
-        while not self._todo.empty():
-            await self._carry_out(*self._todo.get_nowait())
-
-    async def keep_working(self) -> None:
-        """While it runs: carry out what is asked, one after the other."""
-        while True:
-            order, since = await self._todo.get()
-            await self._crawl.settle()  # what workers had decided on before is in the store then
-            await self._carry_out(order, since)
-            await self._crawl.settle()  # with a look at what there is to claim
-
     async def _carry_out(self, order: Order, since: float) -> None:
-        """What an order about a block asks; a frame grows by what is unblocked, and may have to be opened for it."""
-        frame = self._crawl.frame
+        """Carry out an order about a block. A sampling frame grows by what is unblocked, and may have to be opened."""
+        frame = self._frame
         lifts = order.command is Command.UNBLOCK and self._holds(order)
         if frame is None or not lifts or (frame.is_closed and not await _grows_frame(self._store, order)):
             await self._go_through(order, since)
@@ -145,8 +166,7 @@ class _Ear:
             await self._go_through(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:
-        """Take what is queued on a blocked site out of the frontier, or put it back. Killed over it, it is done again;
-        overtaken by a later order about the same, it is left to that."""
+        """Exclude what is queued on a blocked site, or queue it again, batch by batch, while the order holds."""
         control, after = self._store.control, 0
         while self._holds(order):
             if order.command is Command.BLOCK:
@@ -161,13 +181,14 @@ class _Ear:
             after = numbers[-1]
 
     def _holds(self, order: Order) -> bool:
-        return not self._crawl.stopped and all(
-            later.name != order.name or later.id <= order.id for later in self._heard
+        """Whether an order is still to be carried out: no later one is about its name, and no stop was requested."""
+        return not self._shutdown.requested and all(
+            later.name != order.name or later.id <= order.id for later in self._orders
         )
 
 
 def memory_bytes() -> int | None:
-    """The resident memory of this process; ``None`` where the system does not tell."""
+    """The resident memory of this process in bytes; ``None`` if the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,80 +1,57 @@
-"""What the workers have brought since the last turn of the store."""
+"""What the tasks of a crawl have finished since the last commit. They put it in, the driver takes it out."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from crawler.clock import Clock
+from crawler.engine.alarm import Alarm
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.model import Recorded
 from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow, RobotsNews
 
 
-class Waiters(dict[int, asyncio.Future[int]]):
-    """Who waits, by site, for the number that the store gives a robots copy."""
-
-    def wait(self, site_id: int) -> asyncio.Future[int]:
-        waiter = self[site_id] = asyncio.get_running_loop().create_future()
-        return waiter
-
-    def tell(self, robots_ids: Mapping[int, int]) -> None:
-        for site_id, robots_id in robots_ids.items():
-            waiter = self.pop(site_id, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(robots_id)
-
-
 class Load(NamedTuple):
-    """Bounds on what is on hand, each by itself."""
+    """Bounds on the contents of an outbox. Each is a bound by itself."""
 
     outcomes: int
-    links: int  # in these: a page with a thousand takes as much memory as dozens of others
+    links: int  # of these outcomes: a page with a thousand takes as much memory as dozens of others
     bytes: int  # of their bodies
 
 
+#: From this load on, a commit is urgent. Larger batches cost less per page, but hold the store for longer.
+FULL = Load(100, 1_000, 16 << 20)
+#: From this load on, workers take up no further URL: the store, or the consumer of the pages, is slower than they are.
+OVERFULL = Load(250, 2_000, 64 << 20)
+
+
 @dataclass(slots=True)
-class Outbox:
-    """What the next turn takes in."""
+class Contents:
+    """What one commit takes in."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
     robots: list[RobotsNews] = field(default_factory=list)
-    paces: dict[str, Pace] = field(default_factory=dict)
-    released: list[int] = field(default_factory=list)
-    visited: set[str] = field(default_factory=set)
-    recorded: list[Recorded] = field(default_factory=list)  # for the archive, which has it before the store
-    since: float | None = None
-    links: int = 0  # in outcomes
-    bytes: int = 0  # of the bodies in outcomes, and of what is recorded
+    paces: dict[str, Pace] = field(default_factory=dict)  # by group name
+    released: list[int] = field(default_factory=list)  # group numbers
+    visited: set[str] = field(default_factory=set)  # groups whose visits (see Store.visit) are over
+    recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
+    since: float | None = None  # when the first of it was put in, in seconds since the epoch
+    links: int = 0  # of outcomes
+    bytes: int = 0  # of the bodies of outcomes, and of what is recorded
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)  # the commit has landed or failed
 
     def reaches(self, load: Load) -> bool:
-        """Whether so much is on hand."""
+        """Whether one of the bounds is reached."""
         return len(self.outcomes) >= load.outcomes or self.links >= load.links or self.bytes >= load.bytes
 
-    def book(self, outcome: Outcome) -> None:
-        self.outcomes.append(outcome)
-        self.links += len(outcome.links)
-        self.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
-
-    def record(self, recorded: Recorded) -> None:
-        exchange = recorded.answer.exchange
-        self.recorded.append(recorded)
-        self.bytes += 0 if exchange is None else len(exchange.response)
-
-    def take_back(self, sent: Outbox) -> None:
-        """What was sent and not committed, with what was learnt by it; the rest of ``sent`` is void with its claims."""
-        self.requests[:0] = sent.requests
-        self.paces = sent.paces | self.paces
-
-    def late(self, now: float) -> CommitBatch:
-        """As much of it as holds without a lease."""
-        return CommitBatch(now, ClaimLimits(0), requests=self.requests, paces=self.paces)
-
-    def turn(self, now: float, limits: ClaimLimits, worst_lag_s: float) -> CommitBatch:
-        """All of it, for the store to take in."""
+    def batch(self, now: float, limits: ClaimLimits, worst_lag_s: float) -> CommitBatch:
+        """All of it, for :meth:`crawler.store.protocols.Store.commit`."""
         return CommitBatch(
             now,
             limits,
@@ -86,3 +63,147 @@ class Outbox:
             sorted(self.visited),
             worst_lag_s=worst_lag_s,
         )
+
+    def late_batch(self, now: float) -> CommitBatch:
+        """The part that holds without a lease: the requests sent, and the pauses that they ask for."""
+        return CommitBatch(now, ClaimLimits(0), requests=self.requests, paces=self.paces)
+
+
+class Outbox:
+    """Collects what is to be committed, and rings the alarm when a commit is due.
+
+    Invariants:
+
+    1. What is put in is taken out once, by one :meth:`take`; requests and paces again after :meth:`put_back`.
+    2. A group is ``released`` in the same contents as its last outcome, or in later ones.
+    3. A group is among the ``visited`` only while no visit of it is under way.
+    """
+
+    def __init__(self, clock: Clock, alarm: Alarm) -> None:
+        self._clock = clock
+        self._alarm = alarm
+        self._contents = Contents()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._waiters: dict[int, asyncio.Future[int]] = {}  # by site, for the number of its robots copy
+        self._visits: Counter[str] = Counter()  # under way, by group
+
+    # --- putting in ---------------------------------------------------------------------------
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        """The outcome of a claimed URL."""
+        contents = self._opened()
+        contents.outcomes.append(outcome)
+        contents.links += len(outcome.links)
+        contents.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
+        self._hurry_if_full(contents)
+        if contents.reaches(OVERFULL):
+            self._room.clear()
+
+    def add_request(self, row: RequestRow, group: str, pace: Pace) -> None:
+        """A request that was sent, and the pace of its group since. Urgent if the server asks for a longer pause."""
+        contents = self._opened()
+        contents.requests.append(row)
+        contents.paces[group] = pace
+        if pace.backoff_s > 0 or row.retry_after_s is not None:
+            self._alarm.hurry()
+
+    def add_robots(self, news: RobotsNews, group: str, pace: Pace) -> asyncio.Future[int]:
+        """A robots copy, urgent: no page is requested under it before it is committed. The future gives its number.
+
+        ``pace`` has the ``Crawl-delay`` of the copy, which must survive a crash.
+        """
+        contents = self._opened()
+        contents.robots.append(news)
+        contents.paces[group] = pace
+        self._alarm.hurry()
+        waiter = self._waiters[news.site_id] = asyncio.get_running_loop().create_future()
+        return waiter
+
+    def add_record(self, recorded: Recorded) -> None:
+        """A request and its answer, for the archive."""
+        contents = self._opened()
+        contents.recorded.append(recorded)
+        contents.bytes += 0 if recorded.answer.exchange is None else len(recorded.answer.exchange.response)
+        self._hurry_if_full(contents)
+
+    def release(self, group_id: int, group: str, pace: Pace) -> None:
+        """Give a claimed group back. Urgent: another group may be claimed in its place."""
+        contents = self._opened()
+        contents.paces[group] = pace
+        contents.released.append(group_id)
+        self._alarm.hurry()
+
+    def begin_visit(self, group: str) -> None:
+        """A request to a group that is not claimed begins (see :meth:`crawler.store.protocols.Store.visit`)."""
+        self._visits[group] += 1
+        self._contents.visited.discard(group)
+
+    def end_visit(self, group: str) -> None:
+        """A visit is over: the store may give the group to others if no further visit is under way."""
+        self._visits[group] -= 1
+        if not self._visits[group]:
+            del self._visits[group]
+            self._opened().visited.add(group)
+
+    # --- waiting ------------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether workers may take up another URL."""
+        return self._room.is_set()
+
+    async def wait_for_room(self) -> None:
+        """Wait until a commit has landed, if the outbox is overfull."""
+        await self._room.wait()
+
+    async def flush(self) -> None:
+        """Ask for a commit and wait until it is over: what was decided on so far is committed, or void."""
+        self._alarm.hurry()
+        await self._contents.is_over.wait()
+
+    # --- taking out ---------------------------------------------------------------------------
+
+    @property
+    def uncommitted_since(self) -> float | None:
+        """When the oldest of the contents was put in, in seconds since the epoch; ``None`` if there is nothing."""
+        return self._contents.since
+
+    def take(self) -> Contents:
+        """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""
+        contents, self._contents = self._contents, Contents()
+        self._alarm.calm()
+        return contents
+
+    def committed(self, robots_ids: Mapping[int, int]) -> None:
+        """The store has ``contents``; ``robots_ids`` are the numbers of the robots copies among them, by site."""
+        for site_id, robots_id in robots_ids.items():
+            waiter = self._waiters.pop(site_id, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(robots_id)
+
+    def finish(self, contents: Contents) -> None:
+        """The pages of ``contents`` have been handed on: workers may go on."""
+        self._room.set()
+        contents.is_over.set()
+
+    def put_back(self, contents: Contents) -> None:
+        """``contents`` were not committed. What was sent stays true; the rest is void with the claims that it is of."""
+        self._contents.requests[:0] = contents.requests
+        self._contents.paces = contents.paces | self._contents.paces
+        contents.is_over.set()
+
+    def forget_waiters(self) -> None:
+        """Nobody waits for the number of a robots copy any more: the workers that did are cancelled."""
+        self._waiters.clear()
+
+    def _opened(self) -> Contents:
+        contents = self._contents
+        if contents.since is None:
+            contents.since = self._clock.now()
+            self._alarm.ring()
+        return contents
+
+    def _hurry_if_full(self, contents: Contents) -> None:
+        if contents.reaches(FULL):
+            self._alarm.hurry()

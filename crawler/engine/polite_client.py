@@ -1,44 +1,47 @@
-"""Single requests outside a crawl, on its store: robots.txt first, at the pace that the store remembers, logged.
+"""Single requests outside a crawl, on its store: after robots.txt, at the pace that the store remembers, logged.
 
-Every request is committed before the next one is sent, with the pause that it asks for; a crash in between keeps the
-pause too (``politeness_group.visited_by``).
+Every request is committed before the next one is sent, with the pause that it asks for. A crash in between keeps the
+pause, too (``politeness_group.visited_by``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from crawler.clock import Clock
+from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsKeeper, RobotsNeeds
+from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
 from crawler.errors import LeaseLost
 from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, ClaimLimits, RequestRow, RobotsNews, Store
+from crawler.store.protocols import ClaimedSite, ClaimLimits, RobotsNews, Store
 from crawler.url import split
 
-_NOTHING_TO_CLAIM = ClaimLimits(groups=0)
 _ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = ?"
-
-
-_LOOK_EVERY_S = 1.0  # for a site that a worker of a crawl is at
+_LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Nothing was sent: why the site may not be asked, or not now."""
+    """Nothing was sent, for the reason ``why``: the site may not be asked, or not now."""
 
     why: str
 
 
 class PoliteClient:
-    """Sends what it is given, one request after the other."""
+    """Sends requests, one after the other.
+
+    Invariant: when :meth:`send` returns or raises, the requests it sent are committed, and no group is kept from the
+    crawl.
+    """
 
     def __init__(
         self,
@@ -52,23 +55,22 @@ class PoliteClient:
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
-        self._pending = Outbox()
-        self._visited: set[str] = set()  # groups to give back
-        self._gate = Gate(fetcher, clock, politeness, 1, self._log, lease=lease)
-        visited = self._visited.add
-        self._robots = RobotsKeeper(
-            robots, self._gate, store, clock, self._commit_robots, visited, Progress(clock.now()).met
-        )
+        outbox = Outbox(clock, Alarm())
+        self._outbox = outbox
+        self._gate = Gate(fetcher, clock, politeness, 1, outbox, lease=lease)
+        self._commits = _Commits(store, clock, outbox, self._gate)
+        self._robots = RobotsCache(robots, self._gate, store, clock, self._commits, outbox, Progress(clock.now()))
 
     async def send(self, request: Request) -> FetchResult | Closed:
-        """Ask robots.txt where that is due, wait for the site's turn, send. Redirects are not followed.
+        """Request robots.txt if that is due, wait until the site may be asked, send. Redirects are not followed.
 
-        Raises :class:`crawler.errors.StoreError`; what was sent is logged even where that is a lease that was lost.
+        Raises :class:`crawler.errors.StoreError`. What was sent is logged even if the lease was lost.
         """
         place = split(request.url)
         group = group_name(place.site, self._group_by)
         site = await self._site(place.site)
         self._gate.enter(group, await self._store.group_pace(group))
+        self._outbox.begin_visit(group)
         try:
             while True:
                 copy = await self._robots.in_force(site, group)
@@ -81,15 +83,14 @@ class PoliteClient:
                 line = None if allowed.verdict is None else allowed.verdict.line
                 permit = FetchPermit(site.id, group, copy.expires_at, site.robots_id, line, delay_s)
                 result = await self._gate.send(request, permit)
-                if result is not None:  # else robots.txt ran out while it waited
+                if result is not None:  # else the robots copy ran out while the request waited
                     return result
         finally:
-            pace = self._gate.leave(group)
-            self._visited.add(group)
-            await self._commit({group: pace})
+            self._outbox.end_visit(group)
+            await self._commits.all_of({group: self._gate.leave(group)})
 
     async def _visit(self, site: str) -> int:
-        """The number of a site, once nobody else is at it."""
+        """The number of a site, once no worker of a crawl has claimed it."""
         while (number := await self._store.visit(site)) is None:
             await self._clock.sleep(_LOOK_EVERY_S)
         return number
@@ -100,32 +101,40 @@ class PoliteClient:
         rows = await self._store.query(_ROBOTS_ID, (name,))
         return ClaimedSite(number, name, copy, rows[0]["number"], delay_s)
 
-    def _log(self, row: RequestRow, group: str, pace: Pace) -> None:
-        self._pending.requests.append(row)
-        self._pending.paces[group] = pace
 
-    async def _commit_robots(self, news: RobotsNews, group: str) -> int | None:
-        self._pending.robots.append(replace(news, sitemaps=()))
-        robots_ids = await self._commit({group: self._gate.pace(group)})
+class _Commits:
+    """Commits at once what the requests of a :class:`PoliteClient` bring."""
+
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox, gate: Gate) -> None:
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+        self._gate = gate
+
+    async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
+        """Commit a robots copy. The sitemaps that it names are left to the crawl."""
+        self._outbox.add_robots(news, group, self._gate.pace(group))
+        robots_ids = await self.all_of({})
         return robots_ids[news.site_id]
 
-    async def _commit(self, paces: dict[str, Pace]) -> dict[int, int]:
-        pending, self._pending = self._pending, Outbox()
-        pending.paces |= paces
-        pending.visited, self._visited = self._visited, set()
+    async def all_of(self, paces: Mapping[str, Pace]) -> Mapping[int, int]:
+        """Commit the contents of the outbox, and ``paces``. Returns the numbers of robots copies, by site."""
+        contents = self._outbox.take()
+        contents.paces |= paces
         now = self._clock.now()
         try:
-            result = await self._store.commit(pending.turn(now, _NOTHING_TO_CLAIM, 0.0))
+            result = await self._store.commit(contents.batch(now, ClaimLimits(groups=0), 0.0))
         except LeaseLost as lost:
             if not lost.committed:
-                await self._store.commit_late(pending.late(now))
+                await self._store.commit_late(contents.late_batch(now))
             raise
-        self._gate.stored(pending.paces)
+        self._gate.stored(contents.paces)
+        self._outbox.committed(result.robots_ids)
         return result.robots_ids
 
 
 def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) -> Fetch | Closed:
-    """Whether robots.txt lets ``path`` be asked for now. Pure."""
+    """Whether robots.txt allows a request for ``path`` now. Pure."""
     match copy.action:
         case RobotsAction.FREE:
             return Fetch(None)

@@ -1,4 +1,4 @@
-"""What a running crawl has done so far; the live display and the summary read it."""
+"""What a running crawl has done so far. The live display and the summary show it."""
 
 from __future__ import annotations
 
@@ -14,46 +14,60 @@ from crawler.model import Purpose, State
 from crawler.reasons import ErrorKind
 from crawler.store.protocols import RequestRow, Waiting
 
-#: Bugs of ours that a run may meet before it ends by them.
+#: How many bugs of the crawler a run survives: so many cannot be about single answers.
 MAX_FAULTS = 100
 
 
 @dataclass(slots=True)
 class Progress:
-    """Counts of this run; ``ends`` of first visits by state, ``troubles`` by HTTP status or :class:`ErrorKind`.
+    """Counts of this run. Times in seconds since the epoch, lags in seconds.
 
-    ``pages`` are those visits that left a row in the view ``pages``: a sitemap is ``fetched``, and no page.
+    ``ends`` counts first visits by state, ``revisits`` later ones by what they found, ``troubles`` failed requests by
+    HTTP status or :class:`ErrorKind`. ``pages`` counts the visits that left a row in the view ``pages``: a sitemap is
+    ``fetched``, and not a page.
     """
 
     started_at: float
     requests: int = 0
     wire_bytes: int = 0
-    active: int = 0  # politeness groups being worked on
+    active: int = 0  # politeness groups that are worked on
     pages: int = 0
     ends: Counter[State] = field(default_factory=Counter)
     revisits: Counter[Found] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
-    idle_for: Waiting | None = None  # the group everything waits for
+    idle_for: Waiting | None = None  # the group that the whole crawl waits for
     worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
-    recent_lag_s: float = 0.0  # the same, since the last take_lag
-    paused_since: float | None = None  # by the operator
-    stopped_by_operator: bool = False  # told to end, or passed over by a newer crawl
+    recent_lag_s: float = 0.0  # since the last take_lag
+    paused_since: float | None = None  # when the operator paused the crawl
 
     def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
-        """A turn took these in: what is not in the store is done again, and would count twice."""
+        """A commit took these in. What is not committed is not counted: it is done again, and would count twice."""
         for row in requests:
             self.sent(row)
         for outcome in outcomes:
             self.ended(outcome)
 
+    def note_active(self, groups: int) -> None:
+        """So many groups are worked on."""
+        self.active = groups
+
+    def note_wait(self, waiting: Waiting | None) -> None:
+        """The whole crawl waits for this group, or for none."""
+        self.idle_for = waiting
+
+    def note_pause(self, since: float | None) -> None:
+        """The operator paused the crawl, or let it go on (``None``)."""
+        self.paused_since = since
+
     def sent(self, row: RequestRow) -> None:
+        """Count a request that was sent."""
         self.requests += 1
         self.wire_bytes += row.bytes
         if row.error is not None and row.error.kind is not ErrorKind.FAULT and not _is_nothing(row):
             self.troubles[str(row.status) if row.status and row.status >= 300 else row.error.kind.value] += 1
 
     def met(self, error: Exception) -> str:
-        """A bug of ours on one line, counted. Raises it past :data:`MAX_FAULTS`: so many are about no single answer."""
+        """Count a bug of the crawler and describe it on one line. Raises it beyond :data:`MAX_FAULTS`."""
         if self.faults >= MAX_FAULTS:
             raise error
         self.troubles[ErrorKind.FAULT.value] += 1
@@ -61,11 +75,11 @@ class Progress:
 
     @property
     def faults(self) -> int:
-        """How many bugs of ours this run has met."""
+        """How many bugs of the crawler this run has met."""
         return self.troubles[ErrorKind.FAULT.value]
 
     def report(self) -> dict[str, Any]:
-        """All of it as one JSON object, for :meth:`sum_of`."""
+        """All counts as one JSON object, for :meth:`sum_of` in another process."""
         report = {field.name: getattr(self, field.name) for field in fields(self)}
         idle_for = None if self.idle_for is None else asdict(self.idle_for)
         counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
@@ -73,7 +87,7 @@ class Progress:
 
     @classmethod
     def sum_of(cls, started_at: float, reports: Iterable[Mapping[str, Any]]) -> Self:
-        """The progress of several processes together. Everything waits only where each of them does."""
+        """The progress of several processes together. The crawl waits for a group only if each process waits."""
         total, waits = cls(started_at), list[Waiting | None]()
         for report in reports:
             total.requests += report["requests"]
@@ -82,7 +96,6 @@ class Progress:
             total.active += report["active"]
             total.late(report["worst_lag_s"])
             total.paused_since = total.paused_since or report["paused_since"]
-            total.stopped_by_operator |= report["stopped_by_operator"]
             total.ends.update({State(state): n for state, n in report["ends"].items()})
             total.revisits.update({Found(found): n for found, n in report["revisits"].items()})
             total.troubles.update(report["troubles"])
@@ -93,15 +106,17 @@ class Progress:
         return total
 
     def late(self, lag_s: float) -> None:
+        """The event loop came late by ``lag_s``."""
         self.worst_lag_s = max(self.worst_lag_s, lag_s)
         self.recent_lag_s = max(self.recent_lag_s, lag_s)
 
     def take_lag(self) -> float:
-        """The worst lag since this was last asked, in seconds."""
+        """The worst lag since the last call, in seconds."""
         lag_s, self.recent_lag_s = self.recent_lag_s, 0.0
         return lag_s
 
     def ended(self, outcome: Outcome) -> None:
+        """Count the outcome of a visit."""
         if outcome.again is not None:
             self.revisits[outcome.again.found] += 1
         else:
@@ -110,7 +125,7 @@ class Progress:
 
 
 def _is_nothing(row: RequestRow) -> bool:
-    """No trouble: a site need not have a robots.txt or a sitemap, and what is no page is left alone as asked."""
+    """Whether an error is no trouble: a robots.txt or sitemap that is missing, or a type that is not wanted."""
     if row.error is not None and row.error.kind is ErrorKind.UNWANTED_TYPE:
         return True
     return row.purpose is not Purpose.PAGE and row.status in (401, 403, 404, 410)

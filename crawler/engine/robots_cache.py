@@ -1,16 +1,18 @@
-"""robots.txt first, always: brings the copy in force, asking the site where there is none or it has run out."""
+"""The robots.txt of each site: the copy in force, requested from the site if there is none or it has run out."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.gate import Blocked, FetchPermit, Gate
+from crawler.engine.outbox import Outbox
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, Pace, group_name
@@ -23,23 +25,23 @@ from crawler.robots.text import parse
 from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, Store
 from crawler.url import split
 
-#: The headers that say how long an answer holds, and whether it is whole; kept, so that an audit can judge it again.
+#: The headers that say how long an answer holds, and whether it is whole. An audit judges the answer by them again.
 _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
-_RULES_KEPT = 10_000  # in a crowd each site is claimed anew for every request
-_RULES_KEPT_BYTES = 64 << 20  # of memory, reckoned as measured: within a fifth for large files
+_RULES_KEPT = 10_000  # with many sites, each is claimed anew for every request
+_RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large files
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
-_LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 512 KiB 0.3 s: read in a thread
+_LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 512 KiB 0.3 s: it is read in a thread
 _LOOK_EVERY_S = 10.0
 _TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
 
 
 class _Busy(Exception):
-    """Another worker is at the site that a robots.txt is redirected to."""
+    """Another worker has claimed the site that a robots.txt is redirected to."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsNeeds:
-    """What asking for robots.txt takes."""
+    """What is needed to request and read robots.txt."""
 
     settings: RobotsSettings
     token: str
@@ -47,8 +49,31 @@ class RobotsNeeds:
     knows_host: Callable[[str], bool]
 
 
-class RobotsKeeper:
-    """Robots copies and their rules for the sites being worked on."""
+class RobotsIntake(Protocol):
+    """Commits robots copies."""
+
+    async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
+        """Commit a copy, with its ``rules`` if it is a file, and with the pace that the gate has for ``group``.
+
+        Returns the number that the store has given the copy.
+        """
+        ...
+
+
+class FaultCounter(Protocol):
+    """Counts bugs of the crawler."""
+
+    def met(self, error: Exception) -> str:
+        """Count a bug, and describe it on one line."""
+        ...
+
+
+class RobotsCache:
+    """Robots copies and their rules, for the sites that are worked on.
+
+    Invariant: when :meth:`in_force` returns a copy, that copy is committed. So the store knows the copy that any later
+    request is sent under.
+    """
 
     def __init__(
         self,
@@ -56,43 +81,46 @@ class RobotsKeeper:
         gate: Gate,
         store: Store,
         clock: Clock,
-        commit: Callable[[RobotsNews, str], Awaitable[int | None]],
-        visited: Callable[[str], None],
-        met: Callable[[Exception], str],
+        intake: RobotsIntake,
+        outbox: Outbox,
+        faults: FaultCounter,
     ) -> None:
         self._needs = needs
         self._gate = gate
         self._store = store
         self._clock = clock
-        self._commit = commit
-        self._visited = visited
-        self._met = met  # counts a bug of ours and tells it
-        self._visits: Counter[str] = Counter()  # under way, by group
+        self._intake = intake
+        self._outbox = outbox
+        self._faults = faults
         self._looked_at = -math.inf
-        self._unsettled: set[str] = set()  # whose copies are being committed
-        self._mains: dict[str, str] = {}  # mirrors and what they name: few, next to the sites crawled
+        self._unsettled: set[str] = set()  # sites whose copies are being committed
+        self._mains: dict[str, str] = {}  # main sites by mirror: few, compared with the sites crawled
         self._rules_bytes = 0
-        self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with their memory
+        self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with their size in bytes
 
     @property
     def reading(self) -> Reading:
         return self._needs.settings.reading
 
     async def in_force(self, site: ClaimedSite, group: str) -> RobotsCopy:
-        """The copy that applies to ``site`` now; it is committed before any page is asked for under it."""
+        """The copy that applies to ``site`` now, requested if the one known has run out.
+
+        Sets ``site.copy``, ``site.robots_id`` and ``site.crawl_delay_s``. Raises :class:`crawler.errors.StoreError` and
+        :class:`crawler.engine.gate.Blocked`. Cancellation leaves the copy known before in force.
+        """
         if site.name in self._mains:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
         copy, answer, rules = await self._asked(site, group)
-        if copy.action is not RobotsAction.DEFER:  # while its robots.txt cannot be had, a site's last word counts
+        if copy.action is not RobotsAction.DEFER:  # else the delay of the last robots.txt that could be had counts
             site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
         self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
         main_site = None if rules is None else rules.main_site
         if copy.action is RobotsAction.DEFER:
             main_site = self._mains.get(site.name)
         operator_log.robots_decided(site.name, site.copy, copy)
-        site.copy = copy = self._lasting(copy, group)
+        site.copy = copy = self._valid_after_pause(copy, group)
         if main_site is None:
             self._mains.pop(site.name, None)
         else:
@@ -102,49 +130,49 @@ class RobotsKeeper:
         news = replace(news, answered_by=answer.url, headers=said)
         self._unsettled.add(site.name)
         try:
-            site.robots_id = await self._commit(news, group)
+            site.robots_id = await self._intake.commit(news, rules, group)
         finally:
             self._unsettled.discard(site.name)
         return copy
 
     async def remember(self) -> None:
-        """Take up the mirrors that earlier runs have learnt of."""
+        """Load the mirrors that earlier runs have found."""
         self.learn(await self._store.main_sites())
 
     def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
-        """Take up what other workers have learnt of: (mirror, main site)."""
+        """Add mirrors that other workers have found, as pairs (mirror, main site)."""
         self._mains.update(mirrors)
 
     async def _catch_up(self) -> None:
-        """Now and then, forget the mirrors that other workers have found to be none any more."""
+        """Every ten seconds, drop the mirrors that other workers have found to be none any more."""
         if self._store.lease_s is None or self._clock.now() < self._looked_at + _LOOK_EVERY_S:
             return
         self._looked_at = self._clock.now()
         known = {mirror: main for mirror, main in self._mains.items() if mirror not in self._unsettled}
         there = {mirror for mirror, _ in await self._store.main_sites()}
         for mirror in known.keys() - there:
-            if self._mains.get(mirror) == known[mirror]:  # nothing was heard of it meanwhile
+            if self._mains.get(mirror) == known[mirror]:  # this worker has not learnt of it again meanwhile
                 del self._mains[mirror]
 
     def main_of(self, site: str) -> Main | Cycle:
-        """Where the chain of ``Host`` claims from ``site`` leads, as far as is known."""
+        """The end of the chain of ``Host`` claims that begins at ``site``, as far as it is known."""
         return main_of(site, self._mains.get)
 
     async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
-        """The sitemaps that a site's robots.txt names; ``None`` where that file is not known."""
+        """The sitemaps that a site's robots.txt names; ``None`` if that file is not known."""
         copy = await self._store.robots_copy(site)
         rules = None if copy is None else await self.rules(site, copy)
         return None if rules is None else rules.sitemaps
 
-    def _lasting(self, copy: RobotsCopy, group: str) -> RobotsCopy:
-        """A copy that would run out before the pause after it is over, as one that does not: else no page ever came."""
+    def _valid_after_pause(self, copy: RobotsCopy, group: str) -> RobotsCopy:
+        """``copy``, valid until the pause after it is over: otherwise no page could ever be requested under it."""
         next_at = self._gate.pace(group).next_at
         if copy.action is RobotsAction.DEFER or copy.expires_at > next_at:
             return copy
         return replace(copy, expires_at=next_at + self._needs.settings.min_fresh_s)
 
     async def rules(self, site: str, copy: RobotsCopy) -> SiteRules | None:
-        """The reading of a copy that is a file; ``None`` where the answer alone decides."""
+        """The rules of a copy that is a file; ``None`` if the answer alone decides."""
         if copy.action is not RobotsAction.PARSE:
             return None
         key = (site, copy.sha256)
@@ -155,7 +183,7 @@ class RobotsKeeper:
             rules = await asyncio.to_thread(self._read, site, copy)
         else:
             rules = self._read(site, copy)
-        if key in self._rules:  # by somebody else, while the thread read
+        if key in self._rules:  # another task read the file meanwhile
             return rules
         size = _BYTES_PER_FILE + _BYTES_PER_RULE * rules.size + _BYTES_PER_OCTET * len(copy.body)
         self._rules[key] = (rules, size)
@@ -170,7 +198,7 @@ class RobotsKeeper:
         return read(file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host)
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
-        """Whether a copy has run out. A deferred site may have been claimed a little before its time: waits for it."""
+        """Whether a copy has run out. Waits for the time of a deferred site that was claimed a little early."""
         if copy.action is not RobotsAction.DEFER or copy.retry_at is None:
             return self._clock.now() >= copy.expires_at
         while 0 < (early_s := copy.retry_at - self._clock.now()) < 2 * HORIZON_S:
@@ -178,7 +206,7 @@ class RobotsKeeper:
         return early_s <= 0
 
     async def _asked(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult, SiteRules | None]:
-        """What robots.txt says now. A bug of ours that this brings to light defers the site, whatever held before."""
+        """The copy, the last answer and the rules of robots.txt now. A bug that comes to light defers the site."""
         seen = [f"{site.name}/robots.txt"]
         try:
             copy, answer = await self._ask(site, group, seen)
@@ -186,7 +214,7 @@ class RobotsKeeper:
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
-            now, detail = self._clock.now(), self._met(error)
+            now, detail = self._clock.now(), self._faults.met(error)
             settings = replace(self._needs.settings, stale_if_error=False)
             failed = Failed(seen[-1], now, now, kind=ErrorKind.FAULT, detail=detail)
             unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)
@@ -194,15 +222,17 @@ class RobotsKeeper:
             return unread, failed, None
 
     async def _ask(self, site: ClaimedSite, group: str, seen: list[str]) -> tuple[RobotsCopy, FetchResult]:
-        """Fetch /robots.txt, redirects followed over any host, each at its own host's pace; with the last answer.
-        ``seen`` gets the URLs."""
+        """Fetch /robots.txt over any redirects, each host at its own pace. Returns the copy and the last answer.
+
+        ``seen`` gets the URLs.
+        """
         heard: FetchResult | None = None
         while True:
             answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
             if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
                 raise Fault(answer.detail)
             now = self._clock.now()
-            if isinstance(answer, str):  # nothing was sent: the site's robots.txt cannot be had for now
+            if isinstance(answer, str):  # nothing was sent: the robots.txt cannot be had now
                 answer = Failed(seen[-1], now, now, kind=ErrorKind.CONNECT, detail=answer)
             else:
                 heard = answer
@@ -215,7 +245,7 @@ class RobotsKeeper:
             seen.append(meaning.url)
 
     async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult | str:
-        """The answer, or why another site is not to be asked now."""
+        """The answer, or the reason why another site may not be asked now."""
         previous = site.copy if first else None
         request = Request(
             url,
@@ -232,7 +262,7 @@ class RobotsKeeper:
         else:
             try:
                 answer = await self._send_abroad(request, host_site, site.id)
-            except Blocked:  # the site itself is not
+            except Blocked:  # the other site is, not the one that the robots.txt is for
                 return f"{host_site} is {BLOCKED}"
             except _Busy:
                 return f"{host_site} is being asked by another worker"
@@ -240,10 +270,10 @@ class RobotsKeeper:
         return answer
 
     async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:
-        """A hop to another site, which may be worked on at the same time: at its pace, its Crawl-delay kept."""
+        """Send a request to another site, which another task may work on: at that site's pace and ``Crawl-delay``."""
         group = group_name(host_site, self._needs.group_by)
-        self._gate.enter(group, Pace())  # first, so that nothing is forgotten while the store is asked
-        self._visits[group] += 1
+        self._gate.enter(group, Pace())  # before the store is asked: the gate must not forget the group meanwhile
+        self._outbox.begin_visit(group)
         try:
             number = await self._admission(host_site)
             delay_s = await self._store.crawl_delay(host_site)
@@ -253,15 +283,13 @@ class RobotsKeeper:
             )
         finally:
             self._gate.leave(group)
-            self._visits[group] -= 1
-            if not self._visits[group]:
-                del self._visits[group]
-                self._visited(group)
+            self._outbox.end_visit(group)
 
     async def _admission(self, host_site: str) -> int:
-        """The number of a site that may be asked once, as no other worker is at it.
+        """The number of a site that no other worker has claimed: it may be asked once.
 
-        Raises :class:`_Busy` where one is for long: two that wait for each other's sites would wait for ever.
+        Raises :class:`_Busy` if another worker keeps the site: two workers that wait for each other's sites would wait
+        forever.
         """
         for _ in range(_TRIES_ABROAD):
             number = await self._store.visit(host_site)
@@ -269,10 +297,6 @@ class RobotsKeeper:
                 return number
             await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))
         raise _Busy
-
-    def is_visiting(self, group: str) -> bool:
-        """Whether a request for a robots.txt elsewhere is under way in a group, or about to be."""
-        return group in self._visits
 
 
 def _agent_lines(rules: SiteRules | None) -> tuple[AgentLine, ...]:

@@ -1,4 +1,4 @@
-"""Sitemaps: which to ask a site for, and what to make of one that came. They are hints, like links."""
+"""Sitemaps: which to ask a site for, and what follows from one that came. They are hints, like links."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from crawler.engine.robots_cache import RobotsKeeper
+from crawler.engine.robots_cache import RobotsCache
 from crawler.frontier.decide import Outcome, Queued, after_sitemap
 from crawler.frontier.hints import hints_in
 from crawler.frontier.offers import Offer
 from crawler.frontier.rup_offer import rupinfo_of
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.robots.readings import SiteRules
 from crawler.sitemaps import SitemapKind, SitemapLimits, Trust, read_sitemap
 from crawler.store.protocols import RobotsNews, Store
 from crawler.url import split
 
 _LIMITS = SitemapLimits()
-_MOST_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
+_MAX_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
 
 
-async def to_ask_for(news: RobotsNews, robots: RobotsKeeper, scope: Scope) -> tuple[Offer, ...]:
-    """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while robots.txt is unsettled."""
+def to_ask_for(news: RobotsNews, rules: SiteRules | None, scope: Scope) -> tuple[Offer, ...]:
+    """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while robots.txt is unsettled.
+
+    ``rules`` are those of the file, ``None`` if there is no file.
+    """
     if news.copy.action not in (RobotsAction.PARSE, RobotsAction.FREE):
         return ()
-    rules = await robots.rules(news.site, news.copy)
     urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
-    return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MOST_NAMED])
+    return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MAX_NAMED])
 
 
 def rupinfo_to_ask_for(news: RobotsNews, scope: Scope) -> tuple[Offer, ...]:
@@ -37,19 +40,22 @@ def rupinfo_to_ask_for(news: RobotsNews, scope: Scope) -> tuple[Offer, ...]:
 
 
 def request_for(url: str) -> Request:
-    """Sitemaps are read whatever type they claim, as far as the limits go."""
+    """The request for a sitemap: of any content type, as far as the limits go."""
     return Request(url, Purpose.SITEMAP, max_bytes=_LIMITS.max_bytes, truncate=True, any_type=True)
 
 
 async def read(
-    queued: Queued, result: Fetched, robots: RobotsKeeper, scope: Scope, store: Store, *, hinting: bool = False
+    queued: Queued, result: Fetched, robots: RobotsCache, scope: Scope, store: Store, *, hinting: bool = False
 ) -> Outcome:
-    """What a sitemap offers, as far as it may speak for what it lists; ``hinting``: its dates count as hints too."""
+    """The outcome of a sitemap: an offer for each URL that it may speak for. If ``hinting``, its dates become hints.
+
+    Raises :class:`crawler.errors.StoreError`.
+    """
     parse = partial(read_sitemap, url=result.url, content_type=result.content_type, limits=_LIMITS)
-    sitemap = await asyncio.to_thread(lambda: parse(result.body))  # a full one takes most of a second
+    sitemap = await asyncio.to_thread(lambda: parse(result.body))  # the largest ones take most of a second
     listed = [*(entry.url for entry in sitemap.entries), *sitemap.sitemaps]
     named = {site: await robots.sitemaps_of(site) for site in {split(url).site for url in listed}}
-    way = await store.way_to(queued.id)  # a site's word for an index holds for the sitemaps that it lists
+    way = await store.way_to(queued.id)  # a robots.txt that names an index also speaks for the sitemaps in the index
     outcome = after_sitemap(queued, result, sitemap, Trust(queued.url, named.get, tuple(way)), scope)
     source = "feed" if sitemap.kind in (SitemapKind.RSS, SitemapKind.ATOM) else "sitemap"
     return replace(outcome, hints=hints_in(outcome.offers, source)) if hinting else outcome

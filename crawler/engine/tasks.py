@@ -1,4 +1,4 @@
-"""A task that goes on while something else is done, and what may not go on without it."""
+"""Tasks that run while a context is entered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 async def background_task(
     work: Coroutine[None, None, None], failed: Callable[[BaseException], None] | None = None
 ) -> AsyncIterator[None]:
-    """Do ``work`` while inside, and have it over and done with behind. Where it fails, ``failed`` is told at once."""
+    """Run ``work`` in the background; cancel and await it on exit. Its error is passed to ``failed`` at once."""
 
     def ended(task: asyncio.Task[None]) -> None:
         if failed is not None and not task.cancelled() and (error := task.exception()) is not None:
@@ -28,7 +28,7 @@ async def background_task(
 
 @asynccontextmanager
 async def required_task(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do ``work`` while inside. Where it fails, what is done inside is cancelled, and the failure raised."""
+    """Run ``work`` in the background. If it fails, cancel the context and raise the error of ``work``."""
     inside, failures = asyncio.current_task(), list[BaseException]()
     assert inside is not None
 

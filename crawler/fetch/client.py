@@ -96,11 +96,10 @@ _attempts: ContextVar[Attempts] = ContextVar("attempts")
 class HttpFetcher:
     """Fetches URLs; an async context manager, to be entered in the running loop that it serves."""
 
-    def __init__(self, settings: FetchSettings, clock: Clock, *, is_shared: bool = False) -> None:
-        #: Asked once more when a connection stands, where other processes are on the same crawl: connecting may take
-        #: long, and the process may have been stopped meanwhile. Without leave, the request is cancelled.
-        self.may_send: Callable[[], bool] = lambda: True
-        self._is_shared = is_shared
+    def __init__(self, settings: FetchSettings, clock: Clock, may_send: Callable[[], bool] | None = None) -> None:
+        """``may_send`` is asked when a connection stands: connecting may take long, and the process may have been
+        stopped meanwhile. If it returns false, the request is cancelled. ``None``: requests are always sent."""
+        self._may_send = may_send
         self._settings = settings
         self._clock = clock
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -137,7 +136,7 @@ class HttpFetcher:
             max_line_size=MAX_FIELD_BYTES,
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEADERS,
-            trace_configs=[self._last_look()] if self._is_shared else None,
+            trace_configs=None if self._may_send is None else [_check_before_sending(self._may_send)],
         )
         # aiohttp sends a GET again, at once, where a connection breaks before the answer. A second request without
         # a pause is impolite, and no log would know of it.
@@ -149,15 +148,6 @@ class HttpFetcher:
     ) -> None:
         await self._session.close()
         await self._resolver.close()
-
-    def _last_look(self) -> aiohttp.TraceConfig:
-        async def look(*_: object) -> None:
-            if not self.may_send():
-                raise asyncio.CancelledError
-
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_end.append(look)
-        return trace
 
     async def fetch(self, request: Request) -> FetchResult:
         """Send one request and read its answer. Never raises for what a server or the network does, nor for a bug of
@@ -362,3 +352,15 @@ def _status_line(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return f"{status}, which is no status that HTTP knows"
+
+
+def _check_before_sending(may_send: Callable[[], bool]) -> aiohttp.TraceConfig:
+    """Cancel a request whose connection stands, if ``may_send`` returns false."""
+
+    async def check(*_: object) -> None:
+        if not may_send():
+            raise asyncio.CancelledError
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(check)
+    return trace

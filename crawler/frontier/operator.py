@@ -116,10 +116,14 @@ def name_ranges(name: str) -> list[tuple[str, str]]:
 
 
 class Blocks:
-    """The names blocked now. Shared by the scope and the gate, and changed while they work."""
+    """The names that are blocked now. The scope and the gate share one object, and the operator changes it."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
+
+    def replace(self, names: Iterable[str]) -> None:
+        """Block these names, and no others."""
+        self.names = frozenset(names)
 
     def covers(self, url: str) -> bool:
         """Whether a canonical URL is on a blocked site."""

@@ -85,7 +85,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             load("terminal").render(survey, console)
         elif settings.sample.size is not None:
             console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
-    return _exit_code(crawl.progress, stopped=signals.came or crawl.progress.stopped_by_operator)
+    return _exit_code(crawl.progress, stopped=signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED))
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:

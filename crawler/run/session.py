@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock
 from crawler.engine.changed_options import WAIT, adopt_known, begin, require_same_crawl
-from crawler.engine.crawl import Crawl, OnPages
+from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.loop_lag import measured
-from crawler.engine.operator import heeded
+from crawler.engine.driver import OnPages
+from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
@@ -151,14 +152,15 @@ async def _fetching(
     recorder: WarcFolder | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl with connections of its own, which send nothing once its lease is over."""
+    policy = crawl_policy(settings)
+    lease = Lease(store, clock, policy.longest_request_s)
+    may_send = None if store.lease_s is None else lease.is_valid
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
     async with (
-        HttpFetcher(fetch_settings(settings), clock, is_shared=store.lease_s is not None) as fetcher,
+        HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher,
         ParserPool(reading, default_parsers()) as reader,
     ):
-        crawl = Crawl(store, fetcher, clock, crawl_policy(settings), scope, reader, on_pages, frame, recorder)
-        fetcher.may_send = lambda: not crawl.lease.is_over()
-        yield crawl
+        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder)
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
@@ -263,7 +265,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
     when all have ended."""
     end = RunEnd(EndCode.FAILURE)
     try:
-        async with measured(crawl.progress), heeded(crawl, store, clock):
+        async with loop_lag_measured(crawl.progress), crawl.obeying_operator():
             end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_back(crawl.progress, store, clock)

@@ -10,11 +10,14 @@ from dataclasses import asdict
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Gate
-from crawler.engine.robots_cache import RobotsKeeper, RobotsNeeds
+from crawler.engine.outbox import Outbox
+from crawler.engine.progress import Progress
+from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.model import Fetched, FetchResult, Reading, Request
-from crawler.robots import RobotsSettings, check_case, doubts_about, parse, read
+from crawler.robots import RobotsSettings, SiteRules, check_case, doubts_about, parse, read
 from crawler.store.protocols import ClaimedSite, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -56,15 +59,17 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
     """What the store gets of a robots.txt."""
     handed_in: list[RobotsNews] = []
 
-    async def commit(news: RobotsNews, _: str) -> int:
-        handed_in.append(news)
-        return 1
+    class Intake:
+        async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int:
+            handed_in.append(news)
+            return 1
 
     async def main(clock: VirtualClock) -> None:
-        gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, lambda *_: None)
+        outbox = Outbox(clock, Alarm())
+        gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, outbox)
         gate.enter("a.test", Pace())
         needs = RobotsNeeds(RobotsSettings(reading), "fig", GroupBy.HOST, lambda _: False)
-        keeper = RobotsKeeper(needs, gate, None, clock, commit, lambda _: None, repr)
+        keeper = RobotsCache(needs, gate, None, clock, Intake(), outbox, Progress(0.0))
         await keeper.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)

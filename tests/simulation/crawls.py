@@ -5,20 +5,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from crawler.engine.changed_options import begin
-from crawler.engine.crawl import Crawl, OnPages
+from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.driver import OnPages
 from crawler.engine.gate import Fetcher
+from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.engine.recording import Recorder
 from crawler.engine.robots_cache import RobotsNeeds
+from crawler.engine.sampling_frame import SamplingFrame
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
@@ -26,6 +29,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
+from crawler.store.protocols import Store
 from crawler.store.sql.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.virtual_time import VirtualClock
@@ -52,6 +56,7 @@ async def session(
     options: Options,
     on_pages: OnPages | None = None,
     recorder: Recorder | None = None,
+    frame: Callable[[Store], SamplingFrame] | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
@@ -64,7 +69,10 @@ async def session(
         needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
         policy = CrawlPolicy(options.crawl, options.politeness, options.retry, needs, options.revisit)
         reading = ReadingOptions(needs.token, options.robots.reading, hash_text=options.revisit.enabled)
-        yield Crawl(store, fetcher, clock, policy, scope, ReaderInProcess(reading), on_pages, recorder=recorder), store
+        lease = Lease(store, clock, policy.longest_request_s)
+        made = None if frame is None else frame(store)
+        reader = ReaderInProcess(reading)
+        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, made, recorder), store
     finally:
         await store.close()
 

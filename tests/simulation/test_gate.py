@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.engine.alarm import Alarm
 from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
+from crawler.engine.outbox import Outbox
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
-from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow
+from crawler.reasons import ErrorKind, RequestError
+from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
@@ -23,14 +26,13 @@ PAGE = Request("http://a.test/", Purpose.PAGE, 1000)
 
 def test_a_pace_is_remembered_until_the_store_has_it() -> None:
     async def main(clock: VirtualClock) -> None:
-        rows: list[RequestRow] = []
-        web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}}, latency_s=0.5)
-        gate = Gate(web, clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row))
+        web, log = SimulatedWeb(clock, {"a.test": {"/": Page("x")}}, latency_s=0.5), Outbox(clock, Alarm())
+        gate = Gate(web, clock, PolitenessSettings(), 9, log)
         for _ in range(2):
             gate.enter("a.test", Pace())  # what the store knew before the first request
             await gate.send(PAGE, FetchPermit(1, "a.test"))
             pace = gate.leave("a.test")
-        assert [row.started_at - EPOCH_S for row in rows] == [0.0, 3.0]
+        assert [row.started_at - EPOCH_S for row in log.take().requests] == [0.0, 3.0]
         gate.stored({"a.test": Pace()})
         gate.enter("a.test", Pace())
         assert gate.pace("a.test") == pace, "an older pace was stored: the newer one is remembered"
@@ -45,7 +47,7 @@ def test_a_pace_is_remembered_until_the_store_has_it() -> None:
 def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
-        gate = Gate(web, clock, PolitenessSettings(), 9, lambda row, group, pace: None)
+        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()))
         gate.enter("a.test", Pace(next_at=clock.now() + 10))
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 10)) is None
         assert web.log == []
@@ -57,7 +59,7 @@ def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
 def test_who_waited_for_a_slot_when_all_was_held_sends_nothing_with_it() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x", delay_s=10)}, "b.test": {"/": Page("x")}})
-        gate = Gate(web, clock, PolitenessSettings(), 1, lambda row, group, pace: None)
+        gate = Gate(web, clock, PolitenessSettings(), 1, Outbox(clock, Alarm()))
         waiting = []
         for number, host in enumerate(("a.test", "b.test")):
             gate.enter(host, Pace())
@@ -81,16 +83,16 @@ def test_what_was_sent_when_a_bug_came_is_logged_and_paused_after() -> None:
                 await clock.sleep(0.2)
                 raise ValueError(f"a bug at {request.url}")
 
-        rows: list[RequestRow] = []
-        gate = Gate(Buggy(), clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row))
+        log = Outbox(clock, Alarm())
+        gate = Gate(Buggy(), clock, PolitenessSettings(), 9, log)
         gate.enter("a.test", Pace())
         for _ in range(2):
             with pytest.raises(ValueError, match="a bug"):
                 await gate.send(PAGE, FetchPermit(1, "a.test"))
-            assert not gate.in_flight("a.test")
-        assert [(row.started_at - EPOCH_S, row.error) for row in rows] == [
-            (0.0, "broken off by a fault of the crawler: ValueError"),
-            (pytest.approx(2.2), "broken off by a fault of the crawler: ValueError"),
+            assert gate.requests_in_flight == 0
+        assert [(row.started_at - EPOCH_S, row.error) for row in log.take().requests] == [
+            (0.0, RequestError(ErrorKind.FAULT, "ValueError")),
+            (pytest.approx(2.2), RequestError(ErrorKind.FAULT, "ValueError")),
         ]
 
     run_virtual(main)
@@ -109,14 +111,14 @@ def test_a_request_heard_of_after_the_lease_was_over_in_its_time(
                 await clock.sleep(max(0.1, stopped_s))
                 return Failed(request.url, started_at, clock.now(), detail="no answer")
 
-        rows: list[RequestRow] = []
+        log = Outbox(clock, Alarm())
         store = await SqliteStore.open(db_path, lease_s=30.0)
         lease = Lease(store, clock, 5.0, clock.now)
         lease.begin(clock.now())
-        gate = Gate(Stopped(), clock, PolitenessSettings(), 9, lambda row, group, pace: rows.append(row), lease=lease)
+        gate = Gate(Stopped(), clock, PolitenessSettings(), 9, log, lease=lease)
         gate.enter("a.test", Pace())
         await gate.send(PAGE, FetchPermit(1, "a.test"))
-        assert [row.finished_at - row.started_at for row in rows] == [pytest.approx(over_s)]
+        assert [row.finished_at - row.started_at for row in log.take().requests] == [pytest.approx(over_s)]
         assert gate.pace("a.test").next_at >= clock.now()
         await store.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
-from crawler.engine import crawl as loop
+from crawler.engine import outbox
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.outbox import Load
 from crawler.errors import StoreError
@@ -273,13 +273,13 @@ def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(
     run_virtual(main)
 
 
-@pytest.mark.parametrize("crowd", [loop._CROWD._replace(outcomes=5), loop._CROWD._replace(links=5)])
+@pytest.mark.parametrize("overfull", [outbox.OVERFULL._replace(outcomes=5), outbox.OVERFULL._replace(links=5)])
 def test_whoever_takes_pages_slowly_slows_the_crawl(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Load
+    db_path: Path, monkeypatch: pytest.MonkeyPatch, overfull: Load
 ) -> None:
     taken: list[str] = []
     at_once: list[int] = []
-    monkeypatch.setattr(loop, "_CROWD", crowd)
+    monkeypatch.setattr(outbox, "OVERFULL", overfull)
 
     async def main(clock: VirtualClock) -> None:
         async def slowly(outcomes: list[Outcome]) -> None:

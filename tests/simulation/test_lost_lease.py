@@ -12,7 +12,6 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain
 from crawler.engine.crawl import Crawl
-from crawler.engine.operator import heeded
 from crawler.errors import ConnectionLost, StoreError
 from crawler.model import FetchResult, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
@@ -130,7 +129,7 @@ def test_an_archive_that_fails_costs_the_store_neither_requests_nor_pauses(db_pa
 def test_an_order_that_waits_for_the_turn_that_was_lost_is_carried_out(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> str:
         web = SimulatedWeb(clock, SITES)
-        async with session(clock, db_path, web, SEEDS, Options()) as (run, store), heeded(run, store, clock):
+        async with session(clock, db_path, web, SEEDS, Options()) as (run, store), run.obeying_operator():
             task = asyncio.create_task(run.run())
             await clock.sleep(5)
             await store.bury(store.worker_id, "lease ran out", clock.now())

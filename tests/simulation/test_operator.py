@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,14 +13,13 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.crawl import Crawl
-from crawler.engine.operator import heeded
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
-from crawler.store.protocols import Beat
+from crawler.store.protocols import Beat, Store
 from crawler.store.sql.control import SqliteControl, give_order
 from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqliteStore
@@ -58,11 +57,11 @@ class Operator:
 
     @asynccontextmanager
     async def crawl(
-        self, web: SimulatedWeb, seeds: Sequence[str] = ()
+        self, web: SimulatedWeb, seeds: Sequence[str] = (), frame: Callable[[Store], SamplingFrame] | None = None
     ) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd]]]:
         """A crawl that heeds this operator, in a task; what is left of it at the end is waited for."""
-        async with session(self.clock, self.path, web, seeds, Options()) as (run, self.store):
-            async with heeded(run, self.store, self.clock):
+        async with session(self.clock, self.path, web, seeds, Options(), frame=frame) as (run, self.store):
+            async with run.obeying_operator():
                 task = asyncio.create_task(run.run())
                 try:
                     yield run, task
@@ -140,18 +139,18 @@ def test_a_pause_lasts_over_a_crash_until_it_is_lifted(db_path: Path) -> None:
 
 
 def test_a_paused_crawl_can_be_stopped_and_its_limit_of_time_holds(db_path: Path) -> None:
-    async def main(clock: VirtualClock) -> tuple[str, bool, float]:
+    async def main(clock: VirtualClock) -> tuple[RunEnd, float]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(30)})
-        async with operator.crawl(web, ["http://a.test/"]) as (run, task):
+        async with operator.crawl(web, ["http://a.test/"]) as (_, task):
             await operator.ask(Command.PAUSE)
             await clock.sleep(50)
             began = web_time()
             await operator.ask(Command.STOP)
-            return str(await task), run.progress.stopped_by_operator, web_time() - began
+            return await task, web_time() - began
 
-    ended_by, by_operator, took_s = run_virtual(main)
-    assert (ended_by, by_operator) == ("stopped by the operator; the same command goes on", True)
+    end, took_s = run_virtual(main)
+    assert end == RunEnd(EndCode.OPERATOR)
     assert took_s <= 1
 
 
@@ -346,7 +345,7 @@ def test_what_was_asked_before_the_run_is_carried_out_before_its_first_request(d
         async with session(clock, db_path, web, (), Options()) as (run, operator.store):
             slow, asked = Slow(operator.store, clock), asyncio.create_task(clock.sleep(5))
             asked.add_done_callback(lambda _: run.stop(RunEnd(EndCode.CALLER)))
-            async with heeded(run, operator.store, clock):
+            async with run.obeying_operator():
                 stopped = str(await run.run())
             assert slow.batches == 1
         operator.store = None
@@ -415,15 +414,15 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
         await operator.make_store()
         await operator.ask(Command.BLOCK, "b.test")
         settings = SampleSettings(8, Per.SITE)
-        async with operator.crawl(web, [f"http://{name}.test/" for name in "abc"]) as (run, task):
-            store = operator.store
-            assert store is not None
 
+        def frame_of(store: Store) -> SamplingFrame:
             async def draw() -> None:
                 await survey_draw.draw(store, settings, 1, None, clock.now())
                 drawn.append({row["url"] for row in await store.query("SELECT url FROM samples")})
 
-            run.frame = SamplingFrame(1, draw)
+            return SamplingFrame(1, draw)
+
+        async with operator.crawl(web, [f"http://{name}.test/" for name in "abc"], frame_of) as (_, task):
             while not drawn:
                 await clock.sleep(0.5)
             for command, name in [

@@ -55,7 +55,7 @@ def test_a_site_whose_robots_txt_another_worker_has_is_asked_less_and_less(
             await clock.sleep(3600)
             asked = [hit.started_at for hit in web.web.hits("a.test")]
             over.set()
-            assert await task == "nothing is left in the frontier"
+            assert str(await task) == "nothing is left in the frontier"
             await store.end_run(RunEnd(EndCode.DONE), clock.now())
         return asked
 
@@ -89,7 +89,7 @@ def test_meanwhile_an_earlier_copy_stays_in_force_where_that_is_wanted(
             task = asyncio.create_task(run.run())
             await clock.sleep(60)
             over.clear()
-            assert await task == "nothing is left in the frontier"
+            assert str(await task) == "nothing is left in the frontier"
             await store.end_run(RunEnd(EndCode.DONE), clock.now())
 
     run_virtual(main)

@@ -68,9 +68,8 @@ async def robot(
         await store.start_run({**asdict(settings), "auxiliary_run": "rup"}, clock.now())
         try:
             lease = Lease(store, clock, policy.longest_request_s)
-            is_shared = store.lease_s is not None
-            async with HttpFetcher(fetch_settings(settings), clock, is_shared=is_shared) as fetcher, kept(lease):
-                fetcher.may_send = lambda: not lease.is_over()
+            may_send = None if store.lease_s is None else lease.is_valid
+            async with HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher, kept(lease):
                 client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease)
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere

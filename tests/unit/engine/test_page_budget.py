@@ -67,10 +67,13 @@ async def test_of_several_workers_one_keeps_what_its_groups_can_use_and_no_more_
 
 
 def test_who_has_more_groups_than_its_share_lets_go_of_some() -> None:
-    crowd = ClaimCapacity(SystemClock())
-    assert not crowd.has_too_many(1000), "nobody else is there"
-    crowd.share = 2
-    assert [crowd.has_too_many(held) for held in (2, 3)] == [False, True]
+    capacity = ClaimCapacity(SystemClock())
+    capacity.note_held(1000)
+    assert not capacity.exceeds_share, "no other process takes part"
+    capacity.learn_share(2)
+    for held, exceeds in ((2, False), (3, True)):
+        capacity.note_held(held)
+        assert capacity.exceeds_share == exceeds
 
 
 def test_groups_are_claimed_for_the_pages_wanted_and_a_few_that_bring_none() -> None:
@@ -78,9 +81,12 @@ def test_groups_are_claimed_for_the_pages_wanted_and_a_few_that_bring_none() -> 
     budget = budget_for(100, 2.0, is_shared=True)
     assert budget.more_groups(2000) == 110, "what others take is not known yet"
     budget.settle(0, PageGrant(10, 25, none_left=False, reached=False))
-    budget.groups = 5
+    for _ in range(5):
+        budget.enter_group(for_pages=True)
+    budget.enter_group(for_pages=False)
     assert (budget.more_groups(2000), budget.more_groups(7)) == (30, 7)
-    budget.groups = 50
+    for _ in range(45):
+        budget.enter_group(for_pages=True)
     assert budget.more_groups(2000) == 0
-    budget.only_revisits = True
+    budget.restrict_to_revisits()
     assert budget.more_groups(2000) == 2000

@@ -10,16 +10,16 @@ from hashlib import sha256
 import pytest
 
 from crawler.engine import robots_cache as robots
-from crawler.engine.robots_cache import RobotsKeeper, RobotsNeeds
+from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
 from crawler.frontier.politeness import GroupBy
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots import RobotsSettings, SiteRules, read
 
 
-def keeper() -> RobotsKeeper:
+def keeper() -> RobotsCache:
     """One that only reads: it has nobody to ask."""
     needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST, lambda _: False)
-    return RobotsKeeper(needs, None, None, None, None, None, repr)
+    return RobotsCache(needs, None, None, None, None, None, None)
 
 
 def copy_of(body: bytes) -> RobotsCopy:

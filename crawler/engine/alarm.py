@@ -1,0 +1,40 @@
+"""The alarm that wakes the driver of a crawl."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Alarm:
+    """Tells the driver that something has happened, and whether a commit is urgent.
+
+    A ring is never lost: one that comes while nobody waits ends the next wait at once. One task waits at a time.
+    """
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+        self.is_urgent = False
+
+    def ring(self) -> None:
+        """End the wait of the driver."""
+        self._rung.set()
+
+    def hurry(self) -> None:
+        """End the wait of the driver, and ask for a commit at once."""
+        self.is_urgent = True
+        self._rung.set()
+
+    def calm(self) -> None:
+        """A commit begins: it serves all who have asked for one so far."""
+        self.is_urgent = False
+
+    async def wait(self, seconds: float | None) -> bool:
+        """Wait for a ring, for ``seconds`` at most if given. Returns whether one came; it is used up."""
+        if not self._rung.is_set():
+            try:
+                async with asyncio.timeout(None if seconds is None else max(0.0, seconds)):
+                    await self._rung.wait()
+            except TimeoutError:
+                return False
+        self._rung.clear()
+        return True

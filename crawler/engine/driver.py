@@ -1,0 +1,300 @@
+"""The driver of a crawl: carries out what the scheduler decides. All waiting, and all talk with the store, is here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import assert_never
+
+from crawler.clock import Clock, boot_s
+from crawler.engine import operator_log, scheduler
+from crawler.engine.alarm import Alarm
+from crawler.engine.claim_capacity import ClaimCapacity
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.gate import Gate
+from crawler.engine.lease import Lease
+from crawler.engine.outbox import Outbox
+from crawler.engine.page_budget import Budget
+from crawler.engine.progress import Progress
+from crawler.engine.recording import Recorder, record_all
+from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.scheduler import Action, Decision, Event, Situation, State
+from crawler.engine.shutdown import Shutdown, stop_at
+from crawler.engine.tasks import background_task
+from crawler.engine.termination import conclude
+from crawler.engine.worker import WorkerPool
+from crawler.errors import ConnectionLost, LeaseLost, StoreError
+from crawler.frontier.decide import Outcome, adopt_mains
+from crawler.frontier.scope import Scope
+from crawler.reasons import EndCode, RunEnd
+from crawler.store.protocols import ClaimLimits, Store
+
+#: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
+OnPages = Callable[[list[Outcome]], Awaitable[None]]
+
+
+class Driver:
+    """Carries out the actions of :mod:`crawler.engine.scheduler`, one at a time, and reports how each ended.
+
+    Invariants:
+
+    1. One action is carried out at a time, so one commit is under way at most.
+    2. The archive has what a commit takes in before the store has it, the consumer of pages after.
+    3. Whatever ends the crawl, all workers have ended when :meth:`run` returns or raises.
+
+    Cancellation, and a store that fails, end the crawl in the middle of an action. The requests that were sent and the
+    pauses that they ask for are then handed in if the store takes them; other finished work is void, and its URLs are
+    still queued.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        policy: CrawlPolicy,
+        scope: Scope,
+        lease: Lease,
+        gate: Gate,
+        robots: RobotsCache,
+        budget: Budget,
+        capacity: ClaimCapacity,
+        outbox: Outbox,
+        alarm: Alarm,
+        shutdown: Shutdown,
+        workers: WorkerPool,
+        progress: Progress,
+        frame: SamplingFrame | None,
+        recorder: Recorder | None,
+        on_pages: OnPages | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._scope = scope
+        self._lease = lease
+        self._gate = gate
+        self._robots = robots
+        self._budget = budget
+        self._capacity = capacity
+        self._outbox = outbox
+        self._alarm = alarm
+        self._shutdown = shutdown
+        self._workers = workers
+        self._progress = progress
+        self._frame = frame
+        self._recorder = recorder
+        self._on_pages = on_pages
+        self._end: RunEnd | None = None  # that the crawl came to by itself
+
+    async def run(self) -> RunEnd:
+        """Crawl until nothing is left, a limit is reached or a stop is requested; return why it ended.
+
+        Raises :class:`StoreError` if the store fails, and the first failure of a task.
+        """
+        self._store.on_news(self._alarm.ring)
+        try:
+            async with background_task(self._stop_in_time(), self._shutdown.fail):
+                decision = scheduler.FIRST
+                while decision.state is not State.ENDED:
+                    async with background_task(self._keep_lease(), self._shutdown.fail):
+                        decision = await self._follow(decision)
+                    if decision.state is State.REJOINING:
+                        decision = await self._step(decision)
+            self._shutdown.raise_failure()
+        except (StoreError, asyncio.CancelledError) as error:
+            if not isinstance(error, ConnectionLost):  # a full disk may have room for the requests that were sent
+                with suppress(StoreError):
+                    await self._hand_in_late()
+            raise
+        finally:
+            await self._workers.cancel()
+        return self._end or self._shutdown.end or RunEnd(EndCode.STOPPED)
+
+    async def _follow(self, decision: Decision) -> Decision:
+        """Carry out one decision after the other, until the crawl is over or the lease is lost."""
+        while decision.state not in (State.ENDED, State.REJOINING):
+            decision = await self._step(decision)
+        return decision
+
+    async def _step(self, decision: Decision) -> Decision:
+        event = await self._carry_out(decision.action)
+        return scheduler.decide(decision.state, event, self._observe())
+
+    async def _carry_out(self, action: Action) -> Event:
+        match action:
+            case scheduler.Prepare():
+                return await self._prepare()
+            case scheduler.Commit(groups):
+                return await self._commit(groups)
+            case scheduler.Wait(until, waiting_for):
+                self._progress.note_wait(waiting_for)
+                woken = await self._alarm.wait(None if until is None else until - self._clock.now())
+                self._progress.note_wait(None)
+                return scheduler.Waited(woken)
+            case scheduler.Gather(seconds):
+                await self._clock.sleep(seconds)
+                return scheduler.Waited(woken=False)
+            case scheduler.SeeFrontier():
+                ready = await self._store.next_ready()
+                return scheduler.FrontierSeen(ready, ready is None and await self._store.others_at_work())
+            case scheduler.Restrict():
+                self._budget.restrict_to_revisits()
+                await self._store.prepare(0)
+                return scheduler.Restricted()
+            case scheduler.QueueRevisits():
+                return scheduler.RevisitsQueued(await self._queue_revisits())
+            case scheduler.DrawSample():
+                if self._frame is not None:
+                    await self._frame.close()
+                return scheduler.SampleDrawn()
+            case scheduler.Conclude():
+                self._end = await conclude(self._store, self._policy, self._budget, self._progress)
+                return scheduler.Concluded(self._end is not None)
+            case scheduler.Drain(grace_s):
+                await self._workers.drain(grace_s)
+                return scheduler.Drained()
+            case scheduler.Rejoin():
+                return await self._rejoin()
+            case scheduler.End():
+                raise AssertionError("nothing is to be done at the end")
+            case _:
+                assert_never(action)
+
+    def _observe(self) -> Situation:
+        budget, frame = self._budget, self._frame
+        return Situation(
+            now=self._clock.now(),
+            stop_requested=self._shutdown.requested,
+            lease_lost=self._shutdown.lease_lost,
+            groups_held=len(self._workers),
+            requests_in_flight=self._gate.requests_in_flight,
+            uncommitted_since=self._outbox.uncommitted_since,
+            commit_urgent=self._alarm.is_urgent,
+            groups_wanted=budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._workers))),
+            horizon_s=self._capacity.horizon_s(),
+            page_limit_reached=budget.is_spent,
+            revisits_only=budget.only_revisits,
+            revisits_enabled=self._policy.revisit.enabled,
+            pages_with_others=budget.waits_for_others,
+            sample_to_draw=frame is not None and not frame.is_closed,
+            has_other_workers=self._store.lease_s is not None,
+        )
+
+    # --- the actions --------------------------------------------------------------------------
+
+    async def _prepare(self) -> Event:
+        await self._robots.remember()
+        await self._budget.begin(self._store)
+        await self._queue_revisits()
+        return scheduler.Prepared()
+
+    async def _queue_revisits(self) -> int:
+        """Queue what is due and was not visited by this run, so that the run ends. Returns how many were queued."""
+        revisit, now = self._policy.revisit, self._clock.now()
+        if not revisit.enabled:
+            return 0
+        return await self._store.queue_due(revisit, now, self._progress.started_at, self._pages_per_site())
+
+    def _pages_per_site(self) -> int | None:
+        return 0 if self._budget.only_revisits else self._policy.crawl.max_pages_per_site
+
+    async def _commit(self, groups: int) -> Event:
+        """Commit what the outbox holds, claim ``groups`` at most, and start a worker on each claim.
+
+        The commit is one transaction: all of it lands or nothing. If it does not land, because the store failed, the
+        lease was lost or this task was cancelled, the requests and paces go back into the outbox. A commit that landed
+        although its answer was lost says so (``LeaseLost.committed``).
+        """
+        contents = self._outbox.take()
+        pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
+        new_pages = sum(outcome.queued.seen is None for outcome in pages)
+        now = self._clock.now()
+        limits = self._limits(groups, new_pages)
+        asked_at = boot_s()
+        try:
+            await record_all(self._recorder, contents.recorded)
+            result = await self._store.commit(contents.batch(now, limits, self._progress.worst_lag_s))
+        except (StoreError, asyncio.CancelledError) as error:
+            if isinstance(error, LeaseLost) and error.committed:
+                self._progress.committed(contents.requests, contents.outcomes)
+                self._outbox.finish(contents)
+            else:
+                self._outbox.put_back(contents)
+            if isinstance(error, LeaseLost):
+                return scheduler.LeaseWasLost()
+            raise
+        self._lease.begin(asked_at)
+        operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
+        self._progress.committed(contents.requests, contents.outcomes)
+        self._budget.settle(new_pages, result.grant)
+        self._capacity.learn_share(result.share)
+        adopt_mains(self._scope, result.mirrors)
+        self._robots.learn(result.mirrors)
+        self._gate.stored(contents.paces)
+        self._outbox.committed(result.robots_ids)
+        for claim in result.claims:
+            self._workers.start(claim)
+        if len(result.claims) == groups > 0 and len(self._workers) >= self._policy.crawl.claimed_groups:
+            self._capacity.note_crowd(now)
+        if pages and self._on_pages is not None:
+            await self._on_pages(pages)
+        self._outbox.finish(contents)
+        return scheduler.Committed(len(result.claims), groups)
+
+    def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
+        """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
+        budget, held = self._budget, len(self._workers)
+        is_stopping = self._shutdown.requested
+        under_way = budget.under_way - new_pages
+        return ClaimLimits(
+            groups=groups,
+            urls_per_group=self._capacity.urls_per_group(self._policy.politeness.delay_s),
+            horizon_s=self._capacity.horizon_s(),
+            pages_per_site=self._pages_per_site(),
+            max_depth=self._scope.settings.max_depth,
+            below_depth=None if self._frame is None else self._frame.held_from,
+            held=held,
+            max_pages=budget.limit,
+            pages_under_way=under_way,
+            pages_kept=under_way + budget.keep(0 if is_stopping else held),
+            pages_per_group=0 if is_stopping else budget.per_group,
+        )
+
+    async def _rejoin(self) -> Event:
+        await self._hand_in_late()
+        if not self._shutdown.requested:
+            self._outbox.forget_waiters()
+            self._budget.drop()
+            self._gate.forget()
+            self._shutdown.regain_lease()
+            if not await self._store.rejoin(self._clock.now()):
+                self._shutdown.request(RunEnd(EndCode.SUPERSEDED))
+        return scheduler.Rejoined()
+
+    async def _hand_in_late(self) -> None:
+        """End all workers, and hand in what holds without a lease: requests sent, and the pauses that they ask for.
+
+        All other finished work is void: its URLs are still queued, and may be another worker's by now.
+        """
+        await self._workers.cancel()
+        contents = self._outbox.take()
+        try:
+            await record_all(self._recorder, contents.recorded)
+        finally:  # an archive whose disk is full is no reason to lose what the store has room for
+            await self._store.commit_late(contents.late_batch(self._clock.now()))
+            self._progress.committed(contents.requests, [])
+
+    # --- in the background --------------------------------------------------------------------
+
+    async def _keep_lease(self) -> None:
+        try:
+            await self._lease.keep()
+        except LeaseLost:
+            self._shutdown.lose_lease()
+
+    async def _stop_in_time(self) -> None:
+        if (limit_s := self._policy.crawl.max_time_s) is not None:
+            await stop_at(self._progress.started_at + limit_s, self._shutdown, self._clock)

@@ -1,0 +1,41 @@
+"""What follows from a new robots copy, before anything is requested under it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from crawler.engine import sitemaps
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.gate import Gate
+from crawler.engine.outbox import Outbox
+from crawler.engine.sampling_frame import SamplingFrame
+from crawler.frontier.decide import adopt_mains
+from crawler.frontier.scope import Scope
+from crawler.robots.readings import SiteRules
+from crawler.store.protocols import RobotsNews
+
+
+class CrawlRobotsIntake:
+    """The :class:`crawler.engine.robots_cache.RobotsIntake` of a crawl.
+
+    Mirrors enter the scope, sitemaps are queued, and the copy waits for the next commit."""
+
+    def __init__(
+        self, outbox: Outbox, gate: Gate, policy: CrawlPolicy, scope: Scope, frame: SamplingFrame | None
+    ) -> None:
+        self._outbox = outbox
+        self._gate = gate
+        self._policy = policy
+        self._scope = scope
+        self._frame = frame
+
+    async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
+        """Put the copy into the outbox and wait for the commit; the task is cancelled if the gate closes."""
+        adopt_mains(self._scope, [(news.site, news.main_site)])
+        offers = list(news.sitemaps)
+        if self._policy.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
+            offers += sitemaps.to_ask_for(news, rules, self._scope)
+        if self._policy.updates.rup:
+            offers += sitemaps.rupinfo_to_ask_for(news, self._scope)
+        news = replace(news, sitemaps=tuple(offers))
+        return await self._gate.idle(self._outbox.add_robots(news, group, self._gate.pace(group)))

@@ -1,0 +1,72 @@
+"""The one place where a crawl is told to end before its frontier is empty."""
+
+from __future__ import annotations
+
+from crawler.clock import Clock
+from crawler.engine.alarm import Alarm
+from crawler.engine.gate import Gate
+from crawler.reasons import EndCode, RunEnd
+
+_LOOK_EVERY_S = 60.0  # a timer of the event loop stands still while the machine sleeps
+
+
+class Shutdown:
+    """Why a crawl is to end, and how it does.
+
+    A stop is requested by a signal or the caller of the API (through :meth:`crawler.engine.crawl.Crawl.stop`), by the
+    operator, when ``--max-time`` is over, when a newer crawl has replaced this one, and by each failure of a task. They
+    all come here, so they all have the same effect:
+
+    1. The gate is closed at once: nothing new is sent, tasks that wait at the gate are cancelled, and a request in
+       flight may finish.
+    2. The driver is woken. It commits what is finished, waits for requests in flight for
+       :data:`crawler.engine.scheduler.STOP_GRACE_S`, cancels the rest, and commits once more.
+    3. The first reason counts. Of failures, the first is raised by the driver after that.
+
+    A lost lease is no stop: the driver lets go of all groups and joins the run again.
+    """
+
+    def __init__(self, gate: Gate, alarm: Alarm) -> None:
+        self._gate = gate
+        self._alarm = alarm
+        self._failure: BaseException | None = None
+        self.end: RunEnd | None = None
+        self.lease_lost = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether the crawl was told to end."""
+        return self.end is not None
+
+    def request(self, end: RunEnd) -> None:
+        """End soon, for the reason ``end``. Only the first request counts."""
+        if self.end is None:
+            self.end = end
+            self._gate.close()
+        self._alarm.ring()
+
+    def fail(self, error: BaseException) -> None:
+        """End soon, and let the driver raise ``error``. Only the first failure counts."""
+        self._failure = self._failure or error
+        self.request(RunEnd(EndCode.BUG))
+
+    def raise_failure(self) -> None:
+        """Raise the failure that the crawl ends with, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
+    def lose_lease(self) -> None:
+        """The lease was lost: let the driver join the run again."""
+        self.lease_lost = True
+        self._alarm.ring()
+
+    def regain_lease(self) -> None:
+        """The driver has let go of all groups: nothing of the lost lease is left."""
+        self.lease_lost = False
+
+
+async def stop_at(time: float, shutdown: Shutdown, clock: Clock) -> None:
+    """Request a stop at ``time`` (seconds since the epoch): ``--max-time`` is over. To be run in the background."""
+    while (left_s := time - clock.now()) > 0:
+        await clock.sleep(min(left_s, _LOOK_EVERY_S))
+    shutdown.request(RunEnd(EndCode.MAX_TIME))

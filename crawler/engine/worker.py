@@ -1,0 +1,215 @@
+"""Workers: each goes through the batch of URLs of one claimed politeness group."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import assert_never
+
+from crawler.clock import Clock
+from crawler.engine.alarm import Alarm
+from crawler.engine.answers import Answers
+from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.gate import Blocked, FetchPermit, Gate
+from crawler.engine.outbox import Outbox
+from crawler.engine.page_budget import Budget, is_for_pages
+from crawler.engine.progress import Progress
+from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.shutdown import Shutdown
+from crawler.errors import CrawlerError
+from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots
+from crawler.frontier.revisit_outcome import after_refusal
+from crawler.frontier.scope import Scope
+from crawler.model import Fetched, Kind, RobotsAction
+from crawler.store.protocols import Claim, ClaimedSite
+from crawler.url import split
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
+    """What the workers of one crawl share."""
+
+    policy: CrawlPolicy
+    scope: Scope
+    clock: Clock
+    gate: Gate
+    robots: RobotsCache
+    answers: Answers
+    budget: Budget
+    capacity: ClaimCapacity
+    outbox: Outbox
+    alarm: Alarm
+    shutdown: Shutdown
+    progress: Progress
+
+
+class Worker:
+    """Works on one claim, one URL after the other, each at its time.
+
+    Invariants:
+
+    1. A URL leaves the worker in one outcome, or in none: then it is still queued in the store.
+    2. No page is requested under a robots copy that is not committed.
+    3. Each page taken from the budget is given back, also on cancellation.
+
+    Cancellation between two URLs, or while one waits, loses nothing. A request that is cancelled in flight is logged as
+    sent by the gate, and its URL is still queued.
+    """
+
+    def __init__(self, claim: Claim, context: WorkerContext) -> None:
+        self._claim = claim
+        self._context = context
+        self._deferred: set[int] = set()  # sites whose robots.txt cannot be had now
+
+    async def run(self) -> None:
+        """Work until the batch is done, or until the group is better given back.
+
+        Raises :class:`CrawlerError`, and what is a bug outside the treatment of a single URL.
+        """
+        context = self._context
+        for queued in self._claim.urls:
+            if not context.outbox.has_room:
+                await context.gate.idle(context.outbox.wait_for_room())
+            if self._is_better_given_back():
+                return
+            if queued.site_id in self._deferred:
+                continue
+            while (early_s := queued.due_at - context.clock.now()) > 0:
+                await context.gate.idle(context.clock.sleep(early_s))
+            with suppress(Blocked):  # the next worker that claims the URL excludes it
+                await self._take(queued)
+
+    def _is_better_given_back(self) -> bool:
+        context = self._context
+        return (
+            context.shutdown.requested
+            or context.budget.ends_work()
+            or context.capacity.exceeds_share
+            or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
+        )
+
+    async def _take(self, queued: Queued) -> None:
+        """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
+        context, site = self._context, self._claim.sites[queued.site_id]
+        known = site.copy
+        if (ended := before_robots(queued, context.scope)) is not None:
+            self._refuse(ended)
+            return
+        copy = await context.robots.in_force(site, self._claim.group)
+        # A copy that was just requested is waited with: it might have run out when the group is claimed again.
+        hold_s = context.capacity.hold_s() if copy is known else HOLD_S
+        if copy.action is RobotsAction.DEFER:
+            self._deferred.add(queued.site_id)
+        elif not context.shutdown.requested and context.gate.wait_s(self._claim.group) <= hold_s:
+            await self._visit(queued, site)
+
+    async def _visit(self, queued: Queued, site: ClaimedSite) -> None:
+        """Decide on a URL and fetch it if that is the decision.
+
+        A bug that the URL brings to light fails the URL alone: other URLs need not wait until the bug is mended.
+        """
+        context = self._context
+        try:
+            await self._decide_and_fetch(queued, site)
+        except (CrawlerError, Blocked):
+            raise
+        except Exception as error:
+            self._refuse(after_fault(queued, context.progress.met(error)))
+
+    async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite) -> None:
+        assert site.copy is not None, "in_force has set it"
+        context = self._context
+        rules = await context.robots.rules(site.name, site.copy)
+        main = None if rules is None or rules.main_site is None else context.robots.main_of(site.name)
+        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, context.scope, main)
+        match decision:
+            case Outcome():
+                self._refuse(decision)
+            case Fetch(verdict):
+                permit = FetchPermit(
+                    site.id,
+                    self._claim.group,
+                    valid_until=site.copy.expires_at,
+                    robots_id=site.robots_id,
+                    verdict_line=None if verdict is None else verdict.line,
+                    crawl_delay_s=None if rules is None else rules.crawl_delay_s,
+                )
+                await self._fetch(queued, permit)
+            case _:
+                assert_never(decision)
+
+    async def _fetch(self, queued: Queued, permit: FetchPermit) -> None:
+        context = self._context
+        if counted := queued.seen is None and context.budget.is_limited:
+            await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
+            if not await context.gate.idle(context.budget.take()):
+                return
+        fetched = False
+        try:
+            result = await context.gate.send(context.answers.request(queued), permit)
+            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
+        finally:
+            if counted:
+                context.budget.give_back(fetched=fetched)
+                if not fetched:
+                    context.alarm.ring()  # the budget may have a page for another group
+        if result is not None:  # else the robots copy has run out: the URL is still queued
+            context.outbox.add_outcome(await context.answers.outcome(queued, result))
+
+    def _refuse(self, outcome: Outcome) -> None:
+        """Book an outcome without an answer."""
+        context = self._context
+        context.outbox.add_outcome(after_refusal(outcome, context.policy.revisit, context.clock.now()))
+
+
+class WorkerPool:
+    """One worker task for each claimed group.
+
+    Invariant: a group is entered at the gate while its task lives, and released through the outbox when the task ends,
+    however it ends. A task that fails requests the shutdown.
+    """
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._context = context
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, claim: Claim) -> None:
+        """Start a worker on ``claim``."""
+        context = self._context
+        context.gate.enter(claim.group, claim.pace)
+        task = asyncio.create_task(Worker(claim, context).run())
+        self._tasks[claim.group_id] = task
+        context.budget.enter_group(for_pages=is_for_pages(claim))
+        self._note_size()
+        task.add_done_callback(lambda done: self._end(claim, done))
+
+    def _end(self, claim: Claim, task: asyncio.Task[None]) -> None:
+        context = self._context
+        del self._tasks[claim.group_id]
+        context.budget.leave_group(for_pages=is_for_pages(claim))
+        self._note_size()
+        context.outbox.release(claim.group_id, claim.group, context.gate.leave(claim.group))
+        if not task.cancelled() and (error := task.exception()) is not None:
+            context.shutdown.fail(error)
+
+    def _note_size(self) -> None:
+        self._context.capacity.note_held(len(self._tasks))
+        self._context.progress.note_active(len(self._tasks))
+
+    async def drain(self, grace_s: float) -> None:
+        """Wait until all workers have ended, for ``grace_s`` at most, then cancel the rest."""
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=grace_s)
+        await self.cancel()
+
+    async def cancel(self) -> None:
+        """Cancel all workers and wait until they have ended."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

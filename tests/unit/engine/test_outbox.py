@@ -1,0 +1,137 @@
+"""The outbox: what is put in is taken out once, a commit is asked for in time, and nobody waits in vain."""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawler.engine.alarm import Alarm
+from crawler.engine.outbox import FULL, OVERFULL, Contents, Outbox
+from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.politeness import Pace
+from crawler.model import Kind, Purpose, RobotsAction, RobotsCopy, State
+from crawler.store.protocols import ClaimLimits, RequestRow, RobotsNews
+from tests.virtual_time import VirtualClock, run_virtual
+
+QUEUED = Queued(1, "http://a.test/", 1, 0, kind=Kind.PAGE)
+OUTCOME = Outcome(QUEUED, State.FETCHED, "")
+ROW = RequestRow(1, "/", Purpose.PAGE, 0.0, 1.0, 200, None, 10, None, None, None)
+NEWS = RobotsNews(7, "http://a.test", RobotsCopy(RobotsAction.FREE, "404", 0.0, 10.0), None, None)
+
+
+def outbox(clock: VirtualClock) -> tuple[Outbox, Alarm]:
+    alarm = Alarm()
+    return Outbox(clock, alarm), alarm
+
+
+def test_what_is_put_in_is_taken_out_once_with_the_time_of_the_first() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        assert box.uncommitted_since is None
+        began = clock.now()
+        box.add_outcome(OUTCOME)
+        await clock.sleep(3)
+        box.release(5, "a.test", Pace(next_at=9.0))
+        assert box.uncommitted_since == began
+        assert alarm.is_urgent, "another group may be claimed in its place"
+        contents = box.take()
+        assert (contents.outcomes, contents.released, contents.paces) == ([OUTCOME], [5], {"a.test": Pace(next_at=9.0)})
+        assert (box.uncommitted_since, alarm.is_urgent) == (None, False)
+        assert box.take().batch(0.0, ClaimLimits(0), 0.0).outcomes == []
+
+    run_virtual(main)
+
+
+def test_a_full_outbox_is_urgent_and_an_overfull_one_holds_workers_until_the_commit_is_over() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        for number in range(1, OVERFULL.outcomes + 1):
+            box.add_outcome(OUTCOME)
+            assert alarm.is_urgent == (number >= FULL.outcomes)
+            assert box.has_room == (number < OVERFULL.outcomes)
+        waiting = asyncio.create_task(box.wait_for_room())
+        contents = box.take()
+        await asyncio.sleep(0)
+        assert not waiting.done(), "the pages have not been handed on"
+        box.finish(contents)
+        await waiting
+
+    run_virtual(main)
+
+
+def test_a_longer_pause_is_committed_at_once() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        box.add_request(ROW, "a.test", Pace())
+        assert not alarm.is_urgent
+        box.add_request(ROW, "a.test", Pace(backoff_s=60.0))
+        assert alarm.is_urgent
+
+    run_virtual(main)
+
+
+def test_what_was_not_committed_is_void_but_for_the_requests_and_the_latest_paces() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, _ = outbox(clock)
+        box.add_outcome(OUTCOME)
+        box.add_request(ROW, "a.test", Pace(next_at=1.0))
+        box.add_request(ROW, "b.test", Pace(next_at=1.0))
+        contents = box.take()
+        box.add_request(ROW, "a.test", Pace(next_at=2.0))
+        box.put_back(contents)
+        again: Contents = box.take()
+        assert (again.outcomes, len(again.requests)) == ([], 3)
+        assert again.paces == {"a.test": Pace(next_at=2.0), "b.test": Pace(next_at=1.0)}
+        late = again.late_batch(5.0)
+        assert (len(late.requests), late.paces, late.released, late.limits.groups) == (3, again.paces, [], 0)
+
+    run_virtual(main)
+
+
+def test_a_robots_copy_is_urgent_and_its_number_comes_with_the_commit() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        number = box.add_robots(NEWS, "a.test", Pace())
+        assert alarm.is_urgent
+        assert box.take().robots == [NEWS]
+        assert not number.done()
+        box.committed({7: 42, 8: 43})
+        assert await number == 42
+
+    run_virtual(main)
+
+
+def test_a_group_is_visited_until_its_last_visit_is_over() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, _ = outbox(clock)
+        for _ in range(2):
+            box.begin_visit("a.test")
+        box.end_visit("a.test")
+        assert box.take().visited == set()
+        box.end_visit("a.test")
+        box.begin_visit("a.test")
+        assert box.take().visited == set(), "another visit has begun"
+        box.end_visit("a.test")
+        assert box.take().visited == {"a.test"}
+
+    run_virtual(main)
+
+
+def test_a_flush_waits_for_the_end_of_the_next_commit_whether_it_lands_or_not() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        for lands in (True, False):
+            under_way = box.take()
+            flushing = asyncio.create_task(box.flush())
+            await asyncio.sleep(0)
+            assert alarm.is_urgent
+            box.finish(under_way)
+            await asyncio.sleep(0)
+            assert not flushing.done(), "that commit may have begun before"
+            contents = box.take()
+            if lands:
+                box.finish(contents)
+            else:
+                box.put_back(contents)
+            await flushing
+
+    run_virtual(main)
