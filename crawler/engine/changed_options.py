@@ -1,4 +1,4 @@
-"""Going on with changed options: what was excluded under the old ones is looked at again."""
+"""Going on with changed options: what was decided under the old ones is decided again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from crawler.frontier.scope import Scope
 from crawler.store.protocols import Store
 
 _BATCH = 5000
-#: What to do where others are in the way.
+#: What to do if other workers are in the way.
 WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
-#: What each worker of a crawl may have of its own.
+#: The settings that each worker of a crawl may have of its own.
 _OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
-#: Which settings decide on what a sample is drawn of.
+#: The settings that decide which URLs a sample is drawn from.
 FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 
 #: Which settings decide on which exclusions and failures, by how their reason begins.
@@ -49,17 +49,17 @@ async def begin(
     at_work: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Begin a run with new ``seeds``: the store is brought in line with seeds and settings where either has changed,
-    and what that means for URLs that it knew is told.
+    """Begin a run with the new ``seeds``, and apply seeds and settings that have changed to the URLs in the store.
 
-    The settings are noted last. A crash before that, and the next run looks at all of it again.
+    ``tell`` gets a sentence on what that does to known URLs. The settings are stored last: after a crash before that,
+    the next run applies them all again.
     """
     await adopt_known(store, scope)
     scope.blocks.replace(await blocked_sites(store))
     before = await store.last_settings()
     if seeds or before != plain(settings):
         await store.unsettle(now)
-        await store.recover(now)  # start_run does it too, but pauses must be right before anything is regrouped
+        await store.recover(now)  # start_run does so, too, but pauses must be right before groups change
         if before is not None:
             left_out, again = await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
             if left_out:
@@ -72,7 +72,7 @@ async def begin(
 
 
 async def adopt_known(store: Store, scope: Scope) -> None:
-    """Take the main sites of the mirrors known into the scope."""
+    """Add the main sites of all known mirrors to the scope."""
     adopt_mains(scope, await store.main_sites())
 
 
@@ -83,8 +83,10 @@ def require_same_crawl(
     store: str,
     names: Mapping[str, str],
 ) -> None:
-    """Raise :class:`UsageError` where the others that are at work on a store crawl under other settings than ours, or
-    with other seeds: the scope of each would be another one. ``names``: the key of a setting, by its field."""
+    """Raise :class:`UsageError` if the workers on a store crawl with other settings or seeds than this process.
+
+    The scopes would differ. ``names`` gives the key of a setting by its field.
+    """
     differing = sorted(
         names.get(key, key)
         for section, values in plain(ours).items()
@@ -102,11 +104,10 @@ def require_same_crawl(
 async def rescope(
     store: Store, scope: Scope, before: Mapping[str, Any], settings: Mapping[str, Any], now: float, *, new_seeds: bool
 ) -> tuple[int, int]:
-    """Put back into the frontier what only a setting that has changed since kept out.
+    """Queue again what only a changed setting had excluded, and exclude queued URLs that a narrower scope leaves out.
 
-    And the other way round: a queued URL that a narrower scope leaves out ends here. It must not wait for its turn,
-    which may not come for long, while its site is asked for robots.txt on its account. Returns how many URLs are left
-    out, and how many are queued again.
+    These are excluded now, and not when they are claimed: until then their sites would be asked for robots.txt.
+    Returns how many URLs are excluded, and how many are queued again.
     """
 
     def changed(*keys: str) -> bool:
@@ -137,7 +138,7 @@ async def rescope(
                 refusal = scope.refusal(url, depth, is_seed=itself)
                 if refusal is None:
                     again.append(number)
-                elif refusal == BLOCKED:  # the last thing that stands against it
+                elif refusal == BLOCKED:  # only the block keeps it out
                     blocked.append((number, refusal))
         await store.requeue(again)
         await store.exclude(blocked)
@@ -146,7 +147,7 @@ async def rescope(
 
 
 async def _leave_out(store: Store, scope: Scope) -> int:
-    """Exclude what is queued and out of scope by now; returns how many the operator had not blocked."""
+    """Exclude queued URLs that are out of scope. Returns how many, without those on sites that the operator blocked."""
     count, after = 0, -1
     while rows := await store.queued(after, _BATCH):
         after = rows[-1][0]
@@ -157,7 +158,7 @@ async def _leave_out(store: Store, scope: Scope) -> int:
 
 
 def _at(settings: Mapping[str, Any], key: str) -> Any:
-    """The value of a dotted key; ``None`` where an earlier version did not have it."""
+    """The value of a dotted key; ``None`` if the settings do not have it."""
     value: Any = settings
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -165,7 +166,7 @@ def _at(settings: Mapping[str, Any], key: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Lists for tuples, all the way down, as JSON has them."""
+    """``value`` with lists in place of tuples at every depth, as JSON has them."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

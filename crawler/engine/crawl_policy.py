@@ -1,4 +1,4 @@
-"""What a crawl is told: its limits, and how it is to behave."""
+"""The policy of a crawl: its limits, and all that the rules need to know of its settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawler.frontier.revisit import RevisitSettings
 
 @dataclass(frozen=True, slots=True)
 class CrawlPolicy:
-    """Everything the rules need to know of this crawl."""
+    """All that the engine needs to know of the settings. ``longest_request_s`` is the longest a request may take."""
 
     crawl: CrawlSettings
     politeness: PolitenessSettings

@@ -1,4 +1,4 @@
-"""What a sample is drawn of, as the crawl gets to know it."""
+"""The sampling frame of a crawl: the URLs that its sample is drawn from, as the crawl finds them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class SamplingFrame:
-    """Open until everything nearer to the seeds than ``depth`` has been visited (``None``: everything).
+    """The frame is open until everything nearer to the seeds than ``depth`` has been visited (``None``: everything).
 
-    Pages as deep as that lead to nothing that belongs to the frame: they are held back until ``draw`` has said which of
-    them are in the sample, and only these are asked for. Once it is closed, sitemaps of sites met only now are not
-    asked for. ``draw`` is ``None`` where the frame is a list of seeds, drawn of before the crawl: it does not grow.
+    Pages at that depth lead to nothing that belongs to the frame. They are held back until ``draw`` has drawn the
+    sample, and then only those drawn are requested. When the frame is closed, sitemaps of new sites are not requested.
+    ``draw`` is ``None`` if the frame is a list of seeds: the sample was drawn before the crawl, and the frame does not
+    grow.
     """
 
     depth: int | None
@@ -24,11 +25,11 @@ class SamplingFrame:
 
     @property
     def held_from(self) -> int | None:
-        """How deep the pages are that may not be asked for now."""
+        """From which depth on pages may not be requested now; ``None``: all may be."""
         return None if self.is_closed else self.depth
 
     async def close(self) -> None:
-        """Draw; where the frame is growing, only wait until it has."""
+        """Draw the sample and close the frame; if the frame is growing, only wait until it has grown."""
         grows = self._changing.locked()
         async with self._changing:
             if not grows and self.draw is not None:
@@ -37,7 +38,7 @@ class SamplingFrame:
 
     @asynccontextmanager
     async def growing(self) -> AsyncIterator[None]:
-        """Inside, more is queued that belongs to the frame: it is open, and is not closed meanwhile."""
+        """A context in which URLs of the frame are queued: the frame is open, and is not closed meanwhile."""
         async with self._changing:
             self.is_closed = self.draw is None
             yield

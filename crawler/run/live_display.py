@@ -1,4 +1,4 @@
-"""What a person sees of a running crawl: one live panel on a terminal, and a summary at the end."""
+"""What people see of a running crawl: a live panel on a terminal, or single notes, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from crawler.store.protocols import Counts, Store, Waiting
 
 _REFRESH_S = 0.5
 _LOOK_AT_LEAST_EVERY_S = 30.0
-_SLOW_S = 3.0  # an answer that takes longer is worth a word
+_SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
@@ -49,7 +49,7 @@ class _Snapshot:
 
 
 class Watched(Protocol):
-    """What is shown: a crawl in this process, or in several."""
+    """What is shown: a crawl of this process, or of several."""
 
     @property
     def progress(self) -> Progress: ...
@@ -61,7 +61,7 @@ class Watched(Protocol):
 
 
 class Watch:
-    """Draws a crawl's progress on a terminal until left; silent where there is none."""
+    """Draws the progress of a crawl on a terminal while the context is entered."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Watch:
         self._stopped_by, self._workers = stopped_by, workers
         self._seen = _Snapshot(at=clock.now())
         self._looked = asyncio.Event()
-        self._asked_at: float | None = None  # what the store has not answered yet
+        self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
 
     async def __aenter__(self) -> None:
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
@@ -99,11 +99,11 @@ class Watch:
         while True:
             began, took_s = self._clock.now(), 0.0
             self._asked_at = self._asked_at or began
-            with suppress(StoreError):  # the crawl waits for a database that is away, and says so where it is lost
+            with suppress(StoreError):  # the crawl waits for the database, and reports if it is lost
                 await self._look()
                 took_s, self._asked_at = self._clock.now() - began, None
             self._looked.set()
-            # Counting a large frontier takes the store a while: let it have twenty times that for the crawl.
+            # Counting a large frontier takes the store a while. The crawl gets the store for twenty times as long.
             await self._clock.sleep(min(max(_REFRESH_S, 20 * took_s), _LOOK_AT_LEAST_EVERY_S))
 
     async def _look(self) -> None:
@@ -124,15 +124,15 @@ class Watch:
         ends, rest = progress.ends, ""
         pages = min(seen.queued, self._crawl.budget.left)
         if seen.rate > 0.05 and pages > 0:
-            # With --max-pages it may be over before the last of those waiting comes.
+            # With --max-pages the crawl may end before the groups that wait.
             waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
             rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
-        beside = f", with {many(seen.others, 'other worker')}" if seen.others else ""
-        again = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
+        together = f", with {many(seen.others, 'other worker')}" if seen.others else ""
+        revisits = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
             Text.assemble(
                 (many(progress.pages, "page"), "bold green"),
-                f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{again}",
+                f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{revisits}",
             ),
             Text.assemble(
                 f"{ends[State.REDIRECTED]:,} redirected, {seen.excluded:,} excluded, ",
@@ -140,7 +140,7 @@ class Watch:
             ),
             Text(
                 f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
-                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{beside}"
+                f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{together}"
             ),
         ]
         if progress.troubles:
@@ -164,7 +164,7 @@ class Watch:
         return Group(*lines)
 
     def _slowest(self, now: float) -> str | None:
-        """The constraint that lasts longest, of the groups worked on and of those waiting in the store."""
+        """The longest pause, of the groups that are worked on and of those that wait in the store."""
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
         live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
@@ -175,8 +175,11 @@ class Watch:
 
 
 class WaitNotes:
-    """Where there is no live display, says now and then what a crawl waits for when all of it waits for long, that
-    the operator has paused it, and that its database does not answer, for which it waits ``patience_s`` at most."""
+    """Prints notes while the context is entered, in place of a live display.
+
+    It prints what the crawl waits for if all of it waits for long, that the operator paused it or let it go on, and
+    that the database does not answer. The crawl waits for the database for ``patience_s`` seconds at most.
+    """
 
     def __init__(
         self,
@@ -189,7 +192,7 @@ class WaitNotes:
     ) -> None:
         self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
         self._stopped_by, self._patience_s = stopped_by, patience_s
-        self._told = set[str]()  # of the database that is away
+        self._told = set[str]()  # about the database that does not answer
         self._away_s = 0.0
 
     async def __aenter__(self) -> None:
@@ -242,7 +245,7 @@ class WaitNotes:
 
 
 def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) -> dict[str, Any]:
-    """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` are of the whole store."""
+    """The end of a run as one JSON object. ``urls``, ``pages`` and ``links`` count the whole store."""
     progress = crawl.progress
     return {
         "ended_by": end.sentence,
@@ -264,7 +267,7 @@ def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) ->
 
 
 def print_summary(result: dict[str, Any], console: Console) -> None:
-    """The end of a run, for people."""
+    """Print the end of a run for people."""
     run, urls = result["run"], result["urls"]
     rate = run["pages"] / result["seconds"] if result["seconds"] else 0.0
     rows: list[Fact] = [

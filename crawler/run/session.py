@@ -1,4 +1,4 @@
-"""The one place that puts a crawl together: store, fetcher, scope, rules, from settings and seeds."""
+"""Puts a crawl together from settings and seeds: store, scope, fetcher, parsers and the engine."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ async def crawl_session(
     on_pages: OnPages | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Crawl, Store]]:
-    """A crawl ready to run, on an opened store that knows the seeds; ``strata`` are those of a stratified list.
+    """A crawl ready to run, on an opened store that knows the seeds.
 
-    Raises what :func:`begun` raises, and :class:`UsageError` for a sample that could not be what it says.
+    ``strata`` names the stratum of each seed in a list, for a stratified sample.
+    Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
@@ -80,7 +81,7 @@ async def crawl_session(
 
 @asynccontextmanager
 async def worker_session(settings: Settings, run_id: int, clock: Clock) -> AsyncIterator[tuple[Crawl, Store]]:
-    """The part of one worker among several in a run that was begun by a process above it."""
+    """The crawl of one worker among several, in a run that the process above it has begun."""
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
         scope = _scope(settings, await store.seeds(), clock)
@@ -102,11 +103,11 @@ async def begun(
     at_work: bool,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[SqlStore, Scope]]:
-    """The store of a run that was begun, or that others are at work on; ``at_work`` as a worker of it.
-    What options that have changed do to the URLs known is told.
+    """Begin a run, or join the run that other processes are working on; the context has its store and its scope.
 
-    Raises :class:`UsageError` where there is nothing to crawl, where the crawl would leave loopback and nobody is
-    named whom a site's owner could turn to, or where others are at work with other settings.
+    ``at_work`` says whether this process is a worker of the run. ``tell`` gets a sentence on what changed options do to
+    known URLs. Raises :class:`UsageError` if there is nothing to crawl, if the crawl would leave loopback without a
+    contact for the owners of sites, and if others work on the store with other settings.
     """
     require_contact(settings, seeds)
     db = settings.output.db
@@ -116,7 +117,7 @@ async def begun(
     try:
         async with store.beginning():
             await store.require_whole()
-            await store.recover(clock.now())  # who is dead, or stopped since longer than its lease, is not at work
+            await store.recover(clock.now())  # a worker whose lease has ended is not at work
             known = await store.seeds()
             require_contact(settings, known)
             if not seeds and not known:
@@ -151,7 +152,7 @@ async def _fetching(
     frame: SamplingFrame | None = None,
     recorder: WarcFolder | None = None,
 ) -> AsyncIterator[Crawl]:
-    """A crawl with connections of its own, which send nothing once its lease is over."""
+    """A crawl with connections and parsers of its own. They send nothing when the lease is over."""
     policy = crawl_policy(settings)
     lease = Lease(store, clock, policy.longest_request_s)
     may_send = None if store.lease_s is None else lease.is_valid
@@ -168,8 +169,11 @@ def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
 
 
 def require_alone(settings: Settings, remedy: str) -> None:
-    """Raise :class:`UsageError` for what one worker does alone: no other could tell when a sample's frame is whole,
-    what a day's budget of revisits leaves, or what an archive holds."""
+    """Raise :class:`UsageError`, with ``remedy``, for settings that one worker alone can carry out.
+
+    Several workers could not tell when the sampling frame is complete, what is left of a day's budget of revisits, or
+    what an archive holds.
+    """
     for asked, key in (
         (settings.sample.size is not None, "sample.size"),
         (settings.revisit.enabled, "revisit.enabled"),
@@ -192,7 +196,7 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
 
 
 def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
-    """Raise :class:`UsageError` for a sample that could not be what it says."""
+    """Raise :class:`UsageError` for a sample that cannot be drawn as asked."""
     sample = settings.sample
     load("survey")  # before anything is asked for
     if settings.crawl.max_pages is not None:
@@ -232,7 +236,7 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
 
 
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
-    """A stratified sample of seeds, and the settings by which nothing but these is asked for."""
+    """A stratified sample of seeds, and the settings that fetch nothing but these."""
     assert settings.sample.size is not None
     there = len(set(strata.values()))
     if settings.sample.size < there:
@@ -246,7 +250,7 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
 
 
 async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
-    """What the sample of a crawl is drawn of; closed where it has been drawn, for good if of a list."""
+    """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
         return None
@@ -261,8 +265,11 @@ async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bo
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> RunEnd:
-    """Run a crawl and note in the store why it ended. Not ``look_alone``: who is above several workers looks back
-    when all have ended."""
+    """Run a crawl and note in the store why it ended.
+
+    Afterwards :func:`look_back`, unless a process above several workers does that when all have ended (``look_alone``
+    is false).
+    """
     end = RunEnd(EndCode.FAILURE)
     try:
         async with loop_lag_measured(crawl.progress), crawl.obeying_operator():
@@ -275,7 +282,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
     except StoreError as error:
         end = RunEnd(EndCode.STORE_FAILED, str(error))
         log_end(end)
-        with suppress(StoreError):  # a full disk may not take even this
+        with suppress(StoreError):  # a full disk may have no room for it
             await store.end_run(end, clock.now())
         raise
     except BaseException as error:
@@ -308,8 +315,10 @@ def log_end(end: RunEnd) -> None:
 
 
 async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
-    """At the end of a crawl that has asked for anything, and by the last who is at work on it, look for what only the
-    whole shows: redirects that go in a circle and, where it has brought pages, mirrors."""
+    """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
+
+    No-op if the crawl has sent nothing, or if other workers are still at work: the last one does it.
+    """
     if not progress.requests or await store.run_under_way(clock.now()) is not None:
         return
     await store.fail_circles()
@@ -318,7 +327,7 @@ async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
 
 
 def user_agent(settings: Settings) -> str:
-    """The ``User-Agent`` header: product token, version, and whom to turn to (``docs/protocols.md``, section 6)."""
+    """The ``User-Agent`` header: product token, version and contact (``docs/protocols.md``, section 6)."""
     contact = settings.identity.contact
     whom = f" (+mailto:{contact})" if _is_email(contact) else f" (+{contact})" if contact else ""
     return f"{settings.identity.agent}/{VERSION}{whom}"
@@ -329,7 +338,7 @@ def _is_email(contact: str) -> bool:
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
-    """How to fetch."""
+    """The part of the settings that the fetcher needs."""
     fetch, contact = settings.fetch, settings.identity.contact
     return FetchSettings(
         user_agent=user_agent(settings),
@@ -347,7 +356,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
 
 
 def crawl_policy(settings: Settings) -> CrawlPolicy:
-    """How to behave."""
+    """The part of the settings that the engine needs."""
     return CrawlPolicy(
         crawl=settings.crawl,
         politeness=settings.politeness,
@@ -365,12 +374,12 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
 
 
 def may_contact(settings: Settings, host: str) -> bool:
-    """Without a contact a crawl stays on loopback, names that resolve there by --resolve included."""
+    """Whether a host may be asked. Without a contact, only loopback, and names that ``--resolve`` maps to it."""
     return bool(settings.identity.contact) or is_loopback(address_for(host, settings.fetch.resolve) or host)
 
 
 def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
-    """Raise :class:`UsageError` where a seed is not on loopback, and nobody is named whom its owner could turn to."""
+    """Raise :class:`UsageError` if a seed is not on loopback and no contact is set."""
     if settings.identity.contact:
         return
     outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)

@@ -1,8 +1,8 @@
-"""Several worker processes on one crawl: started, watched over, replaced where they die, and ended together.
+"""Several worker processes on one crawl: started, watched, replaced if they die, and ended together.
 
-This process crawls nothing. It has begun the run (and has the lock, where the store is a file, which its workers keep
-with them: it is free again when the last of them has ended), shows what all of them do, and passes on signals: each
-worker is in a process group of its own, where no terminal's Ctrl-C or Ctrl-Z reaches it.
+This process does not crawl. It has begun the run, shows what all workers do, and passes on signals: each worker is in a
+process group of its own, which Ctrl-C and Ctrl-Z of a terminal do not reach. If the store is a file, this process has
+locked it. The workers inherit the lock, so it is free again when the last of them has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crawler.cli.logs import show_forwarded
@@ -29,13 +29,13 @@ from crawler.run.worker import Part
 from crawler.settings.settings import Settings
 from crawler.store.sql.store import SqlStore
 
-_MOST_WORKERS = 256
-_DEATHS_BORNE = 5  # one after the other, of workers that had brought nothing
+_MAX_WORKERS = 256
+_MAX_DEATHS = 5  # one after the other, of workers that had finished nothing
 _LINE_BYTES = 1 << 20
 
 
 def require_shares(settings: Settings) -> None:
-    """Raise :class:`UsageError` for more workers than there is work to share among them."""
+    """Raise :class:`UsageError` for more workers than can share the requests in flight."""
     workers, concurrency = settings.team.workers, settings.crawl.concurrency
     if workers > concurrency:
         raise UsageError(
@@ -44,9 +44,9 @@ def require_shares(settings: Settings) -> None:
             "or raise ",
             Setting("limits.concurrency"),
         )
-    if workers > _MOST_WORKERS:
+    if workers > _MAX_WORKERS:
         raise UsageError(
-            f"each worker is a process, and more than one a processor do not help; give {_MOST_WORKERS} at most",
+            f"each worker is a process, and more than one a processor do not help; give {_MAX_WORKERS} at most",
             key="workers.count",
             value=workers,
         )
@@ -60,92 +60,96 @@ class _Worker:
 
     @property
     def name(self) -> str:
-        """As the store has it, where it came so far."""
+        """What people are told about this worker: its number, once it has one, and its process."""
         number = "" if self.report is None else f" {self.report['worker']}"
         return f"worker{number} (process {self.process.pid})"
 
 
 def _dismiss(process: subprocess.Popen[bytes], why: RunEnd) -> None:
-    """Have a worker end in order, by the word that it waits for on its standard input."""
+    """Let a worker end in order: it waits for ``why`` on its standard input."""
     assert process.stdin is not None
     if not process.stdin.closed:
         with suppress(BrokenPipeError), process.stdin:
             process.stdin.write(json.dumps(why.as_json()).encode())
 
 
-@dataclass(slots=True)
 class Team:
-    """The workers of one command; see :class:`crawler.run.live_display.Watched`."""
+    """The workers of one command; the live display shows it as :class:`crawler.run.live_display.Watched`."""
 
-    settings: Settings
-    store: SqlStore
-    clock: SystemClock
-    tell: Callable[[str], None]
-    started_at: float = 0.0
-    _workers: dict[int, _Worker] = field(default_factory=dict)
-    _dead: list[_Worker] = field(default_factory=list)  # and replaced
-    _ended: list[_Worker] = field(default_factory=list)
-    _told: set[str] = field(default_factory=set)
-    _stopping: RunEnd | None = None
-    _deaths: int = 0
-    _given_up: bool = False
+    def __init__(self, settings: Settings, store: SqlStore, clock: SystemClock, tell: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._tell = tell
+        self._started_at = clock.now()
+        self._workers: dict[int, _Worker] = {}  # by place
+        self._dead: list[_Worker] = []  # those that were replaced
+        self._ended: list[_Worker] = []
+        self._told: set[str] = set()
+        self._stopping: RunEnd | None = None
+        self._deaths = 0  # one after the other
+        self._given_up = False
 
     @property
     def progress(self) -> Progress:
-        """Of all workers together, those that have died included."""
+        """What all workers have done together, those that have died included."""
         alive = [worker.report for worker in self._workers.values() if worker.report is not None]
         at_rest = [worker.report | {"active": 0} for worker in self._dead + self._ended if worker.report]
-        total = Progress.sum_of(self.started_at, [*alive, *at_rest])
+        total = Progress.sum_of(self._started_at, [*alive, *at_rest])
         if self._workers:
             total.idle_for = Progress.sum_of(0.0, alive).idle_for
         return total
 
     @property
     def budget(self) -> Budget:
-        """What this command may still take, as far as it knows."""
-        limit = self.settings.crawl.max_pages
+        """The pages that this command may still fetch, as far as it knows."""
+        limit = self._settings.crawl.max_pages
         return Budget() if limit is None else Budget(max(0, limit - self.progress.pages))
 
     @property
     def stopped(self) -> bool:
-        """Whether the crawl was told to end, by whomever, rather than came to its end."""
+        """Whether the crawl was told to end, and did not come to its end by itself."""
         return self._stopping is not None or self.cut_short
 
     @property
     def cut_short(self) -> bool:
-        """Whether each worker was told to end, and not by us: by the operator, or by a signal of its own."""
+        """Whether each worker was told to end by the operator or by a signal, and not by this process."""
         return self._stopping is None and all(worker.code in (STOPPED, -signal.SIGTERM) for worker in self._ended)
 
     @property
     def away_s(self) -> float | None:
-        """As the worker has it that has waited longest, or this process."""
+        """How long the process that has waited longest has waited for the database, in seconds."""
         reports = [worker.report for worker in self._workers.values() if worker.report is not None]
-        waits = [self.store.away_s, *(report["away_s"] for report in reports)]
+        waits = [self._store.away_s, *(report["away_s"] for report in reports)]
         return max((away_s for away_s in waits if away_s is not None), default=None)
 
     def slowest(self) -> tuple[str, Pace] | None:
-        return None  # each worker knows its own
+        """``None``: each worker knows its own groups."""
+        return None
 
     def stop(self, why: RunEnd) -> None:
-        """Have all workers end in order. May be called twice."""
+        """Let all workers end in order. Only the first reason counts."""
         self._stopping = self._stopping or why
         for worker in self._workers.values():
             _dismiss(worker.process, self._stopping)
 
     def give_up(self) -> None:
-        """End all workers at once; what they had not committed is still queued."""
+        """Kill all workers. What they had not committed is still queued."""
         self._given_up = True
-        self.store.give_up()
+        self._store.give_up()
         for worker in self._workers.values():
             worker.process.kill()
 
     async def run(self) -> RunEnd:
-        """Until all have ended; why they did. Raises :class:`StoreError` where the store failed them."""
-        self.started_at = self.clock.now()
-        loop, limit_s = asyncio.get_running_loop(), self.settings.crawl.max_time_s
+        """Run workers until all have ended; return why they did.
+
+        Raises :class:`StoreError` or :class:`UsageError` if that ended the workers, and :class:`CrawlerError` if too
+        many of them died.
+        """
+        loop, limit_s = asyncio.get_running_loop(), self._settings.crawl.max_time_s
         timer = None if limit_s is None else loop.call_later(limit_s, self.stop, RunEnd(EndCode.MAX_TIME))
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        places = [asyncio.create_task(self._fill(place)) for place in range(self.settings.team.workers)]
+        places = [asyncio.create_task(self._fill(place)) for place in range(self._settings.team.workers)]
         try:
             await asyncio.gather(*places)
         except BaseException:
@@ -165,7 +169,7 @@ class Team:
                 raise error("no worker could go on, as said above; what was committed is kept")
         if codes - {0, STOPPED, -signal.SIGTERM}:
             raise CrawlerError("workers died one after the other, as said above; what was committed is kept")
-        # Who came last may have found nothing to do: what counts is what those that did the work say.
+        # A worker that came late may have found nothing to do: the one with the most requests knows the reason.
         ended = [
             worker.report
             for worker in self._ended
@@ -176,7 +180,7 @@ class Team:
         return RunEnd.from_json(max(ended, key=lambda report: report["requests"])["end"])
 
     async def _fill(self, place: int) -> None:
-        """See that one place among the workers is taken, until its crawl has ended."""
+        """Keep one worker running, and replace it if it dies, until its crawl has ended."""
         while self._stopping is None:
             worker = self._workers[place] = self._start(place)
             await self._accompany(worker)
@@ -184,7 +188,7 @@ class Team:
             is_dead = worker.code not in (0, STOPPED, -signal.SIGTERM, StoreError.exit_code, UsageError.exit_code)
             if is_dead:
                 self._deaths = 0 if worker.report is not None and worker.report["ends"] else self._deaths + 1
-            is_replaced = is_dead and self._stopping is None and self._deaths <= _DEATHS_BORNE
+            is_replaced = is_dead and self._stopping is None and self._deaths <= _MAX_DEATHS
             (self._dead if is_replaced else self._ended).append(worker)
             if is_dead and not self._given_up:
                 await self._bury(worker, is_replaced=is_replaced)
@@ -192,16 +196,16 @@ class Team:
                 return
 
     def _start(self, place: int) -> _Worker:
-        share, more = divmod(self.settings.crawl.concurrency, self.settings.team.workers)
-        # How long the crawl may take is known here: who takes another's place would count from its own beginning.
-        crawl = replace(self.settings.crawl, concurrency=share + (place < more), max_time_s=None)
-        part = Part(replace(self.settings, crawl=crawl), self.store.run_id, self.clock)
+        share, more = divmod(self._settings.crawl.concurrency, self._settings.team.workers)
+        # This process keeps --max-time: a replacement would count it from its own start.
+        crawl = replace(self._settings.crawl, concurrency=share + (place < more), max_time_s=None)
+        part = Part(replace(self._settings, crawl=crawl), self._store.run_id, self._clock)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "crawler.run.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                pass_fds=self.store.lock_fds(),
+                pass_fds=self._store.lock_fds(),
                 process_group=0,
             )
         except OSError as error:
@@ -209,17 +213,17 @@ class Team:
                 f"no process for another worker ({error.strerror}); lower ", Setting("workers.count")
             ) from None
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it is dead already: its exit code tells
+        with suppress(BrokenPipeError):  # it is dead already: its exit code tells why
             part.send(process.stdin)
         return _Worker(process)
 
     async def _accompany(self, worker: _Worker) -> None:
-        """Take in what a worker reports, until it ends."""
+        """Read the reports of a worker until it ends."""
         reader = asyncio.StreamReader(limit=_LINE_BYTES)
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), worker.process.stdout
         )
-        while (line := await reader.readline()).endswith(b"\n"):  # the last one of a worker that is killed may not
+        while (line := await reader.readline()).endswith(b"\n"):  # the last line of a worker that is killed may be cut
             news = json.loads(line)
             if "failed" in news:
                 self._tell_once(news["failed"])
@@ -230,22 +234,22 @@ class Team:
         worker.code = await asyncio.to_thread(worker.process.wait)
 
     def _tell_once(self, failure: str) -> None:
-        """What fails one worker fails all of them, mostly."""
+        """Print a failure once: it mostly ends all workers."""
         if failure not in self._told:
             self._told.add(failure)
-            self.tell(failure)
+            self._tell(failure)
 
     async def _bury(self, worker: _Worker, *, is_replaced: bool) -> None:
-        """Tell of a worker that died, and release at once what it held."""
+        """Print that a worker died, and release the groups that it held."""
         code = worker.code
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with exit code {code}"
-        self.tell(f"{worker.name} {how}" + ("; another one takes its place" if is_replaced else ""))
+        self._tell(f"{worker.name} {how}" + ("; another one takes its place" if is_replaced else ""))
         if worker.report is not None:
-            with suppress(StoreError):  # its lease runs out
-                await self.store.bury(worker.report["worker"], "killed" if code < 0 else how, self.clock.now())
+            with suppress(StoreError):  # the groups are released when the lease ends
+                await self._store.bury(worker.report["worker"], "killed" if code < 0 else how, self._clock.now())
 
     def _suspend(self) -> None:
-        """Stop as Ctrl-Z asks, and the workers with us, until we are continued."""
+        """Stop this process and its workers, as Ctrl-Z asks, until it is continued."""
         loop = asyncio.get_running_loop()
         for worker in self._workers.values():
             worker.process.send_signal(signal.SIGSTOP)

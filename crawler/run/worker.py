@@ -1,7 +1,8 @@
 """One worker process among several, as :mod:`crawler.run.team` starts it: ``python -m crawler.run.worker``.
 
-It is told what to do on standard input, tells how far it is on standard output (a JSON object a line), and ends in
-order on a signal, and when standard input ends, with why it is to, or without: whoever was above it is gone.
+It reads its :class:`Part` from standard input and reports its progress on standard output, one JSON object a line. It
+ends in order on a signal, and when standard input ends: with the reason before the end, or without one if the process
+above it has died.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ REPORT_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one worker is to do."""
+    """The part of one worker in a run."""
 
     settings: Settings
     run_id: int
     clock: SystemClock
 
     def send(self, stdin: IO[bytes]) -> None:
-        """To a worker's standard input; only from one process of ours to another."""
+        """Send this to the standard input of a worker. Pickled: only for processes of this program."""
         send(stdin, pickle.dumps(self))
 
 
 def _received() -> Part:
-    """What was sent on standard input, and no more of that: it is read on later."""
+    """The part that was sent on standard input. Nothing behind it is read: more may come later."""
     with os.fdopen(os.dup(0), "rb", buffering=0) as source:
         part: Part = pickle.loads(receive(source))
     return part
 
 
 def main() -> NoReturn:
-    """Read a :class:`Part` and do it; the exit code is that of ``crawler run``."""
+    """Read a :class:`Part` and work on it. The exit codes are those of ``crawler run``."""
     try:
         code = run_async(_work(_received()))
     except CrawlerError as error:
         _tell({"failed": error.told(terminal_name)})
         code = error.exit_code
-    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
+    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # told to end before it had begun
         code = STOPPED
     sys.exit(code)
 
@@ -70,7 +71,7 @@ async def _work(part: Part) -> int:
     show_by(Forwarding(lambda record: _tell({"log": record})), output.log_level, output.log_format)
     signals = Signals()
     async with (
-        background_task(_until_alone(signals)),  # it may take long until there is a crawl that could be stopped
+        background_task(_until_alone(signals)),  # opening the store may take long
         worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl)
@@ -82,7 +83,7 @@ async def _work(part: Part) -> int:
 
 
 async def _until_alone(signals: Signals) -> None:
-    """Stop when standard input ends, as by a signal."""
+    """Stop as on a signal when standard input ends."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     why = await reader.read()
@@ -101,7 +102,7 @@ def _tell_progress(crawl: Crawl, store: Store, end: RunEnd | None) -> None:
 
 
 def _tell(news: dict[str, Any]) -> None:
-    with suppress(BrokenPipeError):  # nobody listens any more: standard input ends too
+    with suppress(BrokenPipeError):  # the process above has died: standard input ends, too
         os.write(1, json.dumps(news).encode() + b"\n")
 
 
