@@ -89,7 +89,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
-    """The same by several processes, with this one above them."""
+    """Run the crawl in several worker processes. This process starts and watches them."""
     raise_file_limit()
     clock, signals = SystemClock(), Signals()
     async with begun(settings, seeds, clock, at_work=False, tell=tell) as (store, _):
@@ -109,8 +109,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
 def _exit_code(progress: Progress, *, stopped: object) -> int:
     if faults := progress.faults:
         tell(
-            f"{many(faults, 'answer')} met a bug of this crawler: the URLs failed by it, or wait for a robots.txt that "
-            "met it; please report what `crawler status` says of them"
+            f"{many(faults, 'answer')} met a bug of this crawler: the URLs failed, or wait for a robots.txt that met "
+            "it; please report what `crawler status` says of them"
         )
     return STOPPED if stopped else 1 if faults else 0
 
@@ -118,7 +118,10 @@ def _exit_code(progress: Progress, *, stopped: object) -> int:
 def _shown(
     settings: Settings, crawl: Watched, awaited: Awaited, store: Store, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
-    """What is seen of a crawl while it runs; ``awaited`` is its store, or who knows of all that wait for that."""
+    """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
+
+    ``awaited`` is the store, or the team whose workers wait for it.
+    """
     if settings.output.progress and console.is_terminal and not settings.output.json:
         return Watch(crawl, store, clock, console, lambda: signals.came, settings.team.workers)
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s)

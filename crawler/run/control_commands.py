@@ -1,4 +1,4 @@
-"""``crawler control``: what the operator asks of a crawl, whether it is running now or not."""
+"""``crawler control``: orders to a crawl, whether it is running now or not."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from crawler.store.protocols import Store
 from crawler.url import NotCrawlable, host_of
 
 _SAID = {
-    Command.PAUSE: "paused: a running crawl sends nothing new within a second, and none does until `crawler control "
-    "resume`; nothing is lost",
-    Command.RESUME: "going on",
-    Command.STOP: "asked to stop: requests in flight get a few seconds, and the same command goes on",
-    Command.BLOCK: "{name} is blocked: nothing is sent there, its queued URLs end as excluded, until `crawler control "
-    "unblock {name}`",
-    Command.UNBLOCK: "{name} is blocked no more: its URLs are queued again by the crawl that runs, or by the next",
+    Command.PAUSE: "paused: a running crawl stops sending within a second, and no crawl on this store sends until "
+    "`crawler control resume`; nothing is lost",
+    Command.RESUME: "resumed",
+    Command.STOP: "asked to stop: requests in flight get a few seconds; the same command goes on",
+    Command.BLOCK: "{name} is blocked: the crawl sends nothing there and excludes its queued URLs, until `crawler "
+    "control unblock {name}`",
+    Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again",
 }
 
 
 @cli.command()
 @click.argument("command", type=click.Choice([command.value for command in Command]))
 @click.argument("site", required=False)
-@click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The crawl's store.")
+@click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store of the crawl.")
 def control(command: str, site: str | None, db: str) -> int:
-    """Pause a crawl, let it go on, stop it, block a SITE or lift the block.
+    """Pause, resume or stop a crawl, or block or unblock a SITE.
 
-    SITE is a host (example.org: with any scheme and port), or one site (https://example.org). Pauses and blocks last,
-    also over a restart; stop ends the run that is on, and no later one.
+    SITE is a host (example.org, with any scheme and port) or one site (https://example.org). A pause and a block last
+    until they are lifted, over restarts too. A stop ends only the run that is under way.
     """
     asked = Command(command)
     about_site = asked in (Command.BLOCK, Command.UNBLOCK)
@@ -53,7 +53,7 @@ async def _ask(asked: Command, name: str, db: str) -> int:
         async with existing_store(store_at(db)) as store:
             others = still_blocks(name, standing(await store.control.orders()).blocked)
             if asked is Command.UNBLOCK and others:
-                said = f"{name} is blocked no more, but {', '.join(others)} still is"
+                said = f"{name} is no longer blocked, but {', '.join(others)} still is"
             elif asked is Command.BLOCK:
                 said += await _unmet(store, name)
     console.print(said, markup=False, soft_wrap=True)
@@ -61,12 +61,12 @@ async def _ask(asked: Command, name: str, db: str) -> int:
 
 
 async def _unmet(store: Store, name: str) -> str:
-    """What to add where the crawl knows no site that a block is of: it may be a slip of the pen."""
-    sites = [row["name"] for row in await store.query("SELECT name FROM site")]
+    """A sentence for a block that matches no site of the crawl, which may be a typing error; "" if it matches one."""
+    sites = [row["site"] for row in await store.query("SELECT site FROM sites")]
     blocks = Blocks()
     blocks.names = frozenset([name])
     if any(blocks.covers(f"{site}/") for site in sites):
         return ""
     known = sites if "://" in name else [host_of(site) for site in sites]
     near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)
-    return ". No site of this crawl is matched by it yet" + (f" (near: {', '.join(near)})" if near else "")
+    return ". It matches no site of this crawl yet" + (f" (near: {', '.join(near)})" if near else "")

@@ -1,10 +1,9 @@
-"""``crawler hint``: whoever hears of changes, by whatever way, tells the crawl."""
+"""``crawler hint``: tells the crawl that URLs have changed, from any source that knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import click
 
@@ -13,8 +12,8 @@ from crawler.cli.shared import cli, console, db_option, json_option, run_async, 
 from crawler.clock import SystemClock
 from crawler.formatting import many
 from crawler.frontier.hints import Heeded, Hint, HintKind
-from crawler.frontier.revisit import RevisitSettings
 from crawler.inspect.why import scope_of
+from crawler.settings.loading import recorded
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
 from crawler.settings.stores import existing_store
 from crawler.store.protocols import Store
@@ -25,14 +24,24 @@ _AT_ONCE = 5000
 @cli.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...")
 @click.option(
-    "--from", "file", type=click.File("rb"), metavar="FILE|-", help="URLs from a file: one a line, # comments."
+    "--from",
+    "file",
+    type=click.File("rb"),
+    metavar="FILE|-",
+    help="Read URLs from a file, one a line; # starts a comment.",
 )
-@click.option("--gone", is_flag=True, help="They are gone; else: new, or changed.")
-@click.option("--source", default="user", show_default=True, metavar="NAME", help="Who says so: its record is kept.")
+@click.option("--gone", is_flag=True, help="The URLs are gone. Without this option they are new or have changed.")
+@click.option(
+    "--source",
+    default="user",
+    show_default=True,
+    metavar="NAME",
+    help="The source of the hints; the crawl keeps a record of how often it is right.",
+)
 @db_option
 @json_option
 def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, db: str, as_json: bool) -> int:
-    """Tell the crawl that URLs have changed: `crawler run --revisit` visits them first."""
+    """Tell the crawl that URLs have changed, and `crawler run --revisit` visits them first."""
     good, bad = read_seeds(text.encode(errors="surrogatepass") for text in urls)
     require_good(bad, "command line", "no hint was taken", unit="URL")
     if file is not None:
@@ -56,20 +65,14 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
 
 
 async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
-    """Hand hints about ``urls`` in, under scope and settings of the last run."""
+    """Give the store hints about ``urls``, under the scope and the settings of the last run."""
     now, settings = SystemClock().now(), await store.last_settings() or {}
-    scope, total = await scope_of(store, settings, now), Heeded()
+    scope, revisit, total = await scope_of(store, settings, now), recorded(settings).revisit, Heeded()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
-        heeded = await store.take_hints(hints, revisit_settings(settings), now, scope.refusal)
+        heeded = await store.take_hints(hints, revisit, now, scope.refusal)
         total = total.plus(heeded)
     return total
-
-
-def revisit_settings(settings: dict[str, Any]) -> RevisitSettings:
-    """Those of the last run, and the defaults for what it did not have."""
-    said = settings.get("revisit", {})
-    return RevisitSettings(**{f.name: said[f.name] for f in fields(RevisitSettings) if f.name in said})
 
 
 def _batches(urls: Iterable[str]) -> Iterator[list[str]]:

@@ -25,7 +25,7 @@ def control(db: Path, command: str, name: str) -> Ended:
 def test_a_block_that_matches_no_site_says_so_and_names_what_is_near(db: Path) -> None:
     slip = control(db, "block", "mini-44.tset")
     assert slip.code == 0
-    assert "No site of this crawl is matched by it yet (near: mini-44.test)" in slip.out
+    assert "It matches no site of this crawl yet (near: mini-44.test)" in slip.out
     assert "yet" not in control(db, "block", "mini-44.test").out
     assert here("status", "--db", db).out.rstrip().endswith("blocked")
 
@@ -40,6 +40,6 @@ def test_only_what_is_blocked_is_unblocked_and_by_its_name(db: Path, loopback: L
     assert by_site.code == 2
     assert f"{site} is not blocked by that name: unblock mini-44.test" in by_site.err
     control(db, "block", site)
-    assert f"mini-44.test is blocked no more, but {site} still is" in control(db, "unblock", "mini-44.test").out
-    assert "blocked no more: its URLs are queued again" in control(db, "unblock", site).out
+    assert f"mini-44.test is no longer blocked, but {site} still is" in control(db, "unblock", "mini-44.test").out
+    assert "is no longer blocked: the running crawl" in control(db, "unblock", site).out
     assert here("status", "--db", db, "--json").out.count('"blocked": {}') == 1
