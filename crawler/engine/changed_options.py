@@ -18,7 +18,9 @@ _BATCH = 5000
 WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
 #: The settings that each worker of a crawl may have of its own.
-_OWN = frozenset({"output", "team.workers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"})
+_OWN = frozenset(
+    {"output", "team.workers", "team.parsers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"}
+)
 #: The settings that decide which URLs a sample is drawn from.
 FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 

@@ -77,11 +77,14 @@ class ReadingOptions(NamedTuple):
     hash_text: bool = False
 
 
-def default_parsers() -> int:
-    """How many processes read pages unless the settings say otherwise: one less than the processors, from 1 to 4."""
+def default_parsers(workers: int) -> int:
+    """The number of parser processes of one worker, unless the settings say otherwise.
+
+    All workers of this machine share one less than its processors, at least 1 and at most 4.
+    """
     affinity = getattr(os, "sched_getaffinity", None)
     processors = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return max(1, min(_MOST_PARSERS, processors - 1))
+    return max(1, min(_MOST_PARSERS, processors - 1) // workers)
 
 
 class ParserPool:

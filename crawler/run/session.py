@@ -157,9 +157,10 @@ async def _fetching(
     lease = Lease(store, clock, policy.longest_request_s)
     may_send = None if store.lease_s is None else lease.is_valid
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
+    parsers = settings.team.parsers or default_parsers(settings.team.workers)
     async with (
         HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher,
-        ParserPool(reading, default_parsers()) as reader,
+        ParserPool(reading, parsers) as reader,
     ):
         yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder)
 

@@ -527,6 +527,15 @@ _TABLE = (
         "--workers",
     ),
     Key(
+        "workers.parsers",
+        whole(0),
+        "team.parsers",
+        "Processes in which each worker reads pages; 0: as many as suit the machine.",
+        "The default, 0, is one less than the processors, at least 1 and at most 4, shared among the workers. Each "
+        "process takes some 40 MB.",
+        "--parsers",
+    ),
+    Key(
         "workers.lease_margin",
         MORE_THAN_0_SECONDS,
         "team.lease_margin_s",

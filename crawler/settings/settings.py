@@ -59,10 +59,12 @@ class Team:
     """Several processes on one crawl.
 
     If a worker has no contact with the store for the longest request plus ``lease_margin_s``, its sites pass to other
-    workers. ``patience_s`` is how long a worker waits for a database that cannot be reached.
+    workers. ``patience_s`` is how long a worker waits for a database that cannot be reached. ``parsers`` is the number
+    of processes in which each worker reads pages; 0 stands for the number that suits the machine.
     """
 
     workers: int = 1
+    parsers: int = 0
     lease_margin_s: float = 30.0
     patience_s: float = 120.0
 

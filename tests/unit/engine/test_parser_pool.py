@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from crawler.engine import parser_pool
-from crawler.engine.parser_pool import ParserFailed, ParserPool, ReadingOptions
+from crawler.engine.parser_pool import ParserFailed, ParserPool, ReadingOptions, default_parsers
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
 from tests.command import ROOT
@@ -91,6 +91,17 @@ async def test_a_cancelled_reader_leaves_its_answer_to_nobody(pool: ParserPool) 
     await asyncio.sleep(0)
     first.cancel()
     assert (await second).title == "second"
+
+
+@pytest.mark.parametrize(
+    ("processors", "workers", "parsers"),
+    [(1, 1, 1), (2, 1, 1), (3, 1, 2), (5, 1, 4), (64, 1, 4), (64, 2, 2), (64, 3, 1), (4, 8, 1)],
+)
+def test_workers_share_one_less_than_the_processors(
+    processors: int, workers: int, parsers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    assert default_parsers(workers) == parsers
 
 
 async def test_a_process_is_started_when_a_document_has_to_wait() -> None:
