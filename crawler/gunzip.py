@@ -1,7 +1,7 @@
-"""Gzip (RFC 1952): one decoder for what comes over the wire and what the store has kept of it.
+"""Gzip (RFC 1952): the decoder for bodies from the wire and for stored bodies.
 
-It is isal's, at twice zlib's speed, where it has a wheel for this processor. The two differ in which broken streams
-they take; what one of them accepted must be read back by the same.
+The decoder is that of isal, at twice the speed of zlib, on processors for which isal has a wheel. The two libraries
+accept different broken streams, so a stream that one of them accepted must be read again by the same.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ except ImportError:
 _library = isal_zlib or zlib
 _GZIP = 31
 
-#: What is raised for data that is not gzip.
+#: The exceptions for data that is not gzip.
 BROKEN: tuple[type[Exception], ...] = (zlib.error, getattr(isal_zlib, "error", zlib.error), EOFError)
 
 
 def member() -> zlib._Decompress:
-    """A decoder of one member, with zlib's methods. They raise :data:`BROKEN`."""
+    """A decoder of one member, with the methods of zlib's. These raise :data:`BROKEN`."""
     made: zlib._Decompress = _library.decompressobj(_GZIP)
     return made
 
 
 def gunzip(data: bytes) -> bytes:
-    """Decode one whole member. Raises :data:`BROKEN`."""
+    """Decode one whole member. Raises one of :data:`BROKEN`."""
     decoded: bytes = _library.decompress(data, _GZIP)
     return decoded

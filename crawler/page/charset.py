@@ -1,8 +1,8 @@
-"""Which character encoding a page is in, and its text as UTF-8, which is what the parser reads.
+"""Determines the character encoding of a page and converts the page to UTF-8, which the parser reads.
 
-Source: HTML Standard, 13.2.3.2 "Determining the character encoding", and Encoding Standard, 4.2
-"Names and labels" (https://encoding.spec.whatwg.org/). Different from them only where nothing is
-declared: UTF-8 if the bytes are valid UTF-8, windows-1252 if not.
+Source: HTML Standard, 13.2.3.2 "Determining the character encoding", and Encoding Standard, 4.2 "Names and labels"
+(https://encoding.spec.whatwg.org/). One rule differs: a page that declares nothing is UTF-8 if its bytes are valid
+UTF-8, and windows-1252 if not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 
-#: How far into the page a declaration is looked for, in bytes.
+#: The bytes of a page in which a declaration is searched.
 PRESCAN_BYTES = 1024
 
 # WHATWG name, Python's codec for it, labels besides the name; more labels on a further line of the same name.
@@ -71,16 +71,15 @@ _PIECE_BYTES = 1 << 18
 
 
 def encoding_of(label: str) -> str | None:
-    """The Encoding Standard's name for a label, ``None`` where it knows none (4.2, "get an encoding")."""
+    """The name of a label in the Encoding Standard; ``None`` for an unknown label (4.2, "get an encoding")."""
     return _LABELS.get(label.strip("\t\n\f\r \"'").lower())
 
 
 def to_utf8(body: bytes, declared: str | None) -> tuple[str, bytes]:
-    """The encoding that a page is in, and the page as valid UTF-8 without a byte order mark.
+    """Returns the name of the page's encoding, and the page as valid UTF-8 without a byte order mark.
 
-    ``declared`` is the charset of the Content-Type header. The order is: byte order mark, header,
-    ``<meta>`` in the first 1,024 bytes, guess. Bytes that mean nothing become U+FFFD; an unknown
-    label is as good as none. Never raises.
+    ``declared`` is the charset of the Content-Type header. The order is: byte order mark, header, ``<meta>`` in the
+    first 1,024 bytes, guess. Invalid bytes become U+FFFD. An unknown label is ignored. Never raises.
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -95,18 +94,18 @@ def _from_meta(head: bytes) -> str | None:
     for label in _META.findall(_COMMENT.sub(b"", head)):
         name = encoding_of(label.decode("ascii", "replace"))
         if name:
-            # It was found by reading ASCII, so it cannot be in UTF-16 (HTML Standard, 13.2.3.2).
+            # The declaration was found in ASCII, so the page cannot be in UTF-16 (HTML Standard, 13.2.3.2).
             return "utf-8" if name.startswith("utf-16") else name
     return None
 
 
 def _is_utf8(body: bytes, *, whole: bool = False) -> bool:
-    """Valid, but for a last character that may be cut where it need not be ``whole``."""
+    """Whether ``body`` is valid UTF-8. Unless ``whole``, its last character may be cut."""
     if body.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for start in range(0, len(body), _PIECE_BYTES):  # the text of a page of megabytes is never in memory whole
+        for start in range(0, len(body), _PIECE_BYTES):  # not at once, to save memory
             decoder.decode(body[start : start + _PIECE_BYTES])
         decoder.decode(b"", whole)
     except UnicodeDecodeError:

@@ -1,8 +1,7 @@
-"""Whether a page may be indexed and its links followed: META ROBOTS and X-Robots-Tag.
+"""Interprets META ROBOTS and X-Robots-Tag: may a page be indexed, may its links be followed.
 
-Sources: ``docs/protocols.md``, section 3; "Robots META tag" in the robots FAQ of 1998 (the six
-terms); for the header and ``unavailable_after``, Google's "Robots meta tag, data-nosnippet, and
-X-Robots-Tag specifications".
+Sources: ``docs/protocols.md``, section 3; "Robots META tag" in the robots FAQ of 1998 (the six terms); for the header
+and the terms with values, Google's "Robots meta tag, data-nosnippet, and X-Robots-Tag specifications".
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 from crawler.model import Reading
 
-#: What each of the six terms says.
+#: The meaning of each of the six terms.
 _MEANING = {
     "all": frozenset({"all", "index", "follow"}),
     "none": frozenset({"noindex", "nofollow"}),
@@ -27,10 +26,10 @@ _MEANING = {
     "nofollow": frozenset({"nofollow"}),
     "noarchive": frozenset({"noarchive"}),
 }
-#: Directives of the search engines that take a value after a colon: in the header, no agent's name.
+#: Directives of the search engines that take a value after a colon. In the header these are no names of agents.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-#: What may stand first behind an agent's name. Anything else there is the value of a directive unknown to us,
-#: and must not hide what follows it.
+#: The words that may follow the name of an agent and a colon. Any other word there is taken for the value of an unknown
+#: directive, which must not hide the terms behind it.
 _KNOWN = (
     frozenset(_MEANING)
     | _VALUED
@@ -39,6 +38,8 @@ _KNOWN = (
 )
 
 _AFTER = re.compile(r"unavailable_after\s*:\s*((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?([^,]*)", re.IGNORECASE)
+#: A directive with a value, other than a date. Its value is no term: ``max-image-preview: none`` is not NONE.
+_VALUE = re.compile(r"\bmax-(?:snippet|image-preview|video-preview)\s*:\s*[^\s,;]*", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PREFIX = re.compile(r"\s*([^\s:,;]+)\s*:(.*)", re.DOTALL)
 _WORD = re.compile(r"\s*([a-z_-]+)", re.IGNORECASE)
@@ -52,17 +53,17 @@ MAX_EVIDENCE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """The verdict, and what it rests on: ``source: content`` of each tag that was heard."""
+    """The verdict, and its evidence: ``source: content`` of each tag that was read."""
 
     index: bool
     follow: bool
     archive: bool
-    until: float  # epoch seconds from which the page may not be shown; infinite where nothing is said
+    until: float  # epoch seconds from which the page may not be shown; infinite without a date
     evidence: tuple[str, ...]
 
 
 class Asked(NamedTuple):
-    """What tags ask: the terms they say, and until when the page may be shown (epoch seconds, infinite where ever)."""
+    """The terms of tags, and the epoch seconds until which the page may be shown (infinite without a date)."""
 
     terms: frozenset[str]
     until: float
@@ -74,14 +75,12 @@ class Asked(NamedTuple):
 
 
 def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float) -> Directives:
-    """Read all tags of a page together; ``tags`` are pairs of source (for the evidence) and content.
+    """Interpret all tags of a page together; ``tags`` are pairs of source (for the evidence) and content.
 
-    Several tags add up. Where they contradict each other the most restrictive term wins; in
-    ``draft1996`` ALL overrides the rest, INDEX wins over NOINDEX and FOLLOW over NOFOLLOW.
-    ``unavailable_after`` in the past says NOINDEX, which no INDEX overrides.
-    Terms are separated by commas; semicolons and blanks are taken for commas in every reading,
-    since no term holds one and whoever wrote ``noindex nofollow`` meant both. ``now`` is in
-    seconds since the epoch.
+    Several tags add up. If they contradict each other, the most restrictive term wins; in ``draft1996`` ALL overrides
+    the rest, INDEX wins over NOINDEX and FOLLOW over NOFOLLOW. ``unavailable_after`` in the past means NOINDEX, which
+    no INDEX overrides. Commas separate terms. Semicolons and blanks are read as commas in every reading, because no
+    term contains one. ``now`` is in epoch seconds.
     """
     heard: list[Asked] = []
     evidence: list[str] = []
@@ -91,7 +90,7 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
             evidence.append(f"{source}: {_one_line(content)}")
     asked = _together(heard)
     if (kept := _heard(evidence)).archive is not asked.archive or kept.until != asked.until:
-        evidence[MAX_EVIDENCE - 1 :] = [f"in all: {_written(asked)}"]  # what holds later, too, is never cut off
+        evidence[MAX_EVIDENCE - 1 :] = [f"in all: {_written(asked)}"]  # NOARCHIVE and dates are never cut off
     said = asked.terms
     if reading is Reading.DRAFT1996:
         index = "index" in said or "noindex" not in said
@@ -102,15 +101,15 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
 
 
 def asked_of(stored: str | None) -> Asked:
-    """What a page asked when it was fetched: ``stored`` are its ``directives`` as the store has them, in JSON."""
+    """The terms of a page when it was fetched; ``stored`` are its directives as the store has them, in JSON."""
     return _heard(json.loads(stored)) if stored else _NOTHING
 
 
 def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
-    """The parts of X-Robots-Tag headers that are meant for the agent ``token``, as tags for :func:`directives`.
+    """The parts of X-Robots-Tag headers that address the agent ``token``, as tags for :func:`directives`.
 
-    An ``agent:`` prefix holds to the end of its header, or until the next prefix. ``*`` and
-    ``robots`` are everybody.
+    An ``agent:`` prefix is valid to the end of its header, or until the next prefix. ``*`` and ``robots`` address all
+    agents.
     """
     for value in values:
         heard = ", ".join(_for_us(value, token.lower()))
@@ -138,7 +137,7 @@ def _is_agent(name: str, rest: str) -> bool:
 
 def _asked(content: str) -> Asked:
     dates = (_date(weekday + date) for weekday, date in _AFTER.findall(content))
-    terms = _SEPARATORS.split(_AFTER.sub(",", content).lower())
+    terms = _SEPARATORS.split(_VALUE.sub(",", _AFTER.sub(",", content)).lower())
     said = frozenset[str]().union(*(_MEANING.get(term, frozenset()) for term in terms))
     return Asked(said, min((at for at in dates if at is not None), default=math.inf))
 
@@ -156,7 +155,7 @@ def _heard(evidence: Iterable[str]) -> Asked:
 
 
 def _written(asked: Asked) -> str:
-    """``asked`` as the content of a tag."""
+    """``asked`` written as the content of a tag."""
     terms = sorted(asked.terms)
     if asked.until < math.inf:
         terms.append(f"unavailable_after: {datetime.fromtimestamp(asked.until, UTC).isoformat()}")
@@ -164,12 +163,12 @@ def _written(asked: Asked) -> str:
 
 
 def _date(text: str) -> float | None:
-    """Seconds since the epoch of an RFC 822, RFC 850 or ISO 8601 date; UTC where no zone is given."""
+    """The epoch seconds of an RFC 822, RFC 850 or ISO 8601 date; UTC if it has no zone."""
     text = text.strip()[:64]
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        from email.utils import parsedate_to_datetime  # seldom asked for, and large for the process of heavy pages
+        from email.utils import parsedate_to_datetime  # rarely needed, and large
 
         try:
             at = parsedate_to_datetime(text)
@@ -182,7 +181,7 @@ def _date(text: str) -> float | None:
 
 
 def _one_line(content: str) -> str:
-    """Bounded; cut between terms, so that no date becomes another."""
+    """``content`` on one line of bounded length, cut between terms, because half a date could be another date."""
     line = " ".join(content[: 2 * MAX_EVIDENCE_CHARS].split())
     if len(content) <= 2 * MAX_EVIDENCE_CHARS and len(line) <= MAX_EVIDENCE_CHARS:
         return line

@@ -89,6 +89,14 @@ def test_unavailable_after(date: str) -> None:
     assert verdict(content, now=NOON) == (False, False)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+@pytest.mark.parametrize("name", ["max-image-preview", "MAX-SNIPPET", "max-video-preview"])
+def test_the_value_of_a_directive_is_no_term(name: str, blank: str) -> None:
+    assert verdict(f"{name}:{blank}none") == (True, True)
+    assert verdict(f"{name}{blank}:{blank}none nofollow, archive") == (True, False)
+    assert verdict(*(content for _, content in x_robots_tag([f"{name}:{blank}none"], "figtree"))) == (True, True)
+
+
 def test_unavailable_after_no_date_is_passed_over() -> None:
     assert verdict("unavailable_after: soon, nofollow", now=NOON) == (True, False)
     assert verdict("unavailable_after: 9999-99-99T99:99:99", now=NOON) == (True, True)
