@@ -24,6 +24,7 @@ READY = b"ready"
 _FIELDS = PageFacts.__slots__
 _LINKS = _FIELDS.index("links")
 _values = attrgetter(*_FIELDS)
+_new_link = tuple.__new__  # as Link._make, without counting the values, at a third of the time
 
 
 class Question(NamedTuple):
@@ -64,5 +65,5 @@ def unpack_answer(message: bytes) -> PageFacts | str:
     values = marshal.loads(message)
     if isinstance(values, str):
         return values
-    values[_LINKS] = tuple(map(Link._make, values[_LINKS]))
+    values[_LINKS] = tuple([_new_link(Link, link) for link in values[_LINKS]])
     return PageFacts(*values)

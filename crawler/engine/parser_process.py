@@ -56,10 +56,8 @@ def read_document(question: Question) -> PageFacts:
         "now": question.now,
     }
     if question.is_html:
-        facts = read_page(body, charset=question.charset, hash_text=question.hash_text, **about)
-    else:
-        facts = header_facts(**about)
-    return replace(facts, body_sha256=sha256(body).digest(), body_bytes=len(body))
+        return read_page(body, charset=question.charset, hash_text=question.hash_text, **about)
+    return replace(header_facts(**about), body_sha256=sha256(body).digest(), body_bytes=len(body))
 
 
 def main() -> None:

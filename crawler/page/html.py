@@ -16,6 +16,7 @@ Decisions where the documents are silent:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 
 from crawler.model import Headers, PageFacts, Reading, header_values
 from crawler.page.directives import directives, x_robots_tag
@@ -70,6 +71,8 @@ def read_page(
         other_schemes=other_schemes,
         directives=said.evidence,
         note=note or page.note,
+        body_sha256=sha256(body).digest(),
+        body_bytes=len(body),
         text_sha256=page.text_sha256 if said.index else None,
         feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in page.feeds))) if said.follow else (),
     )

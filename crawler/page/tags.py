@@ -86,7 +86,8 @@ class _Tags:
             if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
                 one = node.attrs  # cheaper than the dictionary of all attributes
                 href = one.get("href") or _href_in_drawing(one)
-                if href.partition("#")[0] not in settled:
+                target = href.partition("#")[0]
+                if target not in settled and (target or not href):
                     self.links.add(href, one.get("rel") or "", node)
                 continue
             tag, attributes = node.tag, node.attributes
