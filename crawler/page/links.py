@@ -38,19 +38,22 @@ class LinkTable:
 
     def add(self, href: str, rel: str, node: LexborNode | None) -> None:
         """Add a link as written; ``node`` is the element that holds its anchor text. A bare fragment is ignored."""
-        href, fragment, _ = href.partition("#")
-        if href in self.settled or (fragment and not href.strip()):
-            return
-        uses = self.uses.get(href)
+        target, fragment, _ = href.partition("#")
+        if target not in self.settled and (not fragment or target.strip()):
+            self.add_target(target, rel, node)
+
+    def add_target(self, target: str, rel: str, node: LexborNode | None) -> None:
+        """As :meth:`add`, for a target that has no fragment and is not settled."""
+        uses = self.uses.get(target)
         if uses is None:
             if len(self.uses) >= MAX_LINKS:
                 self.note = f"more than {MAX_LINKS} distinct links; the rest were left out"
                 return
-            uses = self.uses[href] = []
+            uses = self.uses[target] = []
         anchor = "" if node is None else anchor_text(node, KEEP_ANCHOR_CHARS)
         # Links of other schemes are never settled, because each use of them is counted.
-        if not uses and anchor and "nofollow" not in rel.lower() and (":" not in href or href.startswith(_HTTP)):
-            self.settled.add(href)
+        if not uses and anchor and "nofollow" not in rel.lower() and (":" not in target or target.startswith(_HTTP)):
+            self.settled.add(target)
         uses.append((rel, anchor))
 
 

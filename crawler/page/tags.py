@@ -86,9 +86,9 @@ class _Tags:
             if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
                 one = node.attrs  # cheaper than the dictionary of all attributes
                 href = one.get("href") or _href_in_drawing(one)
-                target = href.partition("#")[0]
-                if target not in settled and (target or not href):
-                    self.links.add(href, one.get("rel") or "", node)
+                target, fragment, _ = href.partition("#")
+                if target not in settled and (not fragment or target.strip()):
+                    self.links.add_target(target, one.get("rel") or "", node)
                 continue
             tag, attributes = node.tag, node.attributes
             if tag == "link" and "href" in attributes:  # in a drawing the match may be xlink:href
