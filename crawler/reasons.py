@@ -33,6 +33,11 @@ class Code(StrEnum):
         member.meaning = meaning or value.replace("_", " ")
         return member
 
+    @property
+    def label(self) -> str:
+        """The code in words, where there is no room for the meaning."""
+        return self.value.replace("_", " ")
+
     def render(self, detail: str) -> str:
         """The sentence for people."""
         return self.sentence.replace(_DETAIL, detail)
@@ -232,26 +237,3 @@ class RunEnd:
         """The end that :meth:`as_json` made ``value`` of."""
         code, detail = value
         return cls(EndCode(code), detail)
-
-
-# --- the beginnings by which sentences are still recognised, until every URL has a code --------
-
-SCOPE = "scope:"
-CONTACT = "contact:"
-DEPTH = "depth:"
-NOFOLLOW = "nofollow:"
-ROBOTS = "robots:"
-MIRROR = "mirror"
-TRAP = "trap:"
-TYPE = "type:"
-ADDRESS = "address:"
-REDIRECTS = "redirects:"
-TOO_LARGE = "too large:"
-SAMPLE = "sample:"
-#: Of a URL that met a bug of ours.
-FAULT = "a fault of the crawler"
-
-#: Of an answer whose body was not read, for what its headers said of it.
-UNWANTED_TYPE = "content type"
-#: Of a page that was kept unread, in its note.
-NOT_PARSED = "not parsed"

@@ -6,17 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from crawler.dashboard.cached_figures import RequestTotals
-from crawler.frontier.operator import BLOCKED
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Sample = tuple[dict[str, str], float]
-
-#: The words that reasons of exclusion begin with; what sites put in is never a label.
-_REASONS = frozenset(
-    {"scope", "contact", "depth", "robots", "mirror", "mirror cycle", "trap", "sitemap", "type", "address", "nofollow"}
-    | {"redirects", BLOCKED}
-)
 
 
 def exposition(seen: Mapping[str, Any], tally: RequestTotals) -> str:
@@ -58,11 +51,7 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
 
 
 def _reasons(counts: Iterable[tuple[str, int]]) -> list[Sample]:
-    by_word: dict[str, int] = {}
-    for reason, n in counts:
-        word = reason if reason in _REASONS else "other"
-        by_word[word] = by_word.get(word, 0) + n
-    return [({"reason": reason}, n) for reason, n in sorted(by_word.items())]
+    return [({"reason": code}, n) for code, n in sorted(counts)]
 
 
 def _metric(name: str, kind: str, what: str, samples: Iterable[Sample]) -> Iterator[str]:

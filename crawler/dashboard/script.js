@@ -109,8 +109,8 @@ const show = (seen) => {
   bars("states", [["pages", seen.pages, "c2"], ["queued", seen.urls.queued, "c5"], ["redirected", seen.urls.redirected, "c1"], ["excluded", seen.urls.excluded, "c6"], ["failed", seen.urls.failed, "c4"]]);
   const colour = (status) => ({ 2: "c2", 3: "c1", 4: "c3", 5: "c4" })[status[0]] ?? "c6";
   bars("answers", seen.answers.slice(0, 8).map(([status, n]) => [status, n, colour(status)]));
-  bars("excluded", seen.excluded_for.slice(0, 8).map(([why, n]) => [why, n, "c6"]));
-  bars("failed", seen.failed_for.slice(0, 8).map(([why, n]) => [why, n, "c4"]));
+  bars("excluded", seen.excluded_for.slice(0, 8).map(([why, n]) => [why.replaceAll("_", " "), n, "c6"]));
+  bars("failed", seen.failed_for.slice(0, 8).map(([why, n]) => [why.replaceAll("_", " "), n, "c4"]));
   blocked(seen);
   sites(seen);
   workers(seen);

@@ -37,7 +37,7 @@ class SnapshotReader:
         self._sites_and_pages = CachedFigure(lambda now: self._row("site_totals"))
         self._ended = CachedFigure(lambda now: self._ends())
         self._groups = CachedFigure(self._count_groups)
-        self._excluded = CachedFigure(lambda now: reasons(store, State.EXCLUDED, 30))
+        self._excluded = CachedFigure(lambda now: reasons(store, State.EXCLUDED))
         self._failed = CachedFigure(lambda now: reasons(store, State.FAILED))
         self._sites = CachedFigure(self._look_at_sites)
         self._workers = CachedFigure(lambda now: workers(store))

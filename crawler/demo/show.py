@@ -28,8 +28,8 @@ from crawler.url import host_of
 
 _SEEN = {
     "A mirror, by its Host line": "SELECT site AS a, main_site AS b FROM mirrors",
-    "Kept out by robots.txt": "SELECT url AS a, reason AS b FROM urls WHERE reason LIKE 'robots:%' ORDER BY a LIMIT 5",
-    "Fetched, but not kept (noindex)": "SELECT url AS a, reason AS b FROM urls WHERE reason LIKE '%noindex%' LIMIT 3",
+    "Kept out by robots.txt": "SELECT url AS a, reason AS b FROM urls WHERE reason_code = 'robots' ORDER BY a LIMIT 5",
+    "Fetched, but not kept (noindex)": "SELECT url AS a, reason AS b FROM urls WHERE reason_code = 'noindex' LIMIT 3",
     "Redirects": "SELECT url AS a, reason AS b FROM urls WHERE state = 'redirected' ORDER BY url LIMIT 4",
     "Failed": "SELECT url AS a, reason AS b FROM urls WHERE state = 'failed' ORDER BY url LIMIT 4",
     "Most linked to": """SELECT target AS a, count(*) || ' links' AS b

@@ -27,7 +27,7 @@ from crawler.model import (
     State,
 )
 from crawler.page.headers import header_facts
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.store.protocols import Store
 
 
@@ -90,7 +90,7 @@ class Answers:
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
         self._record(queued, result, self._header_facts(result))
         if same_sitemap(queued.seen, result):
-            return Outcome(queued, State.FETCHED, "")
+            return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from crawler import reasons
 from crawler.engine.operator import blocked_sites
 from crawler.errors import Setting, UsageError
 from crawler.frontier.decide import adopt_mains
-from crawler.frontier.operator import BLOCKED
 from crawler.frontier.scope import Scope
+from crawler.reasons import ReasonCode
 from crawler.store.protocols import Store
 
 _BATCH = 5000
@@ -24,20 +23,26 @@ _OWN = frozenset(
 #: The settings that decide which URLs a sample is drawn from.
 FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 
-#: Which settings decide on which exclusions and failures, by how their reason begins.
-DECIDED_BY = {
-    reasons.SCOPE: ("scope", "identity.contact"),
-    reasons.CONTACT: ("identity.contact", "fetch.resolve"),
-    reasons.DEPTH: ("scope",),
-    reasons.ROBOTS: ("robots", "identity.agent"),
-    reasons.MIRROR: ("robots", "identity.agent", "scope"),
-    reasons.TRAP: ("traps",),
-    reasons.TYPE: ("fetch.accept_types",),
-    reasons.ADDRESS: ("fetch.allow_private", "fetch.resolve", "identity.contact"),
-    reasons.REDIRECTS: ("retry.max_redirects",),
-    reasons.TOO_LARGE: ("crawl.max_body_bytes",),
-    reasons.SAMPLE: FRAME_KEYS,
+#: Which settings decide on the exclusions and failures with these codes.
+DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
+    ReasonCode.SCOPE: ("scope", "identity.contact"),
+    ReasonCode.CONTACT: ("identity.contact", "fetch.resolve"),
+    ReasonCode.DEPTH: ("scope",),
+    ReasonCode.ROBOTS: ("robots", "identity.agent"),
+    ReasonCode.ROBOTS_GIVEN_UP: ("robots", "identity.agent"),
+    ReasonCode.MIRROR: ("robots", "identity.agent", "scope"),
+    ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", "scope"),
+    ReasonCode.TRAP: ("traps",),
+    ReasonCode.TYPE: ("fetch.accept_types",),
+    ReasonCode.ADDRESS: ("fetch.allow_private", "fetch.resolve", "identity.contact"),
+    ReasonCode.REDIRECTS: ("retry.max_redirects",),
+    ReasonCode.TOO_LARGE: ("crawl.max_body_bytes",),
+    ReasonCode.SAMPLE: FRAME_KEYS,
 }
+#: What new seeds may bring back, since the scope widens with them.
+_WIDENED = frozenset(
+    {ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE, ReasonCode.SAMPLE}
+)
 
 
 async def begin(
@@ -124,23 +129,23 @@ async def rescope(
     left_out = 0
     if changed("scope", "traps", "identity.contact", "fetch.resolve"):
         left_out = await _leave_out(store, scope)
-    begin_with = tuple(word for word, keys in DECIDED_BY.items() if changed(*keys))
+    codes = {code for code, keys in DECIDED_BY.items() if changed(*keys)}
     if new_seeds:
-        begin_with += (reasons.SCOPE, reasons.DEPTH, reasons.MIRROR, reasons.SAMPLE)
+        codes |= _WIDENED
     if new_seeds or changed(*FRAME_KEYS):
         await store.reopen_sample()
-    if not begin_with:
+    if not codes:
         return left_out, 0
     lifted, after = 0, -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
         again, blocked = [], []
-        for number, url, reason, depth, itself in rows:
-            if reason.startswith(begin_with):
+        for number, url, code, depth, itself in rows:
+            if code in codes:
                 refusal = scope.refusal(url, depth, is_seed=itself)
                 if refusal is None:
                     again.append(number)
-                elif refusal == BLOCKED:  # only the block keeps it out
+                elif refusal.code is ReasonCode.BLOCKED:  # the last thing that stands against it
                     blocked.append((number, refusal))
         await store.requeue(again)
         await store.exclude(blocked)
@@ -155,7 +160,7 @@ async def _leave_out(store: Store, scope: Scope) -> int:
         after = rows[-1][0]
         refusals = [(number, scope.refusal(url, depth, is_seed=itself)) for number, url, depth, itself in rows]
         await store.exclude([(number, refusal) for number, refusal in refusals if refusal is not None])
-        count += sum(refusal not in (None, BLOCKED) for _, refusal in refusals)
+        count += sum(refusal is not None and refusal.code is not ReasonCode.BLOCKED for _, refusal in refusals)
     return count
 
 

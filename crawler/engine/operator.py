@@ -18,7 +18,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.frontier.sample_design import Method
-from crawler.reasons import SAMPLE, EndCode, RunEnd
+from crawler.reasons import EndCode, ReasonCode, RunEnd
 from crawler.store.protocols import Beat, Store
 
 _LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
@@ -46,7 +46,7 @@ async def _reopen_sample(store: Store) -> None:
     after = -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
-        await store.requeue([number for number, _, reason, *_ in rows if reason.startswith(SAMPLE)])
+        await store.requeue([number for number, _, code, *_ in rows if code is ReasonCode.SAMPLE])
 
 
 class OperatorListener:

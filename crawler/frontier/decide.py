@@ -39,7 +39,7 @@ from crawler.model import (
     State,
     header,
 )
-from crawler.reasons import ADDRESS, FAULT, MIRROR, REDIRECTS, ROBOTS, TYPE, ErrorKind
+from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
@@ -112,7 +112,7 @@ class Outcome:
 
     queued: Queued
     state: State
-    reason: str
+    reason: Reason
     page: Page | None = None
     links: tuple[Link, ...] = ()
     offers: tuple[Offer, ...] = ()
@@ -148,13 +148,15 @@ def before_fetch(
         case RobotsAction.FREE:
             return Fetch(None)
         case RobotsAction.RESTRICTED:
-            return Outcome(queued, State.EXCLUDED, f"{ROBOTS} {copy.status} for /robots.txt closes the whole site")
-        case RobotsAction.GIVEN_UP:
             return Outcome(
-                queued, State.FAILED, f"{ROBOTS} given up, no answer for /robots.txt could be had ({copy.status})"
+                queued,
+                State.EXCLUDED,
+                Reason(ReasonCode.ROBOTS, f"{copy.status} for /robots.txt closes the whole site"),
             )
+        case RobotsAction.GIVEN_UP:
+            return Outcome(queued, State.FAILED, Reason(ReasonCode.ROBOTS_GIVEN_UP, copy.status))
         case RobotsAction.UNREACHABLE:
-            return Outcome(queued, State.EXCLUDED, f"{ADDRESS} {copy.note or copy.status}")
+            return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.ADDRESS, copy.note or copy.status))
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:
@@ -169,8 +171,8 @@ def before_fetch(
             assert_never(copy.action)
 
 
-def _forbidden(verdict: Verdict) -> str:
-    return f"{ROBOTS} line {verdict.line}, {verdict.text.strip()} ({verdict.reading})"
+def _forbidden(verdict: Verdict) -> Reason:
+    return Reason(ReasonCode.ROBOTS, f"line {verdict.line}, {verdict.text.strip()} ({verdict.reading})")
 
 
 def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: str, scope: Scope) -> Outcome:
@@ -180,14 +182,15 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
     the main host where that has the mirror's registrable domain: :func:`may_adopt`.)
     """
     if isinstance(main, Cycle):
-        return Outcome(queued, State.EXCLUDED, f"{MIRROR} cycle: {' → '.join([*main.members, main.members[0]])}")
+        cycle = " → ".join([*main.members, main.members[0]])
+        return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.MIRROR_CYCLE, cycle))
     url = main.site + path
-    reason = f"{MIRROR} of {main.site} (Host, line {rules.host_line})"
+    evidence = f"{main.site} (Host, line {rules.host_line})"
     refusal = scope.refusal(url, queued.depth, is_seed=queued.wanted_itself)
     offer = Offer(url, queued.depth, refusal, hops=queued.hops, seed=queued.seed, kind=queued.kind)
     if not offer.is_good:
-        return Outcome(queued, State.EXCLUDED, f"{reason}, which is out of scope")
-    return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=url)
+        return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.MIRROR, f"{evidence}, which is out of scope"))
+    return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.MIRROR, evidence), offers=(offer,), target=url)
 
 
 def may_adopt(site: str, main_site: str) -> bool:
@@ -211,7 +214,11 @@ def after_fetch(
             assert facts is not None
             return _page(queued, result, facts, scope, settings)
         case NotModified():
-            return Outcome(queued, State.FAILED, "304 Not Modified, though nothing was asked to be compared")
+            return Outcome(
+                queued,
+                State.FAILED,
+                Reason(ReasonCode.NO_DOCUMENT, "304 Not Modified to a request without a validator"),
+            )
         case Redirected():
             return _redirect(queued, result, scope, settings)
         case Failed():
@@ -221,13 +228,11 @@ def after_fetch(
 
 
 def after_fault(queued: Queued, fault: str) -> Outcome:
-    """How a visit ends that met a bug of ours: this URL alone has failed, no run that comes to it."""
-    return Outcome(queued, State.FAILED, told_fault(fault))
+    """The outcome of a visit that met a bug of the crawler: the URL fails, the run goes on.
 
-
-def told_fault(fault: str) -> str:
-    """A bug of ours as a reason, from :func:`crawler.errors.fault`."""
-    return f"{FAULT}: {fault}; please report it"
+    ``fault`` is from :func:`crawler.errors.fault`.
+    """
+    return Outcome(queued, State.FAILED, Reason(ReasonCode.FAULT, fault))
 
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
@@ -249,7 +254,7 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         hops = queued.hops + 1  # a new address at each asking would go on for ever
         refusal = scope.refusal(target, queued.depth) or _too_many_hops(hops, settings)
         offers.append(Offer(target, queued.depth, refusal, hops))
-    reason = str(result.status) if facts.index else f"{result.status}, noindex: body and texts not kept"
+    reason = Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))
     return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
 
 
@@ -260,7 +265,7 @@ def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trus
     """
     if _is_page(queued, result, sitemap):
         as_page = replace(queued, kind=Kind.PAGE)
-        return Outcome(as_page, State.QUEUED, "named as a sitemap, but a page", retry_at=result.finished_at)
+        return Outcome(as_page, State.QUEUED, Reason(ReasonCode.NOT_A_SITEMAP), retry_at=result.finished_at)
     depth, offers, mistrusted = queued.depth + 1, [], 0
     for entry in sitemap.entries:
         if trust.refusal(entry.url) is None:
@@ -274,10 +279,10 @@ def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trus
         else:
             mistrusted += 1
     found = f"{len(sitemap.entries)} URLs" if not sitemap.sitemaps else f"{len(sitemap.sitemaps)} sitemaps"
-    reasons = [f"{result.status}, sitemap ({sitemap.kind}): {found}", *sitemap.notes]
+    said = [f"{result.status}, sitemap ({sitemap.kind}): {found}", *sitemap.notes]
     if mistrusted:
-        reasons.append(f"{mistrusted} URLs passed over: this sitemap may not speak for them")
-    return Outcome(queued, State.FETCHED, "; ".join(reasons), offers=tuple(offers))
+        said.append(f"{mistrusted} URLs passed over: this sitemap may not speak for them")
+    return Outcome(queued, State.FETCHED, Reason(ReasonCode.SITEMAP, "; ".join(said)), offers=tuple(offers))
 
 
 def _is_page(queued: Queued, result: Fetched, sitemap: Sitemap) -> bool:
@@ -293,37 +298,76 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
     try:
         target = canonicalise(result.location, queued.url)
     except NotCrawlable as error:
-        return Outcome(queued, State.FAILED, f"{result.status} to nowhere: {error}")
+        return Outcome(queued, State.FAILED, Reason(ReasonCode.BAD_REDIRECT, f"{result.status} to nowhere: {error}"))
     if target == queued.url:
-        return Outcome(queued, State.FAILED, f"{result.status} to itself")
+        return Outcome(queued, State.FAILED, Reason(ReasonCode.BAD_REDIRECT, f"{result.status} to itself"))
     hops = queued.hops + 1
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
     refusal = refusal or _too_many_hops(hops, settings)  # a circle ends where it began: Store.fail_circles finds it
-    offer = Offer(target, queued.depth, refusal, hops, queued.seed and refusal in (None, BLOCKED), queued.kind)
-    return Outcome(queued, State.REDIRECTED, f"{result.status} to {target}", offers=(offer,), target=target)
+    offer = Offer(
+        target,
+        queued.depth,
+        refusal,
+        hops,
+        queued.seed and (refusal is None or refusal.code is ReasonCode.BLOCKED),
+        queued.kind,
+    )
+    reason = Reason(ReasonCode.REDIRECT, f"{result.status} to {target}")
+    return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target)
 
 
-def _too_many_hops(hops: int, settings: RetrySettings) -> str | None:
+def _too_many_hops(hops: int, settings: RetrySettings) -> Reason | None:
     if hops <= settings.max_redirects:
         return None
-    return f"{REDIRECTS} {hops} in a row, at most {settings.max_redirects} are followed"
+    return Reason(ReasonCode.REDIRECTS, f"{hops} in a row, at most {settings.max_redirects} are followed")
+
+
+_CODES = {
+    ErrorKind.DNS: ReasonCode.NO_ADDRESS,
+    ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
+    ErrorKind.TLS: ReasonCode.TLS,
+    ErrorKind.TIMEOUT: ReasonCode.TIMEOUT,
+    ErrorKind.TRUNCATED: ReasonCode.TRUNCATED,
+    ErrorKind.PROTOCOL: ReasonCode.PROTOCOL,
+    ErrorKind.ENCODING: ReasonCode.ENCODING,
+    ErrorKind.TOO_LARGE: ReasonCode.TOO_LARGE,
+    ErrorKind.UNWANTED_TYPE: ReasonCode.TYPE,
+    ErrorKind.ADDRESS: ReasonCode.ADDRESS,
+    ErrorKind.STOPPED: ReasonCode.TRUNCATED,
+    ErrorKind.FAULT: ReasonCode.FAULT,
+}
+
+
+def failure_code(result: Failed) -> ReasonCode:
+    """The code of a URL whose last request ended with ``result``."""
+    if result.kind is not ErrorKind.HTTP:
+        return _CODES[result.kind]
+    match result.status:
+        case 404:
+            return ReasonCode.NOT_FOUND
+        case 410:
+            return ReasonCode.GONE
+        case int(status) if 400 <= status < 500:
+            return ReasonCode.CLIENT_ERROR
+        case int(status) if 500 <= status < 600:
+            return ReasonCode.SERVER_ERROR
+    return ReasonCode.NO_DOCUMENT
 
 
 def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome:
-    if result.kind is ErrorKind.UNWANTED_TYPE:
-        return Outcome(queued, State.EXCLUDED, f"{TYPE} {result.error}")
-    if result.kind is ErrorKind.ADDRESS:
-        return Outcome(queued, State.EXCLUDED, f"{ADDRESS} {result.error}")
-    if queued.kind is Kind.SITEMAP and result.status in (404, 410):
-        return Outcome(queued, State.EXCLUDED, f"sitemap: there is none ({result.status})")
+    code = failure_code(result)
+    if code in (ReasonCode.TYPE, ReasonCode.ADDRESS):
+        return Outcome(queued, State.EXCLUDED, Reason(code, result.detail))
+    if queued.kind is Kind.SITEMAP and code in (ReasonCode.NOT_FOUND, ReasonCode.GONE):
+        return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.NO_SITEMAP, str(result.status)))
     if not is_temporary(result):
-        return Outcome(queued, State.FAILED, result.error.sentence)
+        return Outcome(queued, State.FAILED, Reason(code, result.error.sentence))
     attempts = queued.attempts + 1
     if attempts > settings.retries:
-        return Outcome(queued, State.FAILED, f"{result.error} ({attempts} attempts)")
+        return Outcome(queued, State.FAILED, Reason(code, f"{result.error} ({attempts} attempts)"))
     pause_s = settings.retry_pause_s * 3 ** (attempts - 1)
     pause_s = max(pause_s, retry_after_s(result.headers, result.finished_at) or 0.0)
-    reason = f"{result.error}, attempt {attempts} of {settings.retries + 1}"
+    reason = Reason(ReasonCode.RETRY, f"{result.error}, attempt {attempts} of {settings.retries + 1}")
     return Outcome(queued, State.QUEUED, reason, retry_at=result.finished_at + pause_s)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import DAY_S
 from crawler.model import Kind
+from crawler.reasons import Reason
 
 _FUTURE_S = 86_400.0  # a date further ahead than clocks and time zones go wrong says nothing
 
@@ -32,7 +33,7 @@ _START_PAGES = frozenset(
 )
 
 #: Why the scope leaves a URL of that depth out, or ``None``.
-Refusal = Callable[[str, int], str | None]
+Refusal = Callable[[str, int], Reason | None]
 
 
 class HintKind(StrEnum):

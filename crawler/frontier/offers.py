@@ -5,23 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crawler.frontier.operator import BLOCKED
 from crawler.model import Kind, State
-from crawler.reasons import CONTACT, DEPTH, NOFOLLOW, REDIRECTS, SAMPLE, SCOPE, TRAP, TYPE
+from crawler.reasons import Reason, ReasonCode
 
-#: Exclusions by circumstance, which a better offer of the same URL lifts (another link to it that may be followed,
-#: a shorter way to it, a way outside the redirect chain that had grown too long; a scope that admits it by now,
-#: since a mirror's main host was adopted, or as where a seed redirects to; a URL that was not drawn, but where one that
-#: was leads to; a site that is blocked no more).
-_LIFTED_BY_BETTER_OFFER = (NOFOLLOW, DEPTH, REDIRECTS, SCOPE, CONTACT, TRAP, SAMPLE, BLOCKED)
+#: Exclusions by circumstance, which a better offer of the same URL lifts: another link to it that may be followed, a
+#: shorter way to it, a way outside a redirect chain that was too long, a scope that admits it by now (a main site was
+#: adopted, or a seed redirects to it), a link from a URL that was drawn, a site that is no longer blocked.
+_LIFTED_BY_BETTER_OFFER = frozenset(
+    {
+        ReasonCode.NOFOLLOW,
+        ReasonCode.DEPTH,
+        ReasonCode.REDIRECTS,
+        ReasonCode.SCOPE,
+        ReasonCode.CONTACT,
+        ReasonCode.TRAP,
+        ReasonCode.SAMPLE,
+        ReasonCode.BLOCKED,
+    }
+)
+_LIFTED_BY_SITEMAP = _LIFTED_BY_BETTER_OFFER | {ReasonCode.TYPE}
 
 
 class Offer(NamedTuple):
-    """A URL as somebody found it. ``refusal`` is the reason to exclude it, ``None`` to queue it."""
+    """A URL as it was found. ``refusal`` is the reason to exclude it; ``None`` queues it."""
 
     url: str
     depth: int
-    refusal: str | None = None
+    refusal: Reason | None = None
     hops: int = 0  # redirects in a row that led here
     seed: bool = False
     kind: Kind = Kind.PAGE
@@ -29,8 +39,8 @@ class Offer(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether no rule refuses it: then it counts as a way, though nobody may go it while its site is blocked."""
-        return self.refusal is None or self.refusal == BLOCKED
+        """Whether no rule refuses the URL. A block by the operator is no rule: it delays the URL."""
+        return self.refusal is None or self.refusal.code is ReasonCode.BLOCKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class Known:
     """What the store has of an offered URL."""
 
     state: State
-    reason: str
+    reason: Reason
     depth: int
     hops: int
 
@@ -50,7 +60,7 @@ class Change:
     depth: int
     hops: int
     requeue: bool
-    reason: str
+    reason: Reason
     seed: bool = False  # it counts as a seed from now on
 
 
@@ -60,13 +70,16 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     The depth of a URL is the length of the shortest way known, so that neither the order in which
     pages arrive nor a restart decides what ``--max-depth`` lets in.
     """
-    lifted = (*_LIFTED_BY_BETTER_OFFER, TYPE) if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
-    liftable = known.state is State.EXCLUDED and known.reason.startswith(lifted)
+    lifted = _LIFTED_BY_SITEMAP if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
+    code = known.reason.code
+    liftable = known.state is State.EXCLUDED and code in lifted
     closer = offer.depth < known.depth and offer.is_good
-    if liftable and offer.is_good and (offer.refusal is None or known.reason != BLOCKED):
+    if liftable and offer.is_good and (offer.refusal is None or code is not ReasonCode.BLOCKED):
         # A way that the scope refused was a way; one that may not be followed was none.
-        depth = min(known.depth, offer.depth) if known.reason.startswith((SCOPE, CONTACT)) else offer.depth
-        return Change(depth, offer.hops, offer.refusal is None, offer.refusal or "", offer.seed)
+        depth = min(known.depth, offer.depth) if code in (ReasonCode.SCOPE, ReasonCode.CONTACT) else offer.depth
+        return Change(
+            depth, offer.hops, offer.refusal is None, offer.refusal or Reason(ReasonCode.REQUEUED), offer.seed
+        )
     if closer:
         return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
     return None
@@ -78,6 +91,7 @@ def passed_on(known: Known, depth: int, max_depth: int | None) -> Offer:
     These links may be followed, which is all that was missing to a URL known from a nofollow link. Whatever else could
     be lifted was refused for what the URL is, and still is.
     """
-    is_admitted = (max_depth is None or depth <= max_depth) and known.reason.startswith((DEPTH, NOFOLLOW))
-    stays_out = known.state is State.EXCLUDED and known.reason.startswith(_LIFTED_BY_BETTER_OFFER) and not is_admitted
+    code = known.reason.code
+    is_admitted = (max_depth is None or depth <= max_depth) and code in (ReasonCode.DEPTH, ReasonCode.NOFOLLOW)
+    stays_out = known.state is State.EXCLUDED and code in _LIFTED_BY_BETTER_OFFER and not is_admitted
     return Offer("", depth, known.reason if stays_out else None, known.hops)

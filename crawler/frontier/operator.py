@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
 
 #: The reason of every URL that is left out because its site is blocked; taken back when it is blocked no more.
-BLOCKED = "blocked by the operator"
+BLOCKED = Reason(ReasonCode.BLOCKED)
 
 # Labels of letters, digits, hyphens (RFC 1123, 2.1) and the underscores met in practice, the root's dot at the end.
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)

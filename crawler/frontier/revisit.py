@@ -30,6 +30,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.model import State
+from crawler.reasons import Reason
 
 DAY_S = 86_400.0
 DUE_CHANCE = 1 / 3  # of having changed, at which a page is due
@@ -147,7 +148,7 @@ class Seen:
     """
 
     state: State
-    reason: str
+    reason: Reason
     checked_at: float
     habits: Habits
     failures: int

@@ -23,10 +23,9 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import Again, Found, RevisitSettings, Seen, learn, next_visit
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
+from crawler.reasons import Reason, ReasonCode
 from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
-
-_UNCHANGED = ", unchanged"
 
 
 def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Outcome:
@@ -56,16 +55,16 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
                 return _unreached(outcome, seen, facts.note, settings, now)
             return _fetched(outcome, seen, result, facts, settings)
         case Redirected():
-            changed = outcome.reason != seen.reason
+            changed = outcome.reason.sentence != seen.reason.sentence
             again = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
             return replace(outcome, again=again or _missed(Found.LOST, seen, settings, now))
         case Failed():
             if result.status in (404, 410) and not is_temporary(result):
                 again = replace(_missed(Found.GONE, seen, settings, now), hint_was_right=True if seen.hint else None)
-                reason = f"{outcome.reason}: gone" if seen.version else outcome.reason
+                reason = Reason(outcome.reason.code, f"{outcome.reason}: gone") if seen.version else outcome.reason
                 return replace(outcome, reason=reason, again=replace(again, checked_at=now))
             if is_temporary(result):
-                return _unreached(outcome, seen, outcome.reason, settings, now)
+                return _unreached(outcome, seen, outcome.reason.sentence, settings, now)
             return replace(outcome, again=_missed(Found.LOST, seen, settings, now))
 
 
@@ -79,7 +78,7 @@ def _not_modified(
 ) -> Outcome:
     if facts is not None and _asks_more(facts, seen):
         again = replace(_missed(Found.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
-        reason = "revisit: its headers ask for other treatment than before"
+        reason = Reason(ReasonCode.REVISIT_WHOLE)
         return replace(outcome, state=State.QUEUED, reason=reason, retry_at=result.finished_at, again=again)
     return _unchanged(outcome, seen, result, "304", settings)
 
@@ -113,7 +112,8 @@ def _fetched(
     again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
     kept = content if page is None or page.body is None else None
     if page is not None and known and seen.version:
-        outcome = replace(outcome, reason=f"{outcome.reason}, changed{'' if changed else ' in its mark-up'}")
+        code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
+        outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
     return replace(outcome, again=replace(again, found=Found.CHANGED, content=kept))
 
 
@@ -121,10 +121,12 @@ def _unchanged(
     outcome: Outcome, seen: Seen, result: Fetched | NotModified, how: str, settings: RevisitSettings
 ) -> Outcome:
     """It is what it was: its state and what it led to stay, nothing of it is written anew."""
-    before = f"{seen.status}{', noindex' * seen.noindex}" if seen.version else seen.reason.partition(_UNCHANGED)[0]
     again = _seen(seen, result, False, settings)
     again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
-    return Outcome(outcome.queued, State.FETCHED, f"{before}{_UNCHANGED} ({how})", again=again)
+    reason = seen.reason  # a sitemap's says what it lists
+    if seen.version:
+        reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")
+    return Outcome(outcome.queued, State.FETCHED, reason, again=again)
 
 
 def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: RevisitSettings) -> Again:
@@ -160,5 +162,7 @@ def _missed(found: Found, seen: Seen, settings: RevisitSettings, now: float) -> 
 
 def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings, now: float) -> Outcome:
     """Everything stays as it was, but for the time of the next visit."""
-    reason = f"{seen.status}, not reached since: {why}" if seen.state is State.FETCHED and seen.version else seen.reason
+    reason = seen.reason
+    if seen.state is State.FETCHED and seen.version:
+        reason = Reason(ReasonCode.UNREACHED, f"{seen.status}, not reached since: {why}")
     return Outcome(outcome.queued, seen.state, reason, again=_missed(Found.UNREACHED, seen, settings, now))

@@ -6,6 +6,7 @@ from crawler.frontier.decide import Outcome, Queued, RetrySettings, after_fetch
 from crawler.frontier.offers import Offer
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
+from crawler.reasons import Reason, ReasonCode
 from crawler.rup.protocol.info import MAX_BYTES as RUPINFO_BYTES
 from crawler.rup.protocol.info import PATHS, NoInfo, read_info
 from crawler.rup.protocol.subscription import FoundInfo
@@ -27,13 +28,18 @@ def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: R
         case Fetched():
             info = read_info(result.body, queued.url)
             if isinstance(info, NoInfo):
-                return Outcome(queued, State.EXCLUDED, f"rup: no rupinfo, {info.why}")
+                return _none(queued, f"no rupinfo, {info.why}")
+            reason = Reason(ReasonCode.RUPINFO, f"{result.status}, rupinfo: {info.cgi}")
             offered = FoundInfo(queued.url, result.finished_at, info)
-            return Outcome(queued, State.FETCHED, f"{result.status}, rupinfo: {info.cgi}", offered=offered)
+            return Outcome(queued, State.FETCHED, reason, offered=offered)
         case Redirected():
-            return Outcome(queued, State.EXCLUDED, f"rup: {result.status} to elsewhere, which is not followed")
+            return _none(queued, f"{result.status} to elsewhere, which is not followed")
         case Failed() if result.status in (404, 410):
             other = (rupinfo_of(site, scope, PATHS[1]),) if path == PATHS[0] else ()
-            return Outcome(queued, State.EXCLUDED, f"rup: there is none ({result.status})", offers=other)
+            return _none(queued, f"there is none ({result.status})", *other)
         case _:
             return after_fetch(queued, result, None, scope, settings)
+
+
+def _none(queued: Queued, why: str, *offers: Offer) -> Outcome:
+    return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.NO_RUPINFO, why), offers=offers)

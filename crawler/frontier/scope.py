@@ -12,10 +12,11 @@ from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
-from crawler.reasons import CONTACT, DEPTH, NOFOLLOW, SCOPE
+from crawler.reasons import Reason, ReasonCode
 from crawler.url import host_of, registrable_domain, registrable_domains
 
 _LINKS_KEPT = 8_192
+_NOFOLLOW = Reason(ReasonCode.NOFOLLOW)
 _NO_TRAPS = TrapSettings(enabled=False)
 
 
@@ -65,7 +66,7 @@ class Scope:
         self._exclude = tuple(map(re.compile, settings.exclude))
         self._places = self._places_of(seeds)
         self._adopted: set[str] = set()
-        self._site_refusals: dict[str, str | None] = {}
+        self._site_refusals: dict[str, Reason | None] = {}
         # A page's links are mostly those of the page before.
         self._refusals_of = lru_cache(_LINKS_KEPT)(self._refusals)
 
@@ -76,7 +77,7 @@ class Scope:
             self._site_refusals.pop(site, None)
             self._refusals_of.cache_clear()
 
-    def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> str | None:
+    def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> Reason | None:
         """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is.
 
         Blocked is only what would be taken up else, so that all of it is when the block is lifted.
@@ -84,15 +85,15 @@ class Scope:
         refused = self._rule(url, depth, is_seed)
         return BLOCKED if refused is None and self.blocks.covers(url) else refused
 
-    def _rule(self, url: str, depth: int, is_seed: bool) -> str | None:
+    def _rule(self, url: str, depth: int, is_seed: bool) -> Reason | None:
         refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
         if refused is not None:
             return refused
         if self.settings.max_depth is not None and depth > self.settings.max_depth:
-            return f"{DEPTH} {depth} links from a seed, --max-depth is {self.settings.max_depth}"
+            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, --max-depth is {self.settings.max_depth}")
         return trap
 
-    def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[str | None]:
+    def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
         """:meth:`refusal` of each link of a page, ``nofollow`` heeded."""
         refusals_of = self._refusals_of
         max_depth = self.settings.max_depth
@@ -102,10 +103,10 @@ class Scope:
             if refused is None and (too_deep or trap):
                 refused = self._rule(url, depth, False)
             if refused is None and not follow:
-                refused = f'{NOFOLLOW} linked only with rel="nofollow"'
+                refused = _NOFOLLOW
             yield BLOCKED if refused is None and self.blocks.covers(url) else refused
 
-    def _refusals(self, url: str, is_seed: bool) -> tuple[str | None, str | None]:
+    def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
         """Why ``url`` is refused at any depth: for where it is, and else for what it looks like."""
         site = url[: url.index("/", 8)]
         try:
@@ -117,29 +118,32 @@ class Scope:
         if refused is not None:
             return refused, None
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
-            return f"{SCOPE} below no seed's directory (--scope prefix)", None
+            return Reason(ReasonCode.SCOPE, "below no seed's directory (--scope prefix)"), None
         for pattern in self._exclude:
             if match := pattern.search(url):
-                return f"{SCOPE} matches --exclude ({match.group()[:80]!r})", None
+                return Reason(ReasonCode.SCOPE, f"matches --exclude ({match.group()[:80]!r})"), None
         if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
-            return f"{SCOPE} matches no --include", None
+            return Reason(ReasonCode.SCOPE, "matches no --include"), None
         return None, None if is_seed else trap_in(url, self._traps, self._now)
 
-    def _refuse_site(self, site: str) -> str | None:
+    def _refuse_site(self, site: str) -> Reason | None:
         host = host_of(site)
         mode = self.settings.mode
         if site in self._adopted:
             return self._unreachable(host)
         if mode is ScopeMode.HOST and host not in self._places:
-            return f"{SCOPE} {host} is no seed's host (--scope host)"
+            return Reason(ReasonCode.SCOPE, f"{host} is no seed's host (--scope host)")
         if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
-            return f"{SCOPE} {registrable_domain(host)} is no seed's domain (--scope domain)"
+            return Reason(ReasonCode.SCOPE, f"{registrable_domain(host)} is no seed's domain (--scope domain)")
         return self._unreachable(host)
 
-    def _unreachable(self, host: str) -> str | None:
+    def _unreachable(self, host: str) -> Reason | None:
         if self._reachable(host):
             return None
-        return f"{CONTACT} {host} is not on loopback, and nobody is named whom its owner could turn to (--contact)"
+        return Reason(
+            ReasonCode.CONTACT,
+            f"{host} is not on loopback, and nobody is named whom its owner could turn to (--contact)",
+        )
 
     def _below_seed(self, url: str) -> bool:
         end = url.find("/", 8)

@@ -2,7 +2,7 @@
 
 Each rule is named, looks at one URL alone, and would rather let a trap pass than refuse a page: what slips through is
 bounded by depth and page limits, what is refused here is not seen at all. A refusal holds for this crawl's settings
-only, and its reason begins with ``trap:``.
+only, and has the code :attr:`~crawler.reasons.ReasonCode.TRAP`.
 
 ===================  ================================================================================
 ``url-length``       longer than servers and sitemaps take (2,048, sitemaps.org)
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
-from crawler.reasons import TRAP
+from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 
 _YEAR_S = 31_556_952  # a mean Gregorian year
@@ -71,7 +71,7 @@ class TrapSettings:
     max_years_ahead: int = 3
 
 
-def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
+def refusal(url: str, settings: TrapSettings, now: float) -> Reason | None:
     """Which rule takes the canonical ``url`` for a trap, and by what (``trap: path-repetition (/a/b 3 times)``).
 
     ``None`` where none does. ``now`` in epoch seconds. Never raises; takes time linear in the length of ``url``.
@@ -79,7 +79,7 @@ def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
     if not settings.enabled:
         return None
     if len(url) > settings.max_url_chars:
-        return f"{TRAP} url-length ({len(url)} characters)"
+        return Reason(ReasonCode.TRAP, f"url-length ({len(url)} characters)")
     # Most URLs are short and plain: nothing dearer than a search for a character is done to them.
     found = None
     if url.count("/") > 2 + min(settings.max_repetitions, settings.max_path_segments):
@@ -94,7 +94,7 @@ def refusal(url: str, settings: TrapSettings, now: float) -> str | None:
             if hint in lower:
                 found = _calendar(lower, settings, now)
                 break
-    return f"{TRAP} {found}" if found else None
+    return Reason(ReasonCode.TRAP, found) if found else None
 
 
 def _path(segments: list[str], settings: TrapSettings) -> str | None:

@@ -16,6 +16,7 @@ from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.inspect.revisits import count_revisits, told
 from crawler.model import State
+from crawler.reasons import ReasonCode
 from crawler.store.protocols import Beat, Counts, Store, Waiting
 
 _SITES_SHOWN = 20
@@ -40,8 +41,8 @@ class Status:
     last_run: Mapping[str, Any] | None
     sites: list[dict[str, Any]]
     more_sites: int
-    excluded_for: list[tuple[str, int]]
-    failed_for: list[tuple[str, int]]
+    excluded_for: list[tuple[ReasonCode, int]]
+    failed_for: list[tuple[ReasonCode, int]]
     waiting: list[Waiting]
     workers: list[dict[str, Any]]
     revisits: Mapping[str, Any]
@@ -92,18 +93,13 @@ async def look(store: Store, now: float) -> Status:
     )
 
 
-async def reasons(store: Store, state: State, limit: int = 10) -> list[tuple[str, int]]:
-    """Reasons without their particulars (after a colon, in brackets), the most frequent first."""
+async def reasons(store: Store, state: State) -> list[tuple[ReasonCode, int]]:
+    """How many URLs are in ``state`` for each reason, the most frequent first."""
     rows = await store.query(
-        """SELECT CASE WHEN instr(reason, ':') BETWEEN 2 AND 12 THEN substr(reason, 1, instr(reason, ':') - 1)
-             WHEN reason LIKE 'mirror of %' THEN 'mirror'
-             WHEN instr(reason, ' (') > 1 THEN substr(reason, 1, instr(reason, ' (') - 1)
-             WHEN length(reason) > 60 THEN rtrim(substr(reason, 1, 60)) || '…'
-             ELSE reason END AS why, count(*) AS n
-           FROM url WHERE state = ? GROUP BY why ORDER BY n DESC, why LIMIT ?""",
-        (state, limit),
+        "SELECT reason_code, count(*) AS n FROM urls WHERE state = ? GROUP BY reason_code ORDER BY n DESC, reason_code",
+        (state,),
     )
-    return [(row["why"], row["n"]) for row in rows]
+    return [(ReasonCode(row["reason_code"]), row["n"]) for row in rows]
 
 
 def as_json(status: Status) -> dict[str, Any]:
@@ -149,9 +145,9 @@ def render(status: Status, console: Console) -> None:
     if status.standing.blocked:
         rows.append(("Blocked", ", ".join(status.standing.blocked)))
     if status.excluded_for:
-        rows.append(("Excluded", counted(status.excluded_for)))
+        rows.append(("Excluded", counted((code.label, n) for code, n in status.excluded_for)))
     if status.failed_for:
-        rows.append(("Failed", counted(status.failed_for)))
+        rows.append(("Failed", counted((code.label, n) for code, n in status.failed_for)))
     rows += [
         ("Waiting", f"for {wait.group} until {brief_time(wait.until, status.at)}, {wait.reason}")
         for wait in status.waiting

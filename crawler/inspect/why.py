@@ -12,12 +12,13 @@ from crawler.cli.layout import Fact, facts
 from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.decide import adopt_mains
-from crawler.frontier.operator import BLOCKED, standing
+from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.traps import TrapSettings
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.model import Kind, Reading, RobotsAction
 from crawler.page.directives import asked_of
+from crawler.reasons import Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.readings import read
 from crawler.robots.text import parse
@@ -46,7 +47,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
     number = await store.find(url)
     if number is not None:
         (row,) = await store.query(
-            """SELECT u.state, u.reason, u.depth, u.attempts, u.seed, u.due_at, u.kind, u.lastmod,
+            """SELECT u.state, u.reason_code, u.reason, u.depth, u.attempts, u.seed, u.due_at, u.kind, u.lastmod,
                  (SELECT s.name || t.path FROM url t JOIN site s ON s.id = t.id >> 39 WHERE t.id = u.target) AS target
                FROM url u WHERE u.id = ?""",
             (number,),
@@ -64,7 +65,9 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
     known["site"] = await _site(store, site)
     known["mirror"] = await _mirror(store, site)
     known["robots"] = await _robots(store, site, path, token, reading)
-    known["scope"] = await _scope(store, url, known, settings)
+    refusal = await _scope(store, url, known, settings)
+    known["scope"] = None if refusal is None else refusal.sentence
+    known["scope_code"] = None if refusal is None else refusal.code.value
     if known.get("state") == "queued" and known["site"]:
         known["next_at"] = max(known["due_at"], known["site"]["next_at"])
         known["waits_for"] = _waits_for(known, now)
@@ -73,7 +76,7 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
     return known
 
 
-async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> str | None:
+async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> Reason | None:
     """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
     scope = await scope_of(store, settings, known["at"])
     wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
@@ -218,10 +221,10 @@ def told(known: dict[str, Any]) -> list[Fact]:
     rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
     if known["scope"] is None:
         rows.append(("scope", "takes it in"))
-    elif known["scope"] == BLOCKED and known.get("reason") != BLOCKED:
+    elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
         rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
     elif known["scope"] != known.get("reason"):
-        rows.append(("scope", f"would be left out: {known['scope'].removeprefix('scope: ')}"))
+        rows.append(("scope", f"would be left out: {known['scope']}"))
     rows += _about_robots(known["robots"])
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))

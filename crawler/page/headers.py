@@ -8,7 +8,6 @@ from dataclasses import replace
 from crawler.model import Headers, PageFacts, Reading, header_values
 from crawler.page.directives import directives, x_robots_tag
 from crawler.page.targets import rel_words
-from crawler.reasons import NOT_PARSED
 from crawler.url import NotCrawlable, canonicalise
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
@@ -38,7 +37,7 @@ def unread_page(why: str, *, url: str, headers: Headers, token: str, reading: Re
     The page counts as NOINDEX and NOFOLLOW, because it may contain these directives.
     """
     known = header_facts(headers, url=url, token=token, reading=reading, now=now)
-    return replace(known, index=False, follow=False, is_read=False, note=f"{NOT_PARSED}: {why}")
+    return replace(known, index=False, follow=False, is_read=False, note=f"not parsed: {why}")
 
 
 def canonical_in_headers(headers: Headers, url: str) -> str | None:

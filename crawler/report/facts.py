@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import LogTotals
 from crawler.model import State
+from crawler.reasons import ReasonCode
 from crawler.robots.doubts import Doubts
 from crawler.store.protocols import Counts
 
@@ -78,9 +79,9 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class ReasonGroup:
-    """URLs that ended for the same reason: how many, and one of them with its whole reason."""
+    """URLs that ended with the same code: how many, and one of them with its reason in full."""
 
-    word: str
+    code: ReasonCode
     urls: int
     example_url: str
     example: str

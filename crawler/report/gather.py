@@ -15,6 +15,7 @@ from crawler.audit.totals import read_totals
 from crawler.errors import UsageError
 from crawler.model import State
 from crawler.page.directives import asked_of
+from crawler.reasons import ErrorKind, ReasonCode
 from crawler.report import queries
 from crawler.report.facts import (
     ANSWERS,
@@ -77,7 +78,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             audit=audited,
             timeline=await _timeline(store),
             depths=await _depths(store),
-            answers=await _counted(store, queries.ANSWERS),
+            answers=await _answers(store),
             types=await _counted(store, queries.TYPES),
             page_bytes=totals["page_bytes"],
             noindex=totals["noindex"],
@@ -121,8 +122,15 @@ async def _counted(store: Store, sql: str) -> list[tuple[str, int]]:
     return [(row["what"], row["n"]) for row in await store.query(sql, (_GROUPS_SHOWN,))]
 
 
+async def _answers(store: Store) -> list[tuple[str, int]]:
+    """How many requests for pages were answered with each status, or failed with each kind of error."""
+    kinds = {kind.value: kind.meaning for kind in ErrorKind}
+    return [(kinds.get(what, what), n) for what, n in await _counted(store, queries.ANSWERS)]
+
+
 async def _reasons(store: Store, state: State) -> list[ReasonGroup]:
-    return [ReasonGroup(*row.values()) for row in await store.query(queries.REASONS, (state, _GROUPS_SHOWN))]
+    rows = await store.query(queries.REASONS, (state, _GROUPS_SHOWN))
+    return [ReasonGroup(ReasonCode(row["code"]), row["n"], row["url"], row["reason"]) for row in rows]
 
 
 async def _broken(store: Store) -> BrokenLinks:

@@ -33,19 +33,3 @@ ROBOTS = {
     "given_up": ("unavailable for so long that the crawler gave up the site", "bad"),
     "unreachable": ("at an address that the crawler may not connect to", "mild"),
 }
-
-REASONS = {
-    "scope": "outside the scope of the crawl",
-    "contact": "not on loopback, and the crawl has no --contact",
-    "depth": "too many links away from the seeds",
-    "robots": "closed by the site's robots.txt",
-    "mirror": "on a mirror: the crawler fetches it from the main site",
-    "mirror cycle": "on sites that name each other as main hosts",
-    "trap": "looks like one of an endless set of addresses",
-    "sitemap": "named as a sitemap, but the site has no such file",
-    "type": "not of a content type that the crawl keeps",
-    "address": "at an address that the crawler may not connect to",
-    "nofollow": "linked to only with rel=nofollow",
-    "redirects": "behind too many redirects",
-    "sample": "not drawn for the sample",
-}

@@ -26,7 +26,7 @@ SLOT_REQUESTS = """SELECT CAST(started_at / ? AS INTEGER) AS slot,
 
 DEPTHS = "SELECT depth, state, count(*) AS n FROM url WHERE kind = 'page' GROUP BY 1, 2 ORDER BY 1"
 
-ANSWERS = """SELECT coalesce(CAST(status AS TEXT), substr(error, 1, 60), 'no answer') AS what, count(*) AS n
+ANSWERS = """SELECT coalesce(CAST(status AS TEXT), error_kind, 'no answer') AS what, count(*) AS n
   FROM request WHERE purpose = 'page' GROUP BY 1 ORDER BY n DESC, what LIMIT ?"""
 
 TYPES = """SELECT coalesce(nullif(content_type, ''), 'none said') AS what, count(*) AS n
@@ -45,14 +45,11 @@ ROBOTS_TEXT = "SELECT body FROM robots_text WHERE id = ?"
 #: An expression and a source for answers to requests for pages, in seconds.
 ANSWER_TIME = ("finished_at - started_at", "request WHERE purpose = 'page' AND status IS NOT NULL")
 
-#: Reasons by the word before their colon, with one of each: (state, how many).
-REASONS = """SELECT g.word, g.n, s.name || u.path AS url, u.reason
-  FROM (SELECT CASE WHEN reason LIKE 'mirror of %' THEN 'mirror'
-            WHEN instr(reason, ':') BETWEEN 2 AND 15 THEN substr(reason, 1, instr(reason, ':') - 1)
-            WHEN instr(reason, ' (') > 1 THEN substr(reason, 1, instr(reason, ' (') - 1)
-            ELSE substr(reason, 1, 60) END AS word, count(*) AS n, min(id) AS id
-        FROM url WHERE state = ? GROUP BY 1 ORDER BY n DESC, word LIMIT ?) AS g
-  JOIN url u ON u.id = g.id JOIN site s ON s.id = u.id >> 39 ORDER BY g.n DESC, g.word"""
+#: Reasons by their code, with the first URL of each: (state, how many).
+REASONS = """SELECT g.code, g.n, s.name || u.path AS url, u.reason
+  FROM (SELECT reason_code AS code, count(*) AS n, min(id) AS id
+        FROM url WHERE state = ? GROUP BY 1 ORDER BY n DESC, code LIMIT ?) AS g
+  JOIN url u ON u.id = g.id JOIN site s ON s.id = u.id >> 39 ORDER BY g.n DESC, g.code"""
 
 #: Links to what failed or redirects there, the most linked targets first: each with its first pages, and with how many
 #: links and targets there are. Redirects are followed backwards from what failed, so that no circle is entered.
@@ -78,7 +75,7 @@ SITES = """WITH top AS MATERIALIZED (
     SELECT id, name, robots_id, crawl_delay_s, group_id FROM site
     ORDER BY fetched DESC, robots_id IS NULL, id LIMIT ?),
   ends AS (
-    SELECT t.id, {states}, count(*) FILTER (WHERE u.state = 'excluded' AND u.reason LIKE 'robots:%') AS disallowed
+    SELECT t.id, {states}, count(*) FILTER (WHERE u.state = 'excluded' AND u.reason_code = 'robots') AS disallowed
     FROM top t JOIN url u ON u.id BETWEEN t.id << 39 AND (t.id + 1 << 39) - 1 GROUP BY t.id),
   asked AS (
     SELECT site_id, count(*) AS n, sum(bytes) AS bytes,

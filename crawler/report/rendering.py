@@ -25,7 +25,7 @@ from crawler.inspect.why import REMEDY
 from crawler.model import State
 from crawler.report import charts, formats, geometry
 from crawler.report.facts import Facts, RunRow, SiteRow
-from crawler.report.labels import REASONS, ROBOTS, STATES
+from crawler.report.labels import ROBOTS, STATES
 from crawler.report.run_settings import described_settings
 from crawler.report.site_graph import picture
 from crawler.sampling import load
@@ -116,7 +116,6 @@ def _environment() -> Environment:
         shown,
         CHECKS=TITLES,
         GEOMETRY=geometry,
-        REASONS=REASONS,
         REMEDY=REMEDY,
         ROBOTS=ROBOTS,
         STATES=STATES,

@@ -19,7 +19,7 @@ from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
 from crawler.errors import Setting, UsageError
 from crawler.formatting import many
-from crawler.reasons import EndCode
+from crawler.reasons import EndCode, RunEnd
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
@@ -78,7 +78,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
         result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store)
-    _tell_end(settings, result if survey is None else result | {"sample": survey.as_json()})
+    _tell_end(settings, end, result if survey is None else result | {"sample": survey.as_json()})
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -102,7 +102,7 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         log_end(end)
         await store.end_run(end, clock.now())
         result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
-    _tell_end(settings, result)
+    _tell_end(settings, end, result)
     return _exit_code(team.progress, stopped=signals.came or team.cut_short)
 
 
@@ -127,9 +127,10 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s)
 
 
-def _tell_end(settings: Settings, result: dict[str, Any]) -> None:
-    if result["ended_code"] == EndCode.SEEDS_LEFT_OUT:
-        tell(f"nothing was crawled: {result['ended_by']}; `crawler why URL --db {quote(result['db'])}` tells why")
+def _tell_end(settings: Settings, end: RunEnd, result: dict[str, Any]) -> None:
+    if end.code is EndCode.SEEDS_LEFT_OUT:
+        why = f"every seed was left out: {end.detail}"
+        tell(f"nothing was crawled: {why}; `crawler why URL --db {quote(result['db'])}` tells by what")
     if settings.output.json:
         print_json(result)
     else:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawler import reasons
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
 from crawler.store.protocols import SampleDraw, SampleRow, Store
@@ -17,15 +16,14 @@ from crawler.store.protocols import SampleDraw, SampleRow, Store
 # Every page URL that the crawl asked for, or would have but for robots.txt, a mirror's Host line, or its address, and
 # those held back: (deepest, held from, pages allowed per site). Of a site that has had its pages while more were
 # queued, only what was asked for until then.
-_FRAME = f"""
+_FRAME = """
 WITH cut (site_id) AS MATERIALIZED (
   SELECT s.id FROM site s WHERE s.fetched >= ?3 AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id))
 SELECT u.id, s.name, s.name || u.path, u.id >> 39 IN (SELECT site_id FROM cut)
 FROM url u JOIN site s ON s.id = u.id >> 39
 WHERE u.kind = 'page' AND u.depth <= ?1 AND (
   u.state IN ('fetched', 'redirected', 'failed')
-  OR (u.state = 'excluded' AND (u.reason LIKE '{reasons.ROBOTS}%' OR u.reason LIKE '{reasons.MIRROR}%'
-    OR u.reason LIKE '{reasons.TYPE}%' OR u.reason LIKE '{reasons.ADDRESS}%'))
+  OR (u.state = 'excluded' AND u.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'address'))
   OR (u.state = 'queued' AND u.depth >= ?2 AND u.id >> 39 NOT IN (SELECT site_id FROM cut)))"""
 
 _ENDLESS = 1 << 62

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,39 +9,48 @@ from enum import StrEnum
 from math import isfinite, nan
 from typing import Any
 
-from crawler import reasons
 from crawler.errors import UsageError
-from crawler.frontier.operator import BLOCKED
 from crawler.frontier.sample_design import Method, Per
 from crawler.model import State
+from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.page_language import language
 from crawler.store.protocols import SampleDraw, Store
 
+#: What an exclusion means for the status that is estimated.
+_EXCLUDED = {
+    ReasonCode.TYPE: "of another type",
+    ReasonCode.MIRROR: "by a main host",
+    ReasonCode.MIRROR_CYCLE: "by a main host",
+}
 _LISTED = 8  # statuses and languages, the most frequent
 
 # What became of each URL drawn, or of what it redirects to: (redirects to follow). A redirect that leads where the
 # crawl does not go is told as a redirect.
-_DRAWN = f"""
+_DRAWN = """
 WITH RECURSIVE way (first, id, n) AS (
   SELECT DISTINCT url_id, url_id, 0 FROM sample
   UNION ALL
   SELECT way.first, t.id, n + 1 FROM way JOIN url u ON u.id = way.id JOIN url t ON t.id = u.target
-  WHERE n < ? AND (u.state = 'redirected' OR u.reason LIKE '{reasons.MIRROR}%')
-    AND (t.state <> 'excluded' OR t.reason LIKE '{reasons.ROBOTS}%' OR t.reason LIKE '{reasons.MIRROR}%'
-      OR t.reason LIKE '{reasons.TYPE}%')),
-ends AS (SELECT first, id, row_number() OVER (PARTITION BY first ORDER BY n DESC) AS back FROM way)
-SELECT a.stratum, a.walk, a.probability, e.first AS number, u.state, u.reason, s.name || u.path AS url, s.fetched,
-       p.status, p.body_bytes, p.nofollow, p.noindex, p.charset,
+  WHERE n < ? AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle'))
+    AND (t.state <> 'excluded' OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type'))),
+ends AS (SELECT first, id, row_number() OVER (PARTITION BY first ORDER BY n DESC) AS back FROM way),
+answers AS (
+  SELECT e.first, q.status, q.error_kind, row_number() OVER (PARTITION BY e.first ORDER BY q.id DESC) AS back
+  FROM ends e JOIN url u ON u.id = e.id JOIN request q ON q.site_id = u.id >> 39 AND q.path = u.path
+  WHERE e.back = 1 AND u.state IN ('redirected', 'failed') AND q.purpose = 'page')
+SELECT a.stratum, a.walk, a.probability, e.first AS number, u.state, u.reason_code, s.name || u.path AS url,
+       s.fetched, w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.charset,
        (SELECT count(*) FROM link l WHERE l.source = e.id) AS links
 FROM sample a JOIN ends e ON e.first = a.url_id AND e.back = 1
-JOIN url u ON u.id = e.id JOIN site s ON s.id = u.id >> 39 LEFT JOIN page p ON p.url_id = e.id ORDER BY a.draw"""
+JOIN url u ON u.id = e.id JOIN site s ON s.id = u.id >> 39 LEFT JOIN page p ON p.url_id = e.id
+LEFT JOIN answers w ON w.first = e.first AND w.back = 1 ORDER BY a.draw"""
 _MOST_REDIRECTS = 32
 
-# Known pages of blocked sites that were not drawn: (the reason). Scope and depth stand against none of them.
+# Known pages of blocked sites that were not drawn. Scope and depth stand against none of them.
 _LEFT_OUT = """
 SELECT count(*) AS urls FROM url
-WHERE state = 'excluded' AND reason = ? AND kind = 'page' AND id NOT IN (SELECT url_id FROM sample)"""
+WHERE state = 'excluded' AND reason_code = 'blocked' AND kind = 'page' AND id NOT IN (SELECT url_id FROM sample)"""
 
 _BUDGET = """
 SELECT json_extract(settings, '$.crawl.max_pages_per_site') AS pages FROM run
@@ -108,7 +116,7 @@ async def survey(store: Store) -> Survey:
     budget = await _budget(store)
     over_budget = sum(budget is not None and row["fetched"] >= budget for row in queued)
     blocked = sum(_is_blocked(row) for row in _once(rows))
-    left_out = (await store.query(_LEFT_OUT, (BLOCKED,)))[0]["urls"]
+    left_out = (await store.query(_LEFT_OUT))[0]["urls"]
     figures = tuple(_figures(_sample(draw, rows), rows, languages)) if rows else ()
     waiting = len(queued) - over_budget
     return Survey(draw, len(rows), len(_once(rows)), waiting, over_budget, blocked, left_out, figures)
@@ -177,22 +185,21 @@ def _frequent(sample: Sample, labels: Sequence[str | None]) -> list[str]:
 
 
 def _is_disallowed(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == State.EXCLUDED and row["reason"].startswith(reasons.ROBOTS))
+    return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS)
 
 
 def _is_blocked(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == State.EXCLUDED and row["reason"] == BLOCKED)
+    return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.BLOCKED)
 
 
 def _status(row: Mapping[str, Any]) -> str | None:
     """The status that a URL answered with, or what came instead; ``None`` of one that was not asked for."""
-    state, reason = row["state"], row["reason"]
+    state = row["state"]
     if state == State.QUEUED or _is_disallowed(row) or _is_blocked(row):
         return None
     if state == State.FETCHED:
         return str(row["status"])
     if state == State.EXCLUDED:
-        told = {reasons.TYPE: "of another type", reasons.MIRROR: "by a main host"}
-        return next((words for begins, words in told.items() if reason.startswith(begins)), "none")
-    code = re.match(r"[1-5]\d\d\b", reason)
-    return code.group() if code else "none"
+        return _EXCLUDED.get(row["reason_code"], "none")
+    is_whole = row["error_kind"] in (None, ErrorKind.HTTP)
+    return str(row["answer"]) if row["answer"] is not None and is_whole else "none"

@@ -20,7 +20,7 @@ from crawler.frontier.operator import Order
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
-from crawler.reasons import RequestError, RunEnd
+from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
 from crawler.store.coordination import PageGrant, Shared
 from crawler.store.rows import Parameters
 from crawler.store.subscriptions import SubscriptionStore
@@ -258,7 +258,7 @@ class Store(Shared, Protocol):
         """The settings of the run before this one."""
         ...
 
-    async def add_seeds(self, urls: Sequence[tuple[str, str | None]]) -> None:
+    async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
         """Take up seeds, each with the reason to exclude it or ``None``."""
         ...
 
@@ -272,15 +272,15 @@ class Store(Shared, Protocol):
         """Every (mirror, main site) known."""
         ...
 
-    async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
-        """Excluded and failed URLs by number: (number, URL, reason, depth, asked for by itself)."""
+    async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
+        """Excluded and failed URLs by number: (number, URL, reason code, depth, asked for by itself)."""
         ...
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
         """Queued URLs by number: (number, URL, depth, asked for by itself: a seed or a sitemap)."""
         ...
 
-    async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
+    async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
         """Take queued URLs out of the frontier, each with its reason."""
         ...
 

@@ -25,6 +25,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import State
+from crawler.reasons import Reason, ReasonCode
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch
 from crawler.store.sql.store import SqliteStore
 from tests.bench import stores
@@ -38,6 +39,8 @@ PAGES_PER_TURN = 200  # as many outcomes as make a turn due
 TURN_S = 0.5
 DELAY_S = 1.0
 STARTED_AT = stores.FILLED_AT + 3600
+
+_FETCHED = Reason(ReasonCode.FETCHED, "200")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +167,7 @@ class _Load:
             pages = [self._page(queued) for queued in urls[:PAGES_PER_TURN]]
             _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), pages))
             offering_s += took_s
-            ended = [Outcome(queued, State.FETCHED, "200") for queued in urls[PAGES_PER_TURN:]]
+            ended = [Outcome(queued, State.FETCHED, _FETCHED) for queued in urls[PAGES_PER_TURN:]]
             pace = Pace(self._now + DELAY_S, DELAY_S, 0.0, "delay")
             paces, released = {claim.group: pace for claim in claims}, [claim.group_id for claim in claims]
             _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), ended, paces=paces, released=released))
@@ -190,4 +193,4 @@ class _Load:
                 self._new[site] += 1
             urls.add(stores.site_name(site) + stores.path_of(page))
         offers = tuple(Offer(url, queued.depth + 1) for url in urls)
-        return Outcome(queued, State.FETCHED, "200", offers=offers)
+        return Outcome(queued, State.FETCHED, _FETCHED, offers=offers)

@@ -7,14 +7,15 @@ from dataclasses import replace
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import EndCode, ReasonCode, RunEnd
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
+from tests.reasons import reason
 
 A, B = "http://a.test/", "http://b.test/"
 
 
 async def test_seeds_are_queued_at_depth_0_and_remembered(harness: Harness) -> None:
-    await harness.store.add_seeds([(A, None), (B, "scope: not there")])
+    await harness.store.add_seeds([(A, None), (B, reason("scope: not there"))])
     assert sorted(await harness.store.seeds()) == [A, B]
     assert await harness.urls("state, reason, depth, discovered_from") == {
         A: ("queued", "", 0, None),
@@ -249,12 +250,12 @@ async def test_the_settings_of_the_run_before_are_remembered(harness: Harness) -
 
 
 async def test_excluded_urls_are_listed_in_parts_and_put_back(harness: Harness) -> None:
-    seeds = [(f"{A}{n}", "scope: narrow") for n in range(5)]
+    seeds = [(f"{A}{n}", reason("scope: narrow")) for n in range(5)]
     await harness.store.add_seeds(seeds)
     first = await harness.store.excluded(-1, 3)
     rest = await harness.store.excluded(first[-1][0], 3)
     assert sorted(row[1] for row in first + rest) == sorted(url for url, _ in seeds)
-    assert {row[2:] for row in first + rest} == {("scope: narrow", 0, True)}
+    assert {row[2:] for row in first + rest} == {(ReasonCode.SCOPE, 0, True)}
     await harness.store.requeue([first[0][0], rest[0][0]])
     await harness.store.prepare(None)
     assert sorted(queued_urls(await harness.claim())) == sorted([first[0][1], rest[0][1]])
@@ -264,19 +265,19 @@ async def test_what_is_asked_for_by_itself_is_told_of_all_that_options_may_bring
     await harness.store.add_seeds([(f"{A}1", None)])
     await harness.store.prepare(None)
     (claim,) = await harness.claim()
-    offers = (Offer(f"{A}s", 1, "scope: narrow", kind=Kind.SITEMAP), Offer(f"{A}p", 1, "scope: narrow"))
+    offers = (Offer(f"{A}s", 1, reason("scope: narrow"), kind=Kind.SITEMAP), Offer(f"{A}p", 1, reason("scope: narrow")))
     await harness.finish(claim, replace(fetched(claim.urls[0]), offers=offers))
     rows = await harness.store.excluded(-1, 9)
     assert sorted((url, itself) for _, url, _, _, itself in rows) == [(f"{A}p", False), (f"{A}s", True)]
 
 
 async def test_what_was_visited_since_it_was_looked_up_is_not_left_out_nor_put_back_twice(harness: Harness) -> None:
-    await harness.store.add_seeds([(f"{A}1", None), (f"{A}2", None), (f"{A}3", "blocked by the operator")])
+    await harness.store.add_seeds([(f"{A}1", None), (f"{A}2", None), (f"{A}3", reason("blocked by the operator"))])
     await harness.store.prepare(None)
     numbers = [row[0] for row in await harness.store.queued(-1, 9)]
     (claim,) = await harness.claim()
     await harness.finish(claim, fetched(claim.urls[0]), redirected(claim.urls[1], f"{A}1"))
-    await harness.store.exclude([(number, "blocked by the operator") for number in numbers])
+    await harness.store.exclude([(number, reason("blocked by the operator")) for number in numbers])
     ((left_out, *_),) = await harness.store.excluded(-1, 9)
     for _ in range(2):
         await harness.store.requeue([*numbers, left_out])

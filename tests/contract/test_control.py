@@ -14,6 +14,7 @@ from crawler.store.protocols import Beat
 from crawler.store.sql.control import give_order
 from crawler.store.sql.store import SqliteStore, SqlStore
 from tests.contract.visits import NOW, Harness
+from tests.reasons import reason
 
 
 class Still:
@@ -100,7 +101,7 @@ async def test_what_was_blocked_is_gone_through_in_batches_each_beyond_the_last(
         assert len(batch) <= 7
         found += batch
     assert found == own
-    await harness.store.exclude([(own[3], "trap: a loop")])
+    await harness.store.exclude([(own[3], reason("trap: a loop"))])
     assert await control.blocked_on("a.test", 100, own[1]) == [own[2], *own[4:]]
     assert await control.blocked_on("c.test", 100) == []
 

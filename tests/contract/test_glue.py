@@ -11,6 +11,7 @@ from crawler.frontier.offers import Offer
 from crawler.model import State
 from crawler.store.protocols import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, robots
+from tests.reasons import reason
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"
 
@@ -34,7 +35,9 @@ async def visit(
             if main := mirrors.get(site):
                 target = main + queued.url.removeprefix(site)
                 offers = (Offer(target, queued.depth),)
-                outcome = Outcome(queued, State.EXCLUDED, f"mirror of {main} (Host)", offers=offers, target=target)
+                outcome = Outcome(
+                    queued, State.EXCLUDED, reason(f"mirror of {main} (Host)"), offers=offers, target=target
+                )
             else:
                 outcome = fetched(queued, links.get(queued.url, []), canonical_url=target)
                 if target is not None:

@@ -12,6 +12,7 @@ from crawler.model import Fetched, NotModified, PageFacts, State
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Claim
 from tests.contract.visits import NOW, Harness, fetched, redirected
+from tests.reasons import reason
 
 DAY_S = 86_400.0
 A = "http://a.test/"
@@ -31,7 +32,7 @@ async def crawled(harness: Harness, *links: str) -> None:
 
 def unchanged(queued: Queued, now: float) -> Outcome:
     answer = NotModified(queued.url, now, now)
-    return after_revisit(Outcome(queued, State.FAILED, "304"), answer, PageFacts(), SETTINGS)
+    return after_revisit(Outcome(queued, State.FAILED, reason("304")), answer, PageFacts(), SETTINGS)
 
 
 def changed(queued: Queued, now: float, body: bytes, **facts: object) -> Outcome:
@@ -55,7 +56,7 @@ async def test_what_is_due_is_queued_with_its_page_and_what_it_was(harness: Harn
     assert await queue(harness) == 0, "it is queued already"
     (queued,) = (await only_claim(harness)).urls
     assert queued.seen is not None
-    assert (queued.seen.state, queued.seen.reason, queued.seen.version) == (State.FETCHED, "200", 1)
+    assert (queued.seen.state, queued.seen.reason.sentence, queued.seen.version) == (State.FETCHED, "200", 1)
     assert queued.seen.checked_at == NOW
 
 
@@ -149,7 +150,7 @@ async def test_hints_move_what_is_known_and_take_up_what_is_new(harness: Harness
     urls = (A, f"{A}new", "http://out.test/")
     hints = [Hint(url, HintKind.CHANGED, at, "rup") for url in urls]
     heeded = await harness.store.take_hints(
-        hints, SETTINGS, harness.now, lambda url, depth: "scope: out" if "out" in url else None
+        hints, SETTINGS, harness.now, lambda url, depth: reason("scope: out") if "out" in url else None
     )
     assert heeded == Heeded(moved=1, new=1, ignored=1)
     assert await harness.store.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1

@@ -10,7 +10,9 @@ from crawler.frontier.decide import Outcome, Page, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
+from crawler.reasons import Reason, ReasonCode
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, RequestRow, RobotsNews, Store
+from tests.reasons import reason, refusal
 
 NOW = 1_800_000_000.0
 
@@ -31,10 +33,10 @@ def fetched(
     """The visit of a page with these links, as ``decide.after_fetch`` would end it."""
     found = tuple(link(item) if isinstance(item, str) else item for item in links)
     depth = queued.depth + 1
-    offers = tuple(Offer(item.url, depth, _refusal(item, depth, max_depth, refusals or {})) for item in found)
+    offers = tuple(Offer(item.url, depth, refusal(_refusal(item, depth, max_depth, refusals or {}))) for item in found)
     kept = None if body is None else Body(hashlib.sha256(body).digest(), body)
     page = Page(200, "text/html", NOW, PageFacts(**facts), kept, len(body or b""), None, None)
-    return Outcome(queued, State.FETCHED, "200", page=page, links=found, offers=offers)
+    return Outcome(queued, State.FETCHED, reason("200"), page=page, links=found, offers=offers)
 
 
 def _refusal(item: Link, depth: int, max_depth: int | None, refusals: dict[str, str]) -> str | None:
@@ -47,19 +49,19 @@ def _refusal(item: Link, depth: int, max_depth: int | None, refusals: dict[str, 
 
 def redirected(queued: Queued, target: str) -> Outcome:
     offer = Offer(target, queued.depth, hops=queued.hops + 1, seed=queued.seed)
-    return Outcome(queued, State.REDIRECTED, f"302 to {target}", offers=(offer,), target=target)
+    return Outcome(queued, State.REDIRECTED, reason(f"302 to {target}"), offers=(offer,), target=target)
 
 
-def failed(queued: Queued, reason: str = "gone") -> Outcome:
-    return Outcome(queued, State.FAILED, reason)
+def failed(queued: Queued, why: str = "gone") -> Outcome:
+    return Outcome(queued, State.FAILED, reason(why))
 
 
-def excluded(queued: Queued, reason: str) -> Outcome:
-    return Outcome(queued, State.EXCLUDED, reason)
+def excluded(queued: Queued, why: str) -> Outcome:
+    return Outcome(queued, State.EXCLUDED, reason(why))
 
 
 def retried(queued: Queued, at: float) -> Outcome:
-    return Outcome(queued, State.QUEUED, "again", retry_at=at)
+    return Outcome(queued, State.QUEUED, Reason(ReasonCode.RETRY, "again"), retry_at=at)
 
 
 def robots(body: bytes = b"User-agent: *\n", *, at: float = NOW, until: float = NOW + 1000, **more: Any) -> RobotsCopy:

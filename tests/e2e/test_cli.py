@@ -100,7 +100,7 @@ def test_a_finished_crawl_its_summary_and_what_can_be_asked_of_it(web: LoopbackW
     seen = json.loads(here("status", "--db", db_path, "--json").out)
     assert seen["urls"] == result["urls"]
     assert seen["last_run"]["ended_by"].startswith("nothing is left in the frontier")
-    assert seen["failed_for"] == {"404 Not Found": 1}
+    assert seen["failed_for"] == {"not_found": 1}
     assert [site["site"] for site in seen["sites"]] == [url.rstrip("/")]
     text = here("status", "--db", db_path).out
     assert "0 queued, 4 fetched, 0 redirected, 0 excluded, 1 failed" in text

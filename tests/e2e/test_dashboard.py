@@ -181,12 +181,12 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     sent = len(web.hits("b.test"))
     states = dict(select(db, "SELECT state, count(*) FROM urls WHERE site = ? GROUP BY 1", name))
     assert "queued" not in states
-    assert select(db, "SELECT count(*) FROM urls WHERE site = ? AND reason = ?", name, BLOCKED)[0][0] > 300
-    url = select(db, "SELECT url FROM urls WHERE site = ? AND reason = ? LIMIT 1", name, BLOCKED)[0][0]
+    assert select(db, "SELECT count(*) FROM urls WHERE site = ? AND reason = ?", name, BLOCKED.sentence)[0][0] > 300
+    url = select(db, "SELECT url FROM urls WHERE site = ? AND reason = ? LIMIT 1", name, BLOCKED.sentence)[0][0]
     status, text, _ = dashboard.ask(f"/why?url={quote(url)}")
     assert status == 200
     assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["told"]
-    assert BLOCKED in here("why", url, "--db", db).out
+    assert BLOCKED.sentence in here("why", url, "--db", db).out
     crawling.kill()
     crawling.communicate()
     again = crawl(web, db)
@@ -196,7 +196,7 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     lifted = here("control", "unblock", name, "--db", db)
     assert (lifted.code, lifted.err) == (0, "")
     until(lambda: len(web.hits("b.test")) > sent, "the site's next request")
-    assert select(db, "SELECT count(*) FROM urls WHERE reason = ?", BLOCKED) == [(0,)]
+    assert select(db, "SELECT count(*) FROM urls WHERE reason = ?", BLOCKED.sentence) == [(0,)]
     again.send_signal(signal.SIGTERM)
     assert finish(again).code == 3
     assert here("audit", "--db", db).code == 0
@@ -414,7 +414,7 @@ def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many:
     status, text, _ = dashboard.ask("/search?words=leaf")
     assert (status, json.loads(text)["total"] > 0) == (200, True)
     leaves = (f"/why?url={quote(web.url('b.test', f'/{number}'))}" for number in range(3000))
-    assert any(BLOCKED in dashboard.ask(leaf)[1] for leaf in leaves)
+    assert any(BLOCKED.sentence in dashboard.ask(leaf)[1] for leaf in leaves)
     status, text, _ = dashboard.ask("/metrics")
     assert (status, "crawler_up 1" in text, "hush" in text) == (200, True, False)
     dashboard.order("stop")

@@ -133,7 +133,7 @@ def test_mirrors_and_circles(asked: Asked) -> None:
     assert "state excluded: mirror cycle: http://y.m.test → http://z.m.test → http://y.m.test" in words
     assert "but these names go round: none of the sites is asked" in words
     status = " ".join(here("status", "--db", asked.db).out.replace(f":{port}", "").split())
-    assert "mirror cycle: http://" in status
+    assert "mirror cycle" in status
 
 
 def test_redirects_are_followed_to_their_end_or_round(asked: Asked) -> None:

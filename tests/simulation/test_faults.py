@@ -13,7 +13,7 @@ from crawler.engine import robots_cache as robots
 from crawler.engine.progress import MAX_FAULTS
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Failed, FetchResult, Request
-from crawler.reasons import FAULT, EndCode, ErrorKind, RunEnd
+from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, read
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb
@@ -63,7 +63,7 @@ def test_a_bug_while_a_page_is_asked_for_fails_that_page(db_path: Path) -> None:
         "http://a.test/1": "failed",
         "http://a.test/2": "fetched",
     }
-    reason = rf"{FAULT}: ZeroDivisionError: a bug \(engine/gate.py, line \d+\); please report it"
+    reason = r"a fault of the crawler: ZeroDivisionError: a bug \(engine/gate.py, line \d+\); please report it"
     assert re.fullmatch(reason, ended["http://a.test/1"][1])
     logged = run_virtual(lambda clock: rows(db_path, "SELECT url, error FROM requests WHERE error NOTNULL"))
     assert logged == [("http://a.test/1", "a fault of the crawler: ZeroDivisionError; please report it")]
@@ -79,7 +79,7 @@ def test_a_bug_while_robots_txt_is_asked_for_defers_the_site(db_path: Path, rais
     assert faults == 2
     found = run_virtual(lambda clock: rows(db_path, "SELECT action, status, note FROM robots_versions"))
     assert [(action, status) for action, status, _ in found] == [("defer", "fault"), ("parse", "200")]
-    assert found[0][2].startswith(f"{FAULT}: ")
+    assert found[0][2].startswith("a fault of the crawler: ")
 
 
 @pytest.mark.parametrize("stale_if_error", [False, True])

@@ -182,7 +182,7 @@ def test_a_blocked_site_is_not_asked_any_more_and_its_urls_say_why(db_path: Path
     assert sent
     assert max(sent) <= asked_at + 0.5
     of_b = [end for url, end in urls.items() if "//b.test/" in url]
-    assert urls["http://b.test/late"] == ("excluded", BLOCKED)
+    assert urls["http://b.test/late"] == ("excluded", BLOCKED.sentence)
     assert {state for state, _ in of_b} == {"fetched", "excluded"}
     assert all(end[0] == "fetched" for url, end in urls.items() if "//a.test/" in url)
     assert ended_by == "nothing is left in the frontier"
@@ -199,7 +199,7 @@ def test_a_site_blocked_before_the_crawl_is_not_even_asked_for_robots_txt(db_pat
 
     asked, urls = run_virtual(main)
     assert asked == []
-    assert urls["http://b.test/"] == ("excluded", BLOCKED)
+    assert urls["http://b.test/"] == ("excluded", BLOCKED.sentence)
 
 
 def test_a_robots_txt_behind_a_blocked_site_cannot_be_had_and_is_not_hammered(db_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_crawl_hears_while_it_carries_out_something_large(db_path: Path) -> No
             await operator.ask(Command.STOP)
             await task
             times.append(web_time())
-        waiting = len(await rows(db_path, "SELECT 1 FROM urls WHERE reason = ?", [BLOCKED]))
+        waiting = len(await rows(db_path, "SELECT 1 FROM urls WHERE reason = ?", [BLOCKED.sentence]))
         hits = [[hit.started_at for hit in web.web.hits(host)] for host in ("a.test", "c.test")]
         return hits, times, slow.batches, waiting
 
@@ -326,8 +326,11 @@ def test_an_order_that_a_later_one_overtakes_is_left_at_once(db_path: Path) -> N
 
     batches, urls = run_virtual(main)
     assert batches <= 3
-    assert {end for url, end in urls.items() if "//big.test/" in url} <= {("excluded", BLOCKED), ("fetched", "200")}
-    assert ("excluded", BLOCKED) in urls.values()
+    assert {end for url, end in urls.items() if "//big.test/" in url} <= {
+        ("excluded", BLOCKED.sentence),
+        ("fetched", "200"),
+    }
+    assert ("excluded", BLOCKED.sentence) in urls.values()
 
 
 def test_what_was_asked_before_the_run_is_carried_out_before_its_first_request(db_path: Path) -> None:
@@ -396,7 +399,7 @@ def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(s
         async with operator.crawl(web):
             pass
         undone = await rows(path, "SELECT name FROM control WHERE command = 'unblock' AND done_at IS NULL")
-        blocked = await rows(path, "SELECT url FROM urls WHERE reason = ?", [BLOCKED])
+        blocked = await rows(path, "SELECT url FROM urls WHERE reason = ?", [BLOCKED.sentence])
         assert blocked == []
         assert {name for (name,) in undone} <= set(hosts)
         return await look(path)

@@ -15,6 +15,7 @@ from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
 from crawler.store.sql.control import give_order
 from crawler.store.sql.store import SqliteStore
+from tests.reasons import reason
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -419,7 +420,7 @@ def test_hints_move_what_is_known_and_offer_what_is_new(db_path: Path) -> None:
         ]
         store = await SqliteStore.open(db_path)
         heeded = await store.take_hints(
-            hints, DAILY, now, lambda url, depth: "scope: elsewhere" if "b.test" in url else None
+            hints, DAILY, now, lambda url, depth: reason("scope: elsewhere") if "b.test" in url else None
         )
         await store.close()
         await crawl(clock, db_path, web, (), AGAIN)
@@ -458,7 +459,7 @@ def test_a_blocked_site_is_not_visited_again_and_the_run_ends(db_path: Path) -> 
         await give_order(db_path, Command.UNBLOCK, "a.test", clock)
         await clock.sleep(60 * DAY_S)
         await crawl(clock, db_path, web, (), AGAIN)
-        assert blocked == BLOCKED
+        assert blocked == BLOCKED.sentence
         return ended_by, asked, (await states(db_path))[PAGE][1]
 
     ended, asked, lifted = run_virtual(main)

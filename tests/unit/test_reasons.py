@@ -1,105 +1,92 @@
-"""Reasons are read again by how they begin: what writes them, and what reads them, must mean the same."""
+"""Every code has a sentence and a meaning, is stored as it is, and is shown wherever outcomes are shown."""
 
 from __future__ import annotations
 
+import pickle
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import crawler
-from crawler import reasons
+from crawler.audit import totals
+from crawler.dashboard.metrics import _reasons as metric_samples
 from crawler.engine.changed_options import DECIDED_BY
-from crawler.frontier.decide import Outcome, Queued, RetrySettings, after_fetch, before_fetch
-from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.frontier.traps import TrapSettings
-from crawler.model import Failed, FetchResult, Reading, Redirected, RobotsAction, RobotsCopy
-from crawler.reasons import ErrorKind
-from crawler.robots.mirrors import Cycle
-from crawler.robots.readings import read
-from crawler.robots.text import parse
-from tests.virtual_time import EPOCH_S
+from crawler.frontier.decide import failure_code
+from crawler.inspect.status import reasons as reasons_of_status
+from crawler.model import Failed, State
+from crawler.reasons import Code, EndCode, ErrorKind, Reason, ReasonCode, RequestError, RunEnd, StoredReason
+from crawler.store.sql.store import SqliteStore
 
-SITE, B = "http://a.test", "http://b.test"
-QUEUED = Queued(1, f"{SITE}/a/a/a/a/a/a/a/a/", 1, 5)
-ANY = Scope(ScopeSettings(ScopeMode.ANY), [QUEUED.url])
-STATEMENTS = sorted(Path(crawler.__file__).parent.glob("store/sql/*/queries.sql"))
+CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
+STATEMENTS = [path for path in Path(crawler.__file__).parent.rglob("*") if path.suffix in (".py", ".sql")]
 
 
-def under(scope: Scope) -> str:
-    return scope.refusal(QUEUED.url, QUEUED.depth) or ""
+@pytest.mark.parametrize("code", CODES, ids=lambda code: f"{type(code).__name__}.{code.name}")
+def test_a_code_has_a_plain_name_a_sentence_and_a_meaning(code: Code) -> None:
+    assert re.fullmatch(r"[a-z_]+", code.value)
+    assert type(code)(code.value) is code
+    assert pickle.loads(pickle.dumps(code)) is code
+    assert code.sentence.count("{}") <= 1
+    assert "{" not in code.meaning + code.sentence.replace("{}", "")
+    assert code.meaning
+    assert code.render("the detail") == code.sentence.replace("{}", "the detail")
 
 
-def asked(answer: FetchResult) -> str:
-    return after_fetch(QUEUED, answer, None, ANY, RetrySettings(max_redirects=0)).reason
+@pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd])
+def test_an_outcome_is_rendered_from_its_code_and_detail(
+    kind: type[Reason] | type[RequestError] | type[RunEnd],
+) -> None:
+    codes: dict[type, type[Code]] = {Reason: ReasonCode, RequestError: ErrorKind, RunEnd: EndCode}
+    for code in codes[kind]:
+        outcome = kind(code, "the detail")  # type: ignore[arg-type]  # each kind with its own codes
+        assert outcome.sentence == str(outcome) == code.render("the detail")
 
 
-def barred(action: RobotsAction, robots: str = "", main: Cycle | None = None) -> str:
-    copy = RobotsCopy(action, "403", EPOCH_S, EPOCH_S)
-    rules = read(parse(robots.encode()), token="TestBot", reading=Reading.STRICT, site=SITE)
-    outcome = before_fetch(QUEUED, copy, rules, "/a/", ANY, main)
-    assert isinstance(outcome, Outcome)
-    return outcome.reason
+def test_a_reason_from_the_store_keeps_its_sentence() -> None:
+    assert StoredReason(ReasonCode.SCOPE, "scope: elsewhere").sentence == "scope: elsewhere"
 
 
-def failed(kind: ErrorKind) -> FetchResult:
-    return Failed(QUEUED.url, EPOCH_S, EPOCH_S, kind=kind, detail="10.0.0.1")
+def test_the_end_of_a_run_passes_from_process_to_process() -> None:
+    for code in EndCode:
+        assert RunEnd.from_json(RunEnd(code, "detail").as_json()) == RunEnd(code, "detail")
 
 
-WRITTEN: dict[str, tuple[Callable[[], str], ...]] = {
-    reasons.SCOPE: (
-        lambda: under(Scope(ScopeSettings(ScopeMode.HOST), ["http://b.test/"])),
-        lambda: under(Scope(ScopeSettings(ScopeMode.DOMAIN), ["http://b.test/"])),
-        lambda: under(Scope(ScopeSettings(ScopeMode.PREFIX), ["http://a.test/b/"])),
-        lambda: under(Scope(ScopeSettings(ScopeMode.ANY, exclude=("a",)), [])),
-        lambda: under(Scope(ScopeSettings(ScopeMode.ANY, include=("b",)), [])),
-    ),
-    reasons.CONTACT: (lambda: under(Scope(ScopeSettings(ScopeMode.ANY), [], lambda host: False)),),
-    reasons.DEPTH: (lambda: under(Scope(ScopeSettings(ScopeMode.ANY, max_depth=4), [])),),
-    reasons.TRAP: (
-        lambda: under(Scope(ScopeSettings(ScopeMode.ANY), [], traps=TrapSettings())),
-        lambda: under(Scope(ScopeSettings(ScopeMode.ANY), [], traps=TrapSettings(max_url_chars=9))),
-    ),
-    reasons.ROBOTS: (
-        lambda: barred(RobotsAction.RESTRICTED),
-        lambda: barred(RobotsAction.GIVEN_UP),
-        lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow: /"),
-    ),
-    reasons.MIRROR: (
-        lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test"),
-        lambda: barred(RobotsAction.PARSE, "User-agent: *\nDisallow:\nHost: b.test", Cycle((SITE, B))),
-    ),
-    reasons.TYPE: (lambda: asked(failed(ErrorKind.UNWANTED_TYPE)),),
-    reasons.ADDRESS: (lambda: barred(RobotsAction.UNREACHABLE), lambda: asked(failed(ErrorKind.ADDRESS))),
-    reasons.REDIRECTS: (
-        lambda: str(
-            after_fetch(
-                QUEUED,
-                Redirected(QUEUED.url, EPOCH_S, EPOCH_S, status=301, location="/b"),
-                None,
-                ANY,
-                RetrySettings(max_redirects=0),
-            )
-            .offers[0]
-            .refusal
-        ),
-    ),
-}
-#: Written elsewhere: by the fetcher (``tests/e2e/test_crawl.py``), in SQL (below).
-ELSEWHERE = {reasons.TOO_LARGE, reasons.SAMPLE}
+@pytest.mark.parametrize("kind", ErrorKind)
+@pytest.mark.parametrize("status", [None, 200, 304, 404, 410, 451, 503, 999])
+def test_every_failed_request_has_a_reason(kind: ErrorKind, status: int | None) -> None:
+    assert failure_code(Failed("http://a.test/", 0.0, 1.0, kind=kind, status=status)) in ReasonCode
 
 
-def test_every_reason_that_options_decide_on_is_written_so() -> None:
-    assert {*WRITTEN, *ELSEWHERE} == set(DECIDED_BY)
-    for begins, ways in WRITTEN.items():
-        for way in ways:
-            reason = way()
-            assert [word for word in DECIDED_BY if reason.startswith(word)] == [begins]
+async def test_every_reason_is_shown_by_status_metrics_and_audit(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "crawl.db")
+    try:
+        await store.start_run({}, 1000.0)
+        urls = {f"http://a.test/{code}": Reason(code, "detail") for code in ReasonCode}
+        await store.add_seeds(list(urls.items()))
+        rows = await store.query("SELECT url, reason_code, reason FROM urls")
+        assert {row["url"]: (row["reason_code"], row["reason"]) for row in rows} == {
+            url: (reason.code.value, reason.sentence) for url, reason in urls.items()
+        }
+        counted = await reasons_of_status(store, State.EXCLUDED)
+        assert dict(counted) == dict.fromkeys(ReasonCode, 1)
+        assert [labels["reason"] for labels, _ in metric_samples(counted)] == sorted(ReasonCode)
+        log = await totals.read_totals(store)
+        assert {row.reason_code: row.urls for row in log.exclusions} == dict.fromkeys(ReasonCode, 1)
+    finally:
+        await store.close()
 
 
-@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.parent.name)
-def test_statements_write_and_read_the_same_reasons(path: Path) -> None:
-    sql = path.read_text()
-    assert set(re.findall(r"reason = '(sample[^']*)'", sql)) == {f"{reasons.SAMPLE} not drawn"}
-    assert re.findall(r"reason LIKE '([^']*)'", sql) == [f"{reasons.MIRROR} %"]
+def test_options_decide_on_what_is_excluded_by_them() -> None:
+    assert ReasonCode.NOFOLLOW not in DECIDED_BY
+    assert {ReasonCode.SCOPE, ReasonCode.ROBOTS, ReasonCode.MIRROR, ReasonCode.TOO_LARGE} <= set(DECIDED_BY)
+
+
+@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.name)
+def test_no_statement_recognises_a_sentence_and_every_code_in_sql_exists(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"\b(reason|error|ended_by)\s+(LIKE|GLOB|SIMILAR)\b", text)
+    assert not re.search(r"\b(substr|instr|split_part|starts_with)\((\w+\.)?(reason|error|ended_by)\b", text)
+    assert not re.search(r"\b(reason|error|ended_by)\.(startswith|partition|removeprefix)\(", text)
+    for group in re.findall(r"reason_code (?:=|IN|<>) \(?((?:'\w+'(?:, )?)+)", text):
+        assert {code.strip("' ") for code in group.split(",") if code.strip()} <= set(ReasonCode)

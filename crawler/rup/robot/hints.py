@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from crawler.frontier import hints
-from crawler.frontier.hints import Heeded, HintKind, last_moment
+from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
@@ -32,7 +32,7 @@ class StoreHints:
         store: Store,
         settings: RevisitSettings,
         per_site: int | None,
-        refusal: Callable[[str, int], str | None],
+        refusal: Refusal,
     ) -> None:
         self._store = store
         self._settings = settings

@@ -20,6 +20,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, Link
+from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.groups import GroupedPostgres
 from crawler.store.protocols import RobotsNews
@@ -130,9 +131,10 @@ class PostgresOffers(Offers):
     ) -> tuple[object, ...]:
         """As leave_offer takes it: what is said on ``site_id``, and by which page."""
         found_on = (None, None) if source is None else (source.id, source.depth)
+        refusal = (None, None) if offer.refusal is None else (offer.refusal.code, offer.refusal.sentence)
         linked = (None, None, None) if link is None else (link.anchor, link.rel, int(link.follow))
         return (
-            site_id, self.worker, max_depth, offer.depth, None, offer.url, *found_on, offer.refusal, offer.hops,
+            site_id, self.worker, max_depth, offer.depth, None, offer.url, *found_on, *refusal, offer.hops,
             int(offer.seed), offer.kind, offer.lastmod, *linked, int(leads),
         )  # fmt: skip
 
@@ -180,6 +182,7 @@ class _Left(NamedTuple):
     url: str | None
     source: int | None
     source_depth: int | None
+    refusal_code: str | None
     refusal: str | None
     hops: int
     seed: int
@@ -297,10 +300,14 @@ async def _groups_of_pages(left: Sequence[_Left]) -> list[int]:
     return [row.group_id for row in left]
 
 
+def _refusal(row: _Left) -> Reason | None:
+    return None if row.refusal_code is None else StoredReason(ReasonCode(row.refusal_code), row.refusal or "")
+
+
 def _best(rows: Iterable[_Left]) -> dict[str, Found]:
     """The best offer of each URL."""
     offers: list[Found] = [
-        (Offer(row.url, row.depth, row.refusal, row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source)
+        (Offer(row.url, row.depth, _refusal(row), row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source)
         for row in rows
         if row.url is not None
     ]

@@ -5,7 +5,7 @@
 -- seventh parameter, `:group($7)` is that of one, and `:named($7)` are the groups with these names (postgres_groups.py).
 
 -- name: known_urls
-SELECT u.id, u.path, u.state, u.reason, u.depth, u.hops
+SELECT u.id, u.path, u.state, u.reason_code, u.reason, u.depth, u.hops
 FROM unnest(:groups($1), numbers($1)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id;
 
 -- name: lock_urls
@@ -19,18 +19,18 @@ SELECT id FROM politeness_group WHERE id = ANY(numbers($1) || :named($2)) ORDER 
 
 -- name: insert_url
 -- Those that another worker has inserted meanwhile are left out: what was inserted is returned.
-INSERT INTO url (group_id, id, path, state, reason, depth, found_on, hops, seed, kind, lastmod)
-SELECT * FROM unnest(:groups($1), $1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-  $7::int[], $8::int[], $9::text[], $10::float8[]) AS t (group_id, id) ORDER BY t.id
+INSERT INTO url (group_id, id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod)
+SELECT * FROM unnest(:groups($1), $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[],
+  $7::bigint[], $8::int[], $9::int[], $10::text[], $11::float8[]) AS t (group_id, id) ORDER BY t.id
 ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: leave_offer
 -- What a page of one group says of URLs of others; $1 are the pages' sites.
-INSERT INTO offer (group_id, worker_id, max_depth, depth, target, url, source, source_depth, refusal, hops, seed, kind,
-  lastmod, anchor, rel, follow, leads)
+INSERT INTO offer (group_id, worker_id, max_depth, depth, target, url, source, source_depth, refusal_code, refusal, hops,
+  seed, kind, lastmod, anchor, rel, follow, leads)
 SELECT * FROM unnest(:groups($1), $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[],
-  $8::bigint[], $9::text[], $10::int[], $11::int[], $12::text[], $13::float8[], $14::text[], $15::text[], $16::int[],
-  $17::int[]);
+  $8::bigint[], $9::text[], $10::text[], $11::int[], $12::int[], $13::text[], $14::float8[], $15::text[], $16::text[],
+  $17::int[], $18::int[]);
 
 -- name: leave_nearer
 -- What a page that has come nearer to the seeds means for a known URL of another group.
@@ -39,8 +39,8 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5:
 
 -- name: offers_left
 -- By this worker (NULL: by any), or by one that is gone.
-SELECT o.group_id, o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal, o.hops, o.seed,
-  o.kind, o.lastmod
+SELECT o.group_id, o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal_code, o.refusal,
+  o.hops, o.seed, o.kind, o.lastmod
 FROM offer o WHERE coalesce(o.worker_id = $1, true)
   OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
 ORDER BY o.id LIMIT $2;
@@ -73,26 +73,29 @@ WHERE u.group_id = t.group_id AND u.id = t.id AND f.group_id = t.group_id
   AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
 
 -- name: change_url
-UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason = t.reason,
+UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason_code = t.reason_code, reason = t.reason,
   found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed)
-FROM unnest(:groups($7), $1::bigint[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::bigint[])
-  AS t (group_id, depth, hops, state, reason, found_on, seed, id) WHERE u.group_id = t.group_id AND u.id = t.id;
+FROM unnest(:groups($8), $1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::int[],
+    $8::bigint[])
+  AS t (group_id, depth, hops, state, reason_code, reason, found_on, seed, id) WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: end_url
-UPDATE url u SET state = t.state, reason = t.reason, attempts = t.attempts, target = t.target, due_at = t.due_at,
-  kind = t.kind
-FROM unnest(:groups($7), $1::text[], $2::text[], $3::int[], $4::bigint[], $5::float8[], $6::text[], $7::bigint[])
-  AS t (group_id, state, reason, attempts, target, due_at, kind, id) WHERE u.group_id = t.group_id AND u.id = t.id;
+UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
+  target = t.target, due_at = t.due_at, kind = t.kind
+FROM unnest(:groups($8), $1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::float8[], $7::text[],
+    $8::bigint[])
+  AS t (group_id, state, reason_code, reason, attempts, target, due_at, kind, id) WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: requeue
-UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, target = NULL
 WHERE id = ANY($1::bigint[]) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
 UPDATE url SET seed = 1 WHERE id = ANY($1::bigint[]) AND seed = 0;
 
 -- name: exclude
-UPDATE url u SET state = 'excluded', reason = t.reason FROM unnest($1::text[], $2::bigint[]) AS t (reason, id)
+UPDATE url u SET state = 'excluded', reason_code = t.reason_code, reason = t.reason
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS t (reason_code, reason, id)
 WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
 
 -- name: insert_rank
@@ -120,7 +123,7 @@ WITH RECURSIVE behind (site) AS (
   UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
 SELECT u.id FROM behind b JOIN site s ON s.name = b.site
 JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
-WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
+WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
 
 -- name: links_of
 -- Each with the group of the page.
@@ -196,13 +199,14 @@ DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.fo
 
 -- name: insert_request
 WITH n AS (UPDATE request_number SET last = last + cardinality($1::bigint[]) RETURNING last - cardinality($1::bigint[]) AS before)
-INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes,
-  retry_after_s, robots_id, verdict_line, for_site_id, location)
+INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
+  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location)
 SELECT t.group_id, n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at, t.status,
-  t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location
+  t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location
 FROM n, unnest(:groups($2), $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::int[],
-  $8::text[], $9::bigint[], $10::float8[], $11::bigint[], $12::int[], $13::bigint[], $14::text[]) WITH ORDINALITY
-  AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
+  $8::text[], $9::text[], $10::bigint[], $11::float8[], $12::bigint[], $13::int[], $14::bigint[], $15::text[])
+  WITH ORDINALITY
+  AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes, retry_after_s,
   robots_id, verdict_line, for_site_id, location, ordinality);
 
 -- name: count_fetched
@@ -313,7 +317,7 @@ turned AS (
 chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < $2)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT coalesce(json_agg(json_build_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
-      CASE WHEN v.url_id IS NOT NULL THEN json_build_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
+      CASE WHEN v.url_id IS NOT NULL THEN json_build_array(v.state, v.reason_code, v.reason, v.checked_at, v.changes, v.watched_s,
         v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
         coalesce(v.last_modified, p.last_modified),
         encode(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content), 'hex'),
@@ -405,11 +409,11 @@ WHERE w.ended_at IS NULL AND w.lease_until > greatest($1, clock())
   AND r.settings::json ->> 'auxiliary_run' IS NULL ORDER BY r.id DESC LIMIT 1;
 
 -- name: last_run
-SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+SELECT id, finished_at, started_at, ended_code, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
 WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: reopen_run
-UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = $1 AND finished_at IS NOT NULL;
+UPDATE run SET finished_at = NULL, ended_code = NULL, ended_by = NULL WHERE id = $1 AND finished_at IS NOT NULL;
 
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
@@ -422,14 +426,14 @@ INSERT INTO run (started_at, crawler_version, settings, pages_before)
 SELECT $1, $2, $3, coalesce(sum(fetched), 0) FROM site RETURNING id;
 
 -- name: end_run
-UPDATE run SET finished_at = $1, ended_by = $2 WHERE id = $3
-  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = $3 AND ended_at IS NULL AND lease_until > $1);
+UPDATE run SET finished_at = $1, ended_code = $2, ended_by = $3 WHERE id = $4
+  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = $4 AND ended_at IS NULL AND lease_until > $1);
 
 -- name: mirrors_since
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > $1;
 
 -- name: excluded_from
-SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
+SELECT u.id, s.name || u.path, u.reason_code, u.depth, u.seed = 1 OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > $1 AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT $2;
 
 -- name: robots_copy_of
@@ -466,7 +470,7 @@ WITH RECURSIVE moved AS MATERIALIZED (
   ending (id) AS (
     SELECT m.id FROM moved m LEFT JOIN url u ON u.id = m.target WHERE u.state IS NULL OR u.state <> 'redirected'
     UNION ALL SELECT m.id FROM ending e CROSS JOIN moved m WHERE m.target = e.id)
-UPDATE url SET state = 'failed', reason = 'redirects in a circle (' || reason || ')'
+UPDATE url SET state = 'failed', reason_code = 'redirect_circle', reason = replace($1, '{}', reason)
 WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM ending);
 
 -- name: way_to
@@ -520,8 +524,8 @@ SELECT url_id, stratum, walk, probability FROM unnest($1::bigint[], $2::text[], 
   WITH ORDINALITY AS t (url_id, stratum, walk, probability, n) ORDER BY n;
 
 -- name: exclude_not_drawn
-UPDATE url SET state = 'excluded', reason = 'sample: not drawn'
-WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= $1)
+UPDATE url SET state = 'excluded', reason_code = 'sample', reason = $1
+WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= $2)
   AND id NOT IN (SELECT url_id FROM sample);
 
 -- name: dequeue_not_drawn
@@ -555,12 +559,13 @@ WHERE r.due_at <= $1 AND r.not_before < $2 AND u.state <> 'queued' AND (r.hint I
     OR (r.failures > 0 AND u.state <> 'failed'));
 
 -- name: note_states
-UPDATE revisit r SET state = u.state, reason = u.reason FROM url u WHERE u.id = r.url_id AND r.url_id = ANY(numbers($1));
+UPDATE revisit r SET state = u.state, reason_code = u.reason_code, reason = u.reason FROM url u WHERE u.id = r.url_id AND r.url_id = ANY(numbers($1));
 
 -- name: queue_again
 UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at,
-  reason = 'revisit: ' || CASE WHEN r.hint IS NULL THEN 'due' ELSE 'told of by ' || r.hint END
-FROM revisit r WHERE r.url_id = u.id AND u.id = ANY($1::bigint[]) AND u.state <> 'queued';
+  reason_code = CASE WHEN r.hint IS NULL THEN 'revisit_due' ELSE 'revisit_hinted' END,
+  reason = CASE WHEN r.hint IS NULL THEN $2 ELSE replace($3, '{}', r.hint) END
+FROM revisit r WHERE r.url_id = u.id AND u.id = ANY(numbers($1)) AND u.state <> 'queued';
 
 -- name: budgets
 SELECT site_id, paid_until FROM revisit_budget;
@@ -603,8 +608,8 @@ SELECT id FROM url WHERE id = ANY(numbers($1)) AND state = 'failed'
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numbers($1));
 
 -- name: back_to
-UPDATE url u SET state = t.state, reason = t.reason, attempts = 0, due_at = 0
-FROM unnest(:groups($3), $1::text[], $2::text[], $3::bigint[]) AS t (group_id, state, reason, id)
+UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0
+FROM unnest(:groups($4), $1::text[], $2::text[], $3::text[], $4::bigint[]) AS t (group_id, state, reason_code, reason, id)
 WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: page_seen
@@ -671,7 +676,7 @@ SELECT first_url_of(s.id), last_url_of(s.id) FROM ranges($1) r JOIN site s ON s.
 WHERE s.id >= site_of($2::bigint) ORDER BY s.id;
 
 -- name: blocked_within
-SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason = $3 ORDER BY id LIMIT $4;
+SELECT id FROM url WHERE id BETWEEN $1 AND $2 AND state = 'excluded' AND reason_code = $3 ORDER BY id LIMIT $4;
 
 -- name: forget_beats
 DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < $1 OR w.ended_at IS NOT NULL);
@@ -685,8 +690,8 @@ ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = ex
 SELECT id FROM url WHERE id = ANY(numbers($1)) AND state = 'excluded';
 
 -- name: leave_not_drawn
-UPDATE url SET reason = 'sample: not drawn', target = NULL
-WHERE id = ANY(numbers($1)) AND NOT EXISTS (SELECT 1 FROM sample WHERE url_id = url.id);
+UPDATE url SET reason_code = 'sample', reason = $1, target = NULL
+WHERE id = ANY(numbers($2)) AND NOT EXISTS (SELECT 1 FROM sample WHERE url_id = url.id);
 
 -- name: drawn_of
 SELECT DISTINCT url_id FROM sample WHERE url_id = ANY(numbers($1));

@@ -14,7 +14,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
-from crawler.reasons import DEPTH, TYPE
+from crawler.reasons import ReasonCode
 from crawler.store.coordination import PageGrant
 from crawler.store.protocols import Claim, ClaimedSite, ClaimLimits, CommitBatch, CommitResult, RobotsNews
 from crawler.store.sql.offers import Offers, heed_sitemap, is_better
@@ -155,7 +155,7 @@ class TurnTaker:
     async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Without the URLs that were left out as what they were when claimed: too deep, but known to be nearer by now;
         not of a wanted type, but named as a sitemap since."""
-        claimed = {o.queued.id: o.queued for o in outcomes if o.reason.startswith((DEPTH, TYPE))}
+        claimed = {o.queued.id: o.queued for o in outcomes if o.reason.code in (ReasonCode.DEPTH, ReasonCode.TYPE)}
         if not claimed:
             return outcomes
         rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
@@ -169,7 +169,8 @@ class TurnTaker:
             [
                 (
                     o.state,
-                    o.reason,
+                    o.reason.code,
+                    o.reason.sentence,
                     o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
                     None if o.target is None else numbers.get(o.target),
                     o.retry_at or 0.0,
@@ -240,7 +241,7 @@ class TurnTaker:
             [
                 (
                     self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status,
-                    None if r.error is None else r.error.sentence, r.bytes,
+                    *((None, None) if r.error is None else (r.error.kind, r.error.sentence)), r.bytes,
                     r.retry_after_s, r.robots_id, r.verdict_line, r.for_site_id, r.location,
                 )
                 for r in batch.requests
@@ -291,7 +292,7 @@ class TurnTaker:
         numbers = [row[0] for row in await every(self._db, self._sql["urls_behind_mirrors"], (json.dumps(sites),))]
         if max_depth is not None and await one(self._db, "SELECT 1 FROM sample_draw WHERE stands = 1"):
             given = json.dumps(numbers)
-            await self._db.execute(self._sql["leave_not_drawn"], (given,))
+            await self._db.execute(self._sql["leave_not_drawn"], (ReasonCode.SAMPLE.sentence, given))
             numbers = [row[0] for row in await every(self._db, self._sql["drawn_of"], (given,))]
         await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
         await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.frontier.operator import BLOCKED, Command, Order, name_ranges, standing, still_blocks
+from crawler.frontier.operator import Command, Order, name_ranges, standing, still_blocks
+from crawler.reasons import ReasonCode
 from crawler.store.protocols import Beat
 from crawler.store.retrying import Again, lasting
 from crawler.store.sql.statements import load_queries
@@ -66,7 +67,7 @@ class SqliteControl:
         found: list[int] = []
         for first, last in await self._read(self._sql["numbers_on"], (json.dumps(name_ranges(name)), after)):
             rows = await self._read(
-                self._sql["blocked_within"], (max(first, after + 1), last, BLOCKED, limit - len(found))
+                self._sql["blocked_within"], (max(first, after + 1), last, ReasonCode.BLOCKED, limit - len(found))
             )
             found += [row[0] for row in rows]
             if len(found) >= limit:

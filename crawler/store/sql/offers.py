@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from crawler.frontier.offers import Change, Known, Offer, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
+from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of, url_number
 from crawler.store.sqlite.connection import Database, every
 from crawler.url import split
@@ -42,14 +43,15 @@ class Recent:
         self.old.clear()
 
 
-UrlRow = tuple[int, str, str, str, int, int | None, int, bool, str, float | None]  # as insert_url takes it
-_Row = tuple[int, str, str, str, int, int]  # as known_urls gives it
+_NEW = Reason(ReasonCode.NEW)
+UrlRow = tuple[int, str, str, str, str, int, int | None, int, bool, str, float | None]  # as insert_url takes it
+_Row = tuple[int, str, str, str, str, int, int]  # as known_urls gives it
 Found = tuple[Offer, int | None]  # with the number of the page that it was found on
 
 
 def _known(row: _Row) -> Known:
-    _, _, state, reason, depth, hops = row
-    return Known(State(state), reason, depth, hops)
+    _, _, state, code, reason, depth, hops = row
+    return Known(State(state), StoredReason(ReasonCode(code), reason), depth, hops)
 
 
 def is_better(offer: Offer, best: Offer) -> bool:
@@ -178,8 +180,9 @@ class Offers:
             else:
                 taken[number] = path
                 state = State.QUEUED if offer.refusal is None else State.EXCLUDED
-                row = (number, path, state, offer.refusal or "", offer.depth, found_on, offer.hops, offer.seed)
-                inserts.append((*row, offer.kind, offer.lastmod))
+                reason = offer.refusal or _NEW
+                row = (number, path, state, reason.code, reason.sentence, offer.depth, found_on, offer.hops)
+                inserts.append((*row, offer.seed, offer.kind, offer.lastmod))
         return inserts, better
 
     async def _note_sitemaps(self, offers: Mapping[str, Found], numbers: Mapping[str, int]) -> None:
@@ -218,7 +221,16 @@ class Offers:
         await self._db.executemany(
             self._sql["change_url"],
             [
-                (c.depth, c.hops, State.QUEUED if c.requeue else states[n], c.reason, found_on, c.seed, n)
+                (
+                    c.depth,
+                    c.hops,
+                    State.QUEUED if c.requeue else states[n],
+                    c.reason.code,
+                    c.reason.sentence,
+                    found_on,
+                    c.seed,
+                    n,
+                )
                 for n, (c, found_on) in changes.items()
             ],
         )

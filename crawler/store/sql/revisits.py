@@ -26,6 +26,7 @@ from crawler.frontier.revisit import (
 )
 from crawler.model import Kind, State
 from crawler.page.directives import asked_of
+from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.sql.offers import Offers
 from crawler.store.sqlite.connection import Database, every, one
@@ -39,12 +40,12 @@ def seen_from(row: list[Any] | None) -> Seen | None:
     """What ``claimed_sites`` tells of a URL that was visited before."""
     if row is None:
         return None
-    state, reason, checked_at, changes, watched_s, failures, hint, version, status, etag, last_modified = row[:11]
-    content, text, noindex, nofollow, directives = row[11:]
+    state, code, reason, checked_at, changes, watched_s, failures, hint, version, status, etag, last_modified = row[:12]
+    content, text, noindex, nofollow, directives = row[12:]
     asked = asked_of(directives)
     return Seen(
         state=State(state or State.FETCHED),
-        reason=reason or "",
+        reason=StoredReason(ReasonCode(code or ReasonCode.FETCHED), reason or ""),
         checked_at=checked_at,
         habits=Habits(changes, watched_s),
         failures=failures,
@@ -108,7 +109,8 @@ class Revisits:
     async def _queue(self, numbers: list[int]) -> None:
         await self._db.execute(self._sql["note_states"], (json.dumps(numbers),))
         rows = [(number,) for number in numbers]
-        await self._db.executemany(self._sql["queue_again"], rows)
+        sentences = (ReasonCode.REVISIT_DUE.sentence, ReasonCode.REVISIT_HINTED.sentence)
+        await self._db.execute(self._sql["queue_again"], (json.dumps(list(numbers)), *sentences))
         await self._db.executemany(self._sql["enqueue"], rows)
 
     async def _pay(self, chosen: list[int], paid: Mapping[int, float], settings: RevisitSettings, now: float) -> None:
@@ -131,7 +133,8 @@ class Revisits:
         await self._db.executemany(self._sql["record_hint"], right)
         await self._db.executemany(self._sql["end_revisit"], [_row(o, a) for o, a in pairs])
         await self._db.executemany(
-            self._sql["back_to"], [(o.state, o.reason, o.queued.id) for o, a in pairs if a.found in BACK]
+            self._sql["back_to"],
+            [(o.state, o.reason.code, o.reason.sentence, o.queued.id) for o, a in pairs if a.found in BACK],
         )
         seen = [(a.checked_at, a.etag, a.last_modified, o.queued.id) for o, a in pairs if a.found is Found.UNCHANGED]
         await self._db.executemany(self._sql["page_seen"], seen)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import EndCode, ReasonCode, RunEnd
 from crawler.store.protocols import CommitBatch
 from crawler.store.retrying import lasting
 from crawler.store.rows import Parameters
@@ -230,12 +230,12 @@ class SqlRuns(ABC):
     async def _end_run(self, end: RunEnd, now: float) -> None:
         await self._workers.end(None, end.sentence, now)
         await self._revisits.sweep()
-        await self._db.execute(self._sql["end_run"], (now, end.sentence, self._run_id))
+        await self._db.execute(self._sql["end_run"], (now, end.code, end.sentence, self._run_id))
 
     @lasting
     async def fail_circles(self) -> None:
         async with self._writing():
-            await self._db.execute(self._sql["fail_circles"])
+            await self._db.execute(self._sql["fail_circles"], (ReasonCode.REDIRECT_CIRCLE.sentence,))
 
     async def leave(self, now: float) -> None:
         """End the part in a run of who has not: stopped, or failed, before its crawl had begun. Waits for nobody: where

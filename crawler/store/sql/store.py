@@ -20,6 +20,7 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
+from crawler.reasons import Reason, ReasonCode
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.keys import url_number
 from crawler.store.protocols import (
@@ -65,7 +66,7 @@ class SqlStore(SqlRuns):
 
     # --- seeds and scope ----------------------------------------------------------------------
 
-    async def add_seeds(self, urls: Sequence[tuple[str, str | None]]) -> None:
+    async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
         for start in range(0, len(urls), 5000):
             batch: dict[str, tuple[Offer, int | None]] = {
                 url: (Offer(url, 0, refusal, seed=True), None) for url, refusal in urls[start : start + 5000]
@@ -83,20 +84,22 @@ class SqlStore(SqlRuns):
         rows = await self._every("SELECT site, main_site FROM mirror WHERE evidence = 'host'")
         return [(row[0], row[1]) for row in rows]
 
-    async def excluded(self, after: int, limit: int) -> list[tuple[int, str, str, int, bool]]:
+    async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         rows = await self._every(self._sql["excluded_from"], (after, limit))
-        return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+        return [(row[0], row[1], ReasonCode(row[2]), row[3], bool(row[4])) for row in rows]
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
         rows = await self._every(self._sql["queued_from"], (after, limit))
         return [(row[0], row[1], row[2], bool(row[3])) for row in rows]
 
     @lasting
-    async def exclude(self, numbers: Sequence[tuple[int, str]]) -> None:
+    async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
         async with self._writing():
             await self._offers.lock([number for number, _ in numbers])  # a turn may be putting one off
             await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
-            await self._db.executemany(self._sql["exclude"], [(why, number) for number, why in numbers])
+            await self._db.executemany(
+                self._sql["exclude"], [(why.code, why.sentence, number) for number, why in numbers]
+            )
             self._offers.forget()
 
     @lasting
@@ -248,7 +251,7 @@ class SqlStore(SqlRuns):
             await self._db.execute("INSERT INTO sample_draw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(draw))
             await self._db.executemany(self._sql["insert_sample"], rows)
             if held_from is not None:
-                await self._db.execute(self._sql["exclude_not_drawn"], (held_from,))
+                await self._db.execute(self._sql["exclude_not_drawn"], (ReasonCode.SAMPLE.sentence, held_from))
                 await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
                 self._offers.forget()
             await self._turns.refresh_all(pages_per_site)

@@ -2,11 +2,11 @@
 
 -- name: known_urls
 -- What the store has of a JSON list of URL numbers.
-SELECT id, path, state, reason, depth, hops FROM url WHERE id IN (SELECT value FROM json_each(?));
+SELECT id, path, state, reason_code, reason, depth, hops FROM url WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: insert_url
-INSERT INTO url (id, path, state, reason, depth, found_on, hops, seed, kind, lastmod)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: enqueue
 -- The frontier row of a queued URL, from its own row.
@@ -18,17 +18,18 @@ FROM url WHERE id = ? AND state = 'queued' ON CONFLICT DO NOTHING;
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id), due_at, depth, id FROM url WHERE id = ?);
 
 -- name: change_url
--- A better offer: (depth, hops, state, reason, found_on, is a seed, id).
-UPDATE url SET depth = ?, hops = ?, state = ?, reason = ?, found_on = coalesce(?, found_on), seed = max(seed, ?)
+-- A better offer: (depth, hops, state, reason code, reason, found_on, is a seed, id).
+UPDATE url SET depth = ?, hops = ?, state = ?, reason_code = ?, reason = ?, found_on = coalesce(?, found_on),
+  seed = max(seed, ?)
 WHERE id = ?;
 
 -- name: end_url
--- How a visit ended: (state, reason, attempts, target, due_at, kind, id).
-UPDATE url SET state = ?, reason = ?, attempts = ?, target = ?, due_at = ?, kind = ? WHERE id = ?;
+-- How a visit ended: (state, reason code, reason, attempts, target, due_at, kind, id).
+UPDATE url SET state = ?, reason_code = ?, reason = ?, attempts = ?, target = ?, due_at = ?, kind = ? WHERE id = ?;
 
 -- name: requeue
 -- An excluded URL begins anew, unless another worker has seen to that already; its frontier row is still to be made.
-UPDATE url SET state = 'queued', reason = '', due_at = 0, attempts = 0, target = NULL
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, target = NULL
 WHERE id = ? AND state IN ('excluded', 'failed');
 
 -- name: set_seed
@@ -36,7 +37,7 @@ UPDATE url SET seed = 1 WHERE id = ?;
 
 -- name: exclude
 -- Not what was visited since it was looked up, by this worker or another one: the answer counts.
-UPDATE url SET state = 'excluded', reason = ? WHERE id = ? AND state NOT IN ('fetched', 'redirected');
+UPDATE url SET state = 'excluded', reason_code = ?, reason = ? WHERE id = ? AND state NOT IN ('fetched', 'redirected');
 
 -- name: insert_rank
 INSERT INTO rank VALUES (?, ?, ?, ?, ?);
@@ -62,7 +63,7 @@ WITH RECURSIVE behind (site) AS (
   UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
 SELECT u.id FROM behind b JOIN site s ON s.name = b.site
 JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
-WHERE u.state = 'excluded' AND u.reason LIKE 'mirror %';
+WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
 
 -- name: links_of
 -- What follows from a JSON list of URL numbers: their outlinks one deeper, their redirect targets as deep.
@@ -99,8 +100,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM body WHERE sha256
 INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
 
 -- name: insert_request
-INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error, bytes, retry_after_s,
-  robots_id, verdict_line, for_site_id, location) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
+  retry_after_s, robots_id, verdict_line, for_site_id, location) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: count_fetched
 UPDATE site SET fetched = fetched + ? WHERE id = ?;
@@ -208,7 +209,7 @@ chosen AS MATERIALIZED (
   FROM placed CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < ?2)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_array(u.id, u.path, u.depth, u.attempts, u.hops, u.seed, u.due_at, u.kind,
-      CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason, v.checked_at, v.changes, v.watched_s,
+      CASE WHEN v.url_id IS NOT NULL THEN json_array(v.state, v.reason_code, v.reason, v.checked_at, v.changes, v.watched_s,
         v.failures, v.hint, coalesce(p.version, 0), p.status, coalesce(v.etag, p.etag),
         coalesce(v.last_modified, p.last_modified),
         lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))), lower(hex(p.text_sha256)),
@@ -296,12 +297,12 @@ WHERE w.ended_at IS NULL AND w.lease_until > ?
   AND json_extract(r.settings, '$.auxiliary_run') IS NULL ORDER BY r.id DESC LIMIT 1;
 
 -- name: last_run
-SELECT id, finished_at, started_at, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+SELECT id, finished_at, started_at, ended_code, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
 WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: reopen_run
 -- Who comes back goes on with what the others thought was over: (run)
-UPDATE run SET finished_at = NULL, ended_by = NULL WHERE id = ? AND finished_at IS NOT NULL;
+UPDATE run SET finished_at = NULL, ended_code = NULL, ended_by = NULL WHERE id = ? AND finished_at IS NOT NULL;
 
 -- name: others_at_work
 -- Whether any group is with another worker, or was given back just now; in one look, for they come and go: (worker,
@@ -315,16 +316,16 @@ INSERT INTO run (started_at, crawler_version, settings, pages_before)
 SELECT ?, ?, ?, coalesce(sum(fetched), 0) FROM site RETURNING id;
 
 -- name: end_run
--- By the last of its workers: (now, why, run).
-UPDATE run SET finished_at = ?1, ended_by = ?2 WHERE id = ?3
-  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = ?3 AND ended_at IS NULL AND lease_until > ?1);
+-- By the last of its workers: (now, code, sentence, run).
+UPDATE run SET finished_at = ?1, ended_code = ?2, ended_by = ?3 WHERE id = ?4
+  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = ?4 AND ended_at IS NULL AND lease_until > ?1);
 
 -- name: mirrors_since
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > ?;
 
 -- name: excluded_from
 -- Excluded and failed URLs after a number, for a look under changed options: (last number, how many).
-SELECT u.id, s.name || u.path, u.reason, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
+SELECT u.id, s.name || u.path, u.reason_code, u.depth, u.seed OR u.kind <> 'page' FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > ? AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT ?;
 
 -- name: robots_copy_of
@@ -358,13 +359,14 @@ INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, see
 
 -- name: fail_circles
 -- Redirects that are in a circle, or lead into one: all but those that come to an end, found backwards from these ends.
--- (CROSS JOIN has SQLite look up what redirects to a URL, instead of the other way round.)
+-- (CROSS JOIN has SQLite look up what redirects to a URL, instead of the other way round.) Parameter: the sentence of
+-- the code redirect_circle.
 WITH RECURSIVE moved AS MATERIALIZED (
     SELECT id, target FROM url WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected'),
   ending (id) AS (
     SELECT m.id FROM moved m LEFT JOIN url u ON u.id = m.target WHERE u.state IS NULL OR u.state <> 'redirected'
     UNION ALL SELECT m.id FROM ending e CROSS JOIN moved m WHERE m.target = e.id)
-UPDATE url SET state = 'failed', reason = 'redirects in a circle (' || reason || ')'
+UPDATE url SET state = 'failed', reason_code = 'redirect_circle', reason = replace(?, '{}', reason)
 WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM ending);
 
 -- name: way_to
@@ -451,14 +453,16 @@ WHERE r.due_at <= ?1 AND r.not_before < ?2 AND u.state <> 'queued' AND (r.hint I
 
 -- name: note_states
 -- What these URLs were before they are queued again: (JSON list of URL numbers).
-UPDATE revisit SET (state, reason) = (SELECT u.state, u.reason FROM url u WHERE u.id = revisit.url_id)
+UPDATE revisit SET (state, reason_code, reason) = (SELECT u.state, u.reason_code, u.reason FROM url u WHERE u.id = revisit.url_id)
 WHERE url_id IN (SELECT value FROM json_each(?));
 
 -- name: queue_again
-UPDATE url SET state = 'queued', attempts = 0, (due_at, reason) = (
-  SELECT r.due_at, 'revisit: ' || CASE WHEN r.hint IS NULL THEN 'due' ELSE 'told of by ' || r.hint END
+-- (JSON list of URL numbers, the sentence of revisit_due, the sentence of revisit_hinted)
+UPDATE url SET state = 'queued', attempts = 0, (due_at, reason_code, reason) = (
+  SELECT r.due_at, iif(r.hint IS NULL, 'revisit_due', 'revisit_hinted'),
+    iif(r.hint IS NULL, ?2, replace(?3, '{}', r.hint))
   FROM revisit r WHERE r.url_id = url.id)
-WHERE id = ? AND state <> 'queued';
+WHERE id IN (SELECT value FROM json_each(?1)) AND state <> 'queued';
 
 -- name: budgets
 SELECT site_id, paid_until FROM revisit_budget;
@@ -501,8 +505,8 @@ SELECT id FROM url WHERE id IN (SELECT value FROM json_each(?)) AND state = 'exc
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(?));
 
 -- name: back_to
--- A revisit changed nothing: (state, reason, id). What it leads to stays.
-UPDATE url SET state = ?, reason = ?, attempts = 0, due_at = 0 WHERE id = ?;
+-- A revisit changed nothing: (state, reason code, reason, id). What it leads to stays.
+UPDATE url SET state = ?, reason_code = ?, reason = ?, attempts = 0, due_at = 0 WHERE id = ?;
 
 -- name: page_seen
 -- (when, etag, last_modified, id)
@@ -563,9 +567,9 @@ SELECT first_url_of(s.id), last_url_of(s.id) FROM json_each(?) r
 CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1 WHERE s.id >= site_of(?) ORDER BY s.id;
 
 -- name: blocked_within
--- Some URLs that are left out for a reason: (first number, last, reason, how many). The signs keep SQLite from building
+-- Some URLs that are left out for a reason: (first number, last, reason code, how many). The signs keep SQLite from building
 -- an index over all of the table for it.
-SELECT id FROM url WHERE id BETWEEN ? AND ? AND +state = 'excluded' AND +reason = ? ORDER BY id LIMIT ?;
+SELECT id FROM url WHERE id BETWEEN ? AND ? AND +state = 'excluded' AND +reason_code = ? ORDER BY id LIMIT ?;
 
 -- name: beat
 INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VALUES (?, ?, ?, ?, ?);
@@ -574,8 +578,9 @@ INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s) VAL
 INSERT INTO sample (url_id, stratum, walk, probability) VALUES (?, ?, ?, ?);
 
 -- name: exclude_not_drawn
--- Of the pages that were held back, those that are not in the sample: (depth from which they were).
-UPDATE url SET state = 'excluded', reason = 'sample: not drawn'
+-- Of the pages that were held back, those that are not in the sample: (the sentence of the code sample, depth from which
+-- they were).
+UPDATE url SET state = 'excluded', reason_code = 'sample', reason = ?
 WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= ?)
   AND id NOT IN (SELECT url_id FROM sample);
 
@@ -583,8 +588,9 @@ WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier 
 DELETE FROM frontier WHERE depth >= ? AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
 
 -- name: leave_not_drawn
--- Of these excluded URLs, those that are not in the sample were only left to chance: (JSON list of URL numbers).
-UPDATE url SET reason = 'sample: not drawn', target = NULL
+-- Of these excluded URLs, those that are not in the sample were only left to chance: (the sentence of the code
+-- sample, JSON list of URL numbers).
+UPDATE url SET reason_code = 'sample', reason = ?, target = NULL
 WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT url_id FROM sample);
 
 -- name: drawn_of

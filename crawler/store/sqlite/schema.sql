@@ -137,7 +137,7 @@ CREATE TABLE url (
   id INTEGER PRIMARY KEY,
   path TEXT NOT NULL,                    -- with the query
   state TEXT NOT NULL,                   -- State in crawler/model.py
-  reason_code TEXT NOT NULL DEFAULT '',  -- ReasonCode in crawler/reasons.py
+  reason_code TEXT NOT NULL DEFAULT 'new',  -- ReasonCode in crawler/reasons.py
   reason TEXT NOT NULL DEFAULT '',       -- the sentence for reason_code
   depth INTEGER NOT NULL,                -- the shortest known way from a seed
   found_on INTEGER,                      -- url.id; NULL for seeds

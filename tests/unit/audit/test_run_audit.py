@@ -356,7 +356,8 @@ async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
     doctored.request(site, 5, "/x?`|")
     doctored.request(site, 9, "/busy", status=503, error="503 Service Unavailable", retry_after_s=3600.0)
     doctored.db.execute(
-        "INSERT INTO url (id, path, state, reason, depth) VALUES (1, '/', 'excluded', 'scope: elsewhere', 1)"
+        "INSERT INTO url (id, path, state, reason_code, reason, depth)"
+        " VALUES (1, '/', 'excluded', 'scope', 'scope: elsewhere', 1)"
     )
     found = await audited(doctored)
     write_report(tmp_path / "report.md", found)
@@ -366,7 +367,7 @@ async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
     assert f"SHA-256 of the records that were judged: `{found.sha256}`" in text
     assert "- address: `` http://a.test/x?`| ``" in text
     assert "- rule: `` line 2: Disallow: /*`| ``" in text
-    assert "| no reason recorded | 1 |" in text
+    assert "| outside the scope of the crawl | 1 |" in text
     assert "| http://a.test | 3,600 s | 1 |" in text
     assert [path.name for path in tmp_path.iterdir() if "report" in path.name] == ["report.md"]
 

@@ -20,10 +20,11 @@ from crawler.model import (
     RobotsCopy,
     State,
 )
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, ReasonCode
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import parse
 from crawler.url import split
+from tests.reasons import said
 
 URL = "http://a.example.org/page"
 NOW = 1_800_000_000.0
@@ -49,7 +50,7 @@ def before(action: RobotsAction, text: str | None = None, *, scope: Scope = ANY,
 def ended(decision: Fetch | Outcome) -> tuple[State, str]:
     assert isinstance(decision, Outcome)
     assert decision.queued is QUEUED
-    return decision.state, decision.reason
+    return decision.state, decision.reason.sentence
 
 
 def test_before_a_fetch_that_nothing_stands_against() -> None:
@@ -144,8 +145,8 @@ def test_a_page() -> None:
         HOST,
         RETRY,
     )
-    assert (outcome.state, outcome.reason, outcome.links) == (State.FETCHED, "200", links)
-    assert [(offer.url, offer.depth, (offer.refusal or "").partition(":")[0]) for offer in outcome.offers] == [
+    assert (outcome.state, outcome.reason.sentence, outcome.links) == (State.FETCHED, "200", links)
+    assert [(offer.url, offer.depth, offer.refusal.code if offer.refusal else "") for offer in outcome.offers] == [
         ("http://a.example.org/in", 3, ""),
         ("http://a.example.org/no", 3, "nofollow"),
         ("http://b.example.org/out", 3, "scope"),
@@ -160,7 +161,7 @@ def test_a_page() -> None:
 
 def test_the_body_of_a_page_that_asks_not_to_be_indexed_is_not_kept() -> None:
     outcome = after_fetch(QUEUED, page(), PageFacts(index=False, body_bytes=8), ANY, RETRY)
-    assert outcome.reason == "200, noindex: body and texts not kept"
+    assert outcome.reason.sentence == "200, noindex: body and texts not kept"
     assert outcome.page is not None
     assert (outcome.page.body, outcome.page.body_bytes) == (None, 8)
 
@@ -176,7 +177,7 @@ def redirected(location: str, queued: Queued = QUEUED, scope: Scope = ANY) -> Ou
 
 def test_a_redirect_offers_its_target_at_the_same_depth() -> None:
     outcome = redirected("../x?y#z")
-    assert (outcome.state, outcome.reason) == (State.REDIRECTED, "301 to http://a.example.org/x?y")
+    assert (outcome.state, outcome.reason.sentence) == (State.REDIRECTED, "301 to http://a.example.org/x?y")
     assert outcome.offers == (Offer("http://a.example.org/x?y", 2, hops=1),)
     assert outcome.target == "http://a.example.org/x?y"
 
@@ -184,7 +185,7 @@ def test_a_redirect_offers_its_target_at_the_same_depth() -> None:
 def test_a_redirect_out_of_scope_is_recorded_and_not_followed() -> None:
     (offer,) = redirected("http://elsewhere.test/", scope=HOST).offers
     assert offer.refusal is not None
-    assert offer.refusal.startswith("scope:")
+    assert offer.refusal.code is ReasonCode.SCOPE
 
 
 def test_where_a_seed_redirects_counts_as_a_seed_while_in_scope() -> None:
@@ -206,7 +207,7 @@ def test_a_chain_of_redirects_ends() -> None:
     (offer,) = redirected("/x", Queued(7, URL, 1, 2, hops=9)).offers
     assert (offer.refusal, offer.hops) == (None, 10)
     (offer,) = redirected("/x", Queued(7, URL, 1, 2, hops=10)).offers
-    assert offer.refusal == "redirects: 11 in a row, at most 10 are followed"
+    assert said(offer.refusal) == "redirects: 11 in a row, at most 10 are followed"
 
 
 def failure(kind: ErrorKind, status: int | None = None, *, attempts: int = 0, headers: Headers = ()) -> Outcome:
@@ -225,8 +226,8 @@ def test_temporary_failures_are_tried_again_at_growing_pauses(kind: ErrorKind, s
     outcomes = [failure(kind, status, attempts=n) for n in range(4)]
     assert [outcome.retry_at for outcome in outcomes] == [NOW + 10, NOW + 30, NOW + 90, None]
     assert [outcome.state for outcome in outcomes] == [State.QUEUED] * 3 + [State.FAILED]
-    assert outcomes[0].reason == "it broke, attempt 1 of 4"
-    assert outcomes[3].reason == "it broke (4 attempts)"
+    assert outcomes[0].reason.sentence == "it broke, attempt 1 of 4"
+    assert outcomes[3].reason.sentence == "it broke (4 attempts)"
 
 
 def test_retry_after_holds_for_the_url_too() -> None:
@@ -243,12 +244,12 @@ def test_retry_after_holds_for_the_url_too() -> None:
 )
 def test_permanent_failures_are_not_tried_again(kind: ErrorKind, status: int) -> None:
     outcome = failure(kind, status)
-    assert (outcome.state, outcome.reason, outcome.retry_at) == (State.FAILED, kind.render("it broke"), None)
+    assert (outcome.state, outcome.reason.sentence, outcome.retry_at) == (State.FAILED, kind.render("it broke"), None)
 
 
 def test_types_and_addresses_that_are_not_wanted_are_excluded() -> None:
-    assert failure(ErrorKind.UNWANTED_TYPE, 200).reason == "type: content type it broke is not wanted"
-    assert failure(ErrorKind.ADDRESS).reason == "address: it broke"
+    assert failure(ErrorKind.UNWANTED_TYPE, 200).reason.sentence == "type: content type it broke is not wanted"
+    assert failure(ErrorKind.ADDRESS).reason.sentence == "address: it broke"
     assert failure(ErrorKind.ADDRESS).state is State.EXCLUDED
 
 

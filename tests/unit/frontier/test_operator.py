@@ -12,6 +12,7 @@ from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, blockable
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Link, Redirected, State
 from crawler.url import NotCrawlable
+from tests.reasons import reason as told
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_blocked_is_what_no_other_rule_refuses() -> None:
 
 def test_a_blocked_way_is_a_way() -> None:
     """What a better offer would have lifted waits for the block alone from then on, as near as that offer says."""
-    known = Known(State.EXCLUDED, "nofollow: linked only so", 5, 0)
+    known = Known(State.EXCLUDED, told("nofollow: linked only so"), 5, 0)
     change = weigh(known, Offer("", 3, BLOCKED))
     assert change is not None
     assert (change.depth, change.requeue, change.reason) == (3, False, BLOCKED)
@@ -152,10 +153,10 @@ def test_a_blocked_way_is_a_way() -> None:
     assert (nearer.depth, nearer.requeue, nearer.reason) == (1, False, BLOCKED)
     lifted = weigh(known, Offer("", 3))
     assert lifted is not None
-    assert (lifted.requeue, lifted.reason) == (True, "")
-    own = weigh(Known(State.EXCLUDED, "robots: line 3", 3, 0), Offer("", 1, BLOCKED))
+    assert (lifted.requeue, lifted.reason.sentence) == (True, "")
+    own = weigh(Known(State.EXCLUDED, told("robots: line 3"), 3, 0), Offer("", 1, BLOCKED))
     assert own is not None
-    assert (own.depth, own.requeue, own.reason) == (1, False, "robots: line 3")
+    assert (own.depth, own.requeue, own.reason.sentence) == (1, False, "robots: line 3")
 
 
 def test_a_blocked_url_ends_before_its_site_is_asked_for_robots_txt() -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crawler.frontier.traps import TrapSettings, refusal
+from tests.reasons import said
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 SITE = "https://a.example"
@@ -12,7 +13,7 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 def refused(path: str, settings: TrapSettings | None = None) -> str | None:
-    return refusal(SITE + path, settings or TrapSettings(), NOW)
+    return said(refusal(SITE + path, settings or TrapSettings(), NOW))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from crawler.audit.run_audit import AuditResult
 from crawler.model import Purpose, State
-from crawler.reasons import ErrorKind, RequestError
+from crawler.reasons import ErrorKind, ReasonCode, RequestError
 from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
 from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
 from crawler.report.rendering import render
@@ -59,9 +59,9 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     facts = await gathered(harness)
     assert (facts.seeds, facts.first_seeds) == (2, [A, B])
     assert facts.depths == {0: {State.FETCHED: 1, State.FAILED: 1}, 1: {State.EXCLUDED: 4}}
-    assert [(reason.word, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]
-    assert facts.excluded[1] == ReasonGroup("depth", 1, f"{A}p3", "depth: 9 links")
-    assert facts.failed == [ReasonGroup("500 Internal Server Error", 1, B, "500 Internal Server Error (2 attempts)")]
+    assert [(reason.code, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]
+    assert facts.excluded[1] == ReasonGroup(ReasonCode.DEPTH, 1, f"{A}p3", "depth: 9 links")
+    assert facts.failed == [ReasonGroup(ReasonCode.SERVER_ERROR, 1, B, "500 Internal Server Error (2 attempts)")]
 
 
 async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import CrawlDelay, RetryAfters
 from crawler.errors import UsageError
 from crawler.model import State
+from crawler.reasons import ReasonCode
 from crawler.report.facts import (
     BrokenLinks,
     BrokenTarget,
@@ -72,8 +73,8 @@ def with_text(facts: Facts, text: str) -> Facts:
         first_seeds=[text],
         runs=[replace(run(1, text), ended_by=text, crawler_version=text)],
         audit=text,
-        excluded=[ReasonGroup(text, 1, f"javascript:{text}", text)],
-        failed=[ReasonGroup("404", 1, text, f"404 {text}")],
+        excluded=[ReasonGroup(ReasonCode.SCOPE, 1, f"javascript:{text}", text)],
+        failed=[ReasonGroup(ReasonCode.NOT_FOUND, 1, text, f"404 {text}")],
         broken=BrokenLinks(9, 1, [BrokenTarget(text, text, 9, [text])]),
         answers=[(text, 1)],
         types=[(text, 2)],
