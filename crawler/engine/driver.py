@@ -266,6 +266,7 @@ class Driver:
     async def _rejoin(self) -> Event:
         await self._hand_in_late()
         if not self._shutdown.requested:
+            self._end = None
             self._outbox.forget_waiters()
             self._budget.drop()
             self._gate.forget()

@@ -1,5 +1,4 @@
-"""Whole crawls on virtual time: the real loops, rules and store, put together as ``crawler.run.session`` does, on a
-simulated web."""
+"""Whole crawls on virtual time, with the real engine, rules and store, on a simulated web."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ from tests.virtual_time import VirtualClock
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The settings of a simulated crawl: everything is in scope, and a second's pause suffices."""
+    """The settings of a simulated crawl: every URL is in scope, and the pause is one second."""
 
     scope: ScopeSettings = field(default_factory=lambda: ScopeSettings(ScopeMode.ANY))
     crawl: CrawlSettings = field(default_factory=CrawlSettings)
@@ -97,7 +96,7 @@ async def crawl_for(
     *,
     crash: bool,
 ) -> bool:
-    """Crawl for so long at most, then stop, or crash: nothing more is committed. Whether it had ended by itself."""
+    """Crawl for ``seconds`` at most, then stop, or crash without a commit. Returns whether it ended by itself."""
     async with session(clock, path, fetcher, seeds, options) as (run, _):
         task = asyncio.create_task(run.run())
         done, _ = await asyncio.wait([task], timeout=seconds)
@@ -112,7 +111,7 @@ async def crawl_for(
 
 
 class Jittery:
-    """A fetcher whose requests take a random while to arrive; the same seed gives the same whiles."""
+    """A fetcher that delays each request by a random time; the same seed gives the same times."""
 
     def __init__(self, fetcher: Fetcher, clock: VirtualClock, seed: int, most_s: float = 1.0) -> None:
         self._fetcher = fetcher
@@ -127,7 +126,7 @@ class Jittery:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a store holds of a crawl, without times: must not depend on latencies, stops and crashes."""
+    """The contents of a store without times: latencies, stops and crashes must not change them."""
 
     urls: frozenset[tuple[str, str, int]]  # URL, state, depth
     pages: frozenset[tuple[str, str]]  # URL, body
@@ -135,7 +134,7 @@ class Found:
 
 
 async def look(path: Path) -> Found:
-    """Read what a crawl has found; every fetched URL must have one page, and no row may be doubled."""
+    """Read the contents of a store. Every fetched URL must have one page, and no row may occur twice."""
     urls = await rows(path, "SELECT url, state, depth FROM urls")
     pages = await rows(path, "SELECT url, body_sha256 FROM pages")
     links = await rows(path, "SELECT source, target, anchor, rel FROM links")

@@ -1,4 +1,4 @@
-"""Sitemaps in whole crawls: what is asked for, what is taken from it, and by which rules."""
+"""Sitemaps in whole crawls: which are requested, what is read from them, and by which rules."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
     return run_virtual(lambda clock: rows(path, sql))
 
 
-def test_sitemaps_are_asked_for_only_where_that_is_wanted(db_path: Path) -> None:
+def test_sitemaps_are_requested_only_if_enabled(db_path: Path) -> None:
     a: Site = {"/robots.txt": naming("/s.xml"), "/": page(), "/s.xml": urlset(f"{A}/x"), "/x": page()}
     web, _ = crawled(db_path, {"a.test": a}, crawl_settings=CrawlSettings())
     assert asked(web) == ["/", "/robots.txt"]
 
 
-def test_an_index_its_children_and_their_pages(db_path: Path) -> None:
-    """The children lie in another directory than the index, and only the index names them."""
+def test_a_sitemap_index_leads_to_its_children_and_their_pages(db_path: Path) -> None:
+    """The children are in another directory than the index, and only the index names them."""
     a: Site = {
         "/robots.txt": naming("/maps/index.xml"),
         "/": page(),
@@ -101,12 +101,12 @@ def test_an_index_its_children_and_their_pages(db_path: Path) -> None:
 
 
 @pytest.mark.parametrize("robots", [plain("User-agent: *\nDisallow: /no"), Page(status=404)], ids=["file", "404"])
-def test_sitemap_xml_is_asked_for_where_none_is_named(db_path: Path, robots: Page) -> None:
+def test_sitemap_xml_is_requested_if_robots_txt_names_no_sitemap(db_path: Path, robots: Page) -> None:
     a: Site = {"/robots.txt": robots, "/": page(), "/sitemap.xml": urlset(f"{A}/x"), "/x": page()}
     assert asked(crawled(db_path, {"a.test": a})[0]) == ["/", "/robots.txt", "/sitemap.xml", "/x"]
 
 
-def test_a_sitemap_that_is_not_there_is_no_failure(db_path: Path) -> None:
+def test_a_missing_sitemap_is_not_a_failure(db_path: Path) -> None:
     crawled(db_path, {"a.test": {"/robots.txt": plain(""), "/": page()}})
     assert ends(db_path) == {
         f"{A}/": ("fetched", "200"),
@@ -114,7 +114,7 @@ def test_a_sitemap_that_is_not_there_is_no_failure(db_path: Path) -> None:
     }
 
 
-def test_a_server_that_is_down_is_asked_for_its_sitemap_again(db_path: Path) -> None:
+def test_a_sitemap_is_requested_again_after_a_server_was_down(db_path: Path) -> None:
     def once_down(asked: Asked) -> Page:
         return unavailable() if not asked.before else urlset(f"{A}/x")
 
@@ -123,8 +123,8 @@ def test_a_server_that_is_down_is_asked_for_its_sitemap_again(db_path: Path) -> 
     assert f"{A}/x" in ends(db_path)
 
 
-def test_a_sitemap_is_asked_for_by_the_rules_for_all(db_path: Path) -> None:
-    """robots.txt, scope and pace; but neither --include, nor the pages that --max-pages counts."""
+def test_sitemap_requests_obey_robots_txt_scope_and_pace(db_path: Path) -> None:
+    """Neither --include nor --max-pages applies to them."""
     a: Site = {
         "/robots.txt": naming(
             "/closed/s.xml", "/open.xml", "http://b.other/s.xml", rules="User-agent: *\nDisallow: /closed/\n"
@@ -153,7 +153,7 @@ def test_a_sitemap_is_asked_for_by_the_rules_for_all(db_path: Path) -> None:
     assert end[f"{A}/open.xml"][1].endswith("1 URLs passed over: this sitemap may not speak for them")
 
 
-def test_a_sitemap_that_options_left_out_comes_back_with_others(db_path: Path) -> None:
+def test_a_sitemap_excluded_by_options_returns_with_wider_ones(db_path: Path) -> None:
     a: Site = {"/robots.txt": naming("/s.xml"), "/": page(), "/s.xml": urlset(f"{A}/page/1"), "/page/1": page()}
     narrow = ScopeSettings(ScopeMode.ANY, include=("/page/",), exclude=(r"s\.xml",))
     crawled(db_path, {"a.test": a}, scope=narrow)
@@ -170,7 +170,7 @@ def test_max_pages_does_not_count_sitemaps(db_path: Path) -> None:
 
 
 @pytest.mark.parametrize("proven", [True, False])
-def test_a_sitemap_speaks_for_another_site_only_as_that_sites_robots_txt_says(db_path: Path, proven: bool) -> None:
+def test_a_sitemap_counts_for_another_site_only_if_its_robots_txt_names_it(db_path: Path, proven: bool) -> None:
     b = {
         "/robots.txt": naming(f"{A}/s.xml") if proven else plain(""),
         "/": page(),
@@ -188,7 +188,7 @@ def test_a_sitemap_speaks_for_another_site_only_as_that_sites_robots_txt_says(db
     assert "/x" in asked(web)
 
 
-def test_lastmod_is_kept_also_of_pages_known_before(db_path: Path) -> None:
+def test_lastmod_is_stored_for_pages_that_were_known_before(db_path: Path) -> None:
     a: Site = {
         "/robots.txt": plain(""),
         "/": page("/linked"),
@@ -208,7 +208,7 @@ def test_lastmod_is_kept_also_of_pages_known_before(db_path: Path) -> None:
     }
 
 
-def test_a_sitemap_behind_redirects_may_speak_for_the_site_that_named_it(db_path: Path) -> None:
+def test_a_redirected_sitemap_counts_for_the_site_that_names_it(db_path: Path) -> None:
     a: Site = {
         "/robots.txt": naming("/s"),
         "/": page(),
@@ -223,7 +223,7 @@ def test_a_sitemap_behind_redirects_may_speak_for_the_site_that_named_it(db_path
     assert [kinds[f"{A}{path}"] for path in ("/s", "/cache/s", "/cache/deep/s.xml", "/x")] == ["sitemap"] * 3 + ["page"]
 
 
-def test_hostile_sitemaps_end_and_harm_nobody(db_path: Path) -> None:
+def test_hostile_sitemaps_are_bounded_and_harm_no_other_site(db_path: Path) -> None:
     bomb = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;&a;'>]><urlset><url><loc>&b;</loc></url></urlset>"
     circle = [f"{A}/i{n}.xml" for n in range(9)]
     hostile = {
@@ -253,8 +253,8 @@ def test_hostile_sitemaps_end_and_harm_nobody(db_path: Path) -> None:
     assert not any(url.startswith(("javascript", "file", "http://10.")) for url in end)
 
 
-def test_a_page_that_robots_txt_calls_a_sitemap_is_crawled_as_a_page(db_path: Path) -> None:
-    """Its own site map for people, and somebody else's front page."""
+def test_a_page_named_as_a_sitemap_is_crawled_as_a_page(db_path: Path) -> None:
+    """One is a site map for people, the other the start page of another site."""
     a: Site = {"/robots.txt": naming("/map.html", "http://b.test/"), "/": page(), "/map.html": page("/x"), "/x": page()}
     b: Site = {"/robots.txt": plain(""), "/": page("/y"), "/y": page()}
     web, _ = crawled(db_path, {"a.test": a, "b.test": b}, f"{A}/", "http://b.test/")
@@ -263,14 +263,14 @@ def test_a_page_that_robots_txt_calls_a_sitemap_is_crawled_as_a_page(db_path: Pa
     assert ends(db_path)[f"{A}/map.html"] == ("fetched", "200")
 
 
-def test_a_start_page_for_an_answer_to_everything_is_no_sitemap(db_path: Path) -> None:
+def test_a_start_page_served_for_every_url_is_not_a_sitemap(db_path: Path) -> None:
     web, _ = crawled(db_path, {"a.test": {"/robots.txt": plain(""), "*": page()}})
     assert asked(web) == ["/", "/robots.txt", "/sitemap.xml"]
     assert ends(db_path)[f"{A}/sitemap.xml"][1].startswith("200, sitemap (unknown): 0 URLs; not a sitemap")
 
 
 def test_a_link_to_a_sitemap_does_not_make_it_a_page(db_path: Path) -> None:
-    """Found on a page, and so claimed as one, before the robots.txt that names it was read."""
+    """A link leads to it before the robots.txt that names it is read."""
     b: Site = {"/": page(f"{A}/s.xml", f"{A}/t.xml")}
     a: Site = {
         "/robots.txt": naming("/s.xml", "/t.xml"),
@@ -290,7 +290,7 @@ def test_a_link_to_a_sitemap_does_not_make_it_a_page(db_path: Path) -> None:
 
 @pytest.mark.parametrize("crash", [True, False])
 @pytest.mark.parametrize("seconds", [0.5, 1.5, 3.0, 4.5, 6.0, 8.0])
-def test_nothing_is_lost_when_a_crawl_is_cut_short(db_path: Path, seconds: float, crash: bool) -> None:
+def test_an_interrupted_crawl_loses_nothing(db_path: Path, seconds: float, crash: bool) -> None:
     a: Site = {
         "/robots.txt": naming("/i.xml"),
         "/": page(),
@@ -314,8 +314,8 @@ def test_nothing_is_lost_when_a_crawl_is_cut_short(db_path: Path, seconds: float
     assert {state for state, _ in ends(db_path).values()} == {"fetched"}
 
 
-def test_canonical_addresses_without_end_are_given_up(db_path: Path) -> None:
-    """A page that has a new main address at each asking, as near to the seeds as itself, so that depth is no bound."""
+def test_an_endless_chain_of_canonical_urls_is_given_up(db_path: Path) -> None:
+    """A page names a new canonical URL for each request, at the same depth, so the depth does not bound it."""
 
     def restless(asked: Asked) -> Page:
         number = int(asked.path.partition("?")[2] or 0) + 1

@@ -1,4 +1,4 @@
-"""The live display while the store does not answer: it says so, and goes on when the store does."""
+"""The live display while the store does not answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SITES: dict[str, Site] = {"a.test": {"/robots.txt": plain(""), "/": Page("x")}}
 
 
 @pytest.mark.parametrize("how", ["slow", "lost"])
-def test_a_store_that_is_away_is_told_of_until_it_is_back(
+def test_the_display_reports_a_store_that_does_not_answer(
     db_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     async def main(clock: VirtualClock) -> None:

@@ -1,4 +1,4 @@
-"""Bugs of ours that a run meets while it sends, receives and reads: what they fail, what they close, how they count."""
+"""Bugs of the crawler while it sends, receives and reads: what they fail, what they close, how they are counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SITE: Site = {
 
 
 class Buggy(SimulatedWeb):
-    """A fetcher with a bug that comes after sending, ``times`` times at URLs that end with ``at``."""
+    """A fetcher that raises after sending, ``times`` times, for URLs that end with ``at``."""
 
     at, times, raises = "/1", 1, True
 
@@ -44,7 +44,7 @@ class Buggy(SimulatedWeb):
 
 
 def run(path: Path, web: type[SimulatedWeb], site: Site, options: Options | None = None) -> tuple[SimulatedWeb, int]:
-    """Crawl a site to its end; the web, and how many bugs were counted."""
+    """Crawl a site to its end. Returns the web and the number of bugs counted."""
 
     async def main(clock: VirtualClock) -> tuple[SimulatedWeb, int]:
         served = web(clock, {"a.test": site}, latency_s=0.1)
@@ -55,7 +55,7 @@ def run(path: Path, web: type[SimulatedWeb], site: Site, options: Options | None
     return run_virtual(main)
 
 
-def test_a_bug_while_a_page_is_asked_for_fails_that_page(db_path: Path) -> None:
+def test_a_bug_during_a_page_request_fails_that_page(db_path: Path) -> None:
     web, faults = run(db_path, Buggy, SITE)
     ended = run_virtual(lambda clock: states(db_path))
     assert {url: state for url, (state, _) in ended.items()} == {
@@ -73,7 +73,7 @@ def test_a_bug_while_a_page_is_asked_for_fails_that_page(db_path: Path) -> None:
 
 
 @pytest.mark.parametrize("raises", [True, False])
-def test_a_bug_while_robots_txt_is_asked_for_defers_the_site(db_path: Path, raises: bool) -> None:
+def test_a_bug_during_a_robots_txt_request_defers_the_site(db_path: Path, raises: bool) -> None:
     web, faults = run(db_path, type("", (Buggy,), {"at": "/robots.txt", "times": 2, "raises": raises}), SITE)
     assert [hit.path for hit in web.log[:4]] == ["/robots.txt"] * 3 + ["/"]
     assert faults == 2
@@ -83,10 +83,10 @@ def test_a_bug_while_robots_txt_is_asked_for_defers_the_site(db_path: Path, rais
 
 
 @pytest.mark.parametrize("stale_if_error", [False, True])
-def test_a_robots_txt_that_a_bug_keeps_from_being_read_closes_the_site(
+def test_a_robots_txt_that_a_bug_leaves_unread_closes_the_site(
     db_path: Path, stale_if_error: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy from before is not used in its place either: what is new in the file may close something."""
+    """The earlier copy is not used either: the new file may close more."""
 
     def buggy(file: RobotsFile, **asked: object) -> SiteRules:
         if any(line.value == "/new" for line in file.lines):

@@ -1,4 +1,4 @@
-"""The one door for requests: what it remembers between two visits of a group, and what it does not let out."""
+"""The gate: what it remembers of a group between two claims, and which requests it does not send."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_pace_is_remembered_until_the_store_has_it() -> None:
     run_virtual(main)
 
 
-def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
+def test_nothing_is_sent_under_an_expired_robots_copy() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
         gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()))
@@ -56,7 +56,7 @@ def test_nothing_is_sent_under_a_robots_copy_that_ran_out_meanwhile() -> None:
     run_virtual(main)
 
 
-def test_who_waited_for_a_slot_when_all_was_held_sends_nothing_with_it() -> None:
+def test_a_task_that_gets_a_slot_during_a_pause_sends_nothing() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x", delay_s=10)}, "b.test": {"/": Page("x")}})
         gate = Gate(web, clock, PolitenessSettings(), 1, Outbox(clock, Alarm()))
@@ -76,7 +76,7 @@ def test_who_waited_for_a_slot_when_all_was_held_sends_nothing_with_it() -> None
     run_virtual(main)
 
 
-def test_what_was_sent_when_a_bug_came_is_logged_and_paused_after() -> None:
+def test_a_request_that_a_bug_interrupts_is_logged_and_followed_by_a_pause() -> None:
     async def main(clock: VirtualClock) -> None:
         class Buggy:
             async def fetch(self, request: Request) -> FetchResult:
@@ -99,12 +99,12 @@ def test_what_was_sent_when_a_bug_came_is_logged_and_paused_after() -> None:
 
 
 @pytest.mark.parametrize(("stopped_s", "over_s"), [(0.0, 0.1), (20.0, 20.0), (60.0, 5.5)])
-def test_a_request_heard_of_after_the_lease_was_over_in_its_time(
+def test_a_request_that_outlasts_the_lease_ends_at_its_timeout_in_the_log(
     db_path: Path, stopped_s: float, over_s: float
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         class Stopped:
-            """Sends, and goes on when the process does."""
+            """Sends a request and is stopped with the process."""
 
             async def fetch(self, request: Request) -> FetchResult:
                 started_at = clock.now()
@@ -125,7 +125,7 @@ def test_a_request_heard_of_after_the_lease_was_over_in_its_time(
     run_virtual(main)
 
 
-def test_a_hop_to_another_host_keeps_the_pace_that_the_store_has_of_it(db_path: Path) -> None:
+def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_path: Path) -> None:
     sites: dict[str, Site] = {
         "a.test": {"/robots.txt": redirect("http://rules.test/"), "/": Page("x")},
         "rules.test": {"/": plain("")},

@@ -1,4 +1,4 @@
-"""Going on after a stop or a crash with other options, and what must not starve or hang meanwhile."""
+"""Going on after a stop or a crash, also with other options. No site may starve or hang."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def paced(delay_s: float, **more: object) -> Options:
     return replace(Options(politeness=PolitenessSettings(delay_s=delay_s)), **more)
 
 
-def test_a_narrower_scope_ends_what_waits_for_robots_txt_and_asks_nothing(db_path: Path) -> None:
+def test_a_narrower_scope_excludes_queued_urls_without_a_request(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[str, list[str], list[tuple[object, ...]]]:
         web = SimulatedWeb(clock, {"down.test": {"/robots.txt": Page(status=500)}, "up.test": linking("/a")})
         seeds = ["http://down.test/x", "http://up.test/"]
@@ -63,7 +63,7 @@ def test_a_longer_delay_holds_from_the_first_request_of_the_next_run(db_path: Pa
     assert pause_s >= 50
 
 
-def test_a_crash_and_another_grouping_keep_the_pause_after_a_crash(db_path: Path) -> None:
+def test_a_pause_survives_a_crash_and_another_grouping(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> float:
         site = linking(*(f"/{n}" for n in range(20)))
         web = SimulatedWeb(clock, {"x.a.test": site})
@@ -76,7 +76,7 @@ def test_a_crash_and_another_grouping_keep_the_pause_after_a_crash(db_path: Path
     assert run_virtual(main) >= 30
 
 
-def test_a_crash_during_a_hop_of_robots_txt_keeps_the_pause_of_the_host_it_went_to(db_path: Path) -> None:
+def test_a_crash_during_a_redirected_robots_txt_request_keeps_the_pause_of_its_host(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> float:
         sites = {
             "a.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "*": Page("leaf")},
@@ -115,7 +115,7 @@ def test_a_name_with_a_final_dot_is_the_same_server(db_path: Path) -> None:
     assert all(after[0] - before[1] >= 3 for before, after in pairwise(requests))
 
 
-def test_a_site_that_keeps_saying_come_back_in_two_days_is_given_up(db_path: Path) -> None:
+def test_a_site_that_always_asks_to_retry_in_two_days_is_given_up(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[str, list[tuple[object, ...]]]:
         web = SimulatedWeb(clock, {"a.test": {"/robots.txt": unavailable(2 * DAY_S), "*": Page("leaf")}})
         options = paced(1, robots=RobotsSettings(give_up_after_s=10 * DAY_S))
@@ -125,7 +125,7 @@ def test_a_site_that_keeps_saying_come_back_in_two_days_is_given_up(db_path: Pat
     assert run_virtual(main) == ("nothing is left in the frontier", [("failed", 1)])
 
 
-def test_a_stop_keeps_what_has_been_answered(db_path: Path) -> None:
+def test_a_stop_keeps_answered_requests(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[int, int]:
         sites = {f"h{n}.test": linking("/a", "/b") for n in range(20)}
         web = SimulatedWeb(clock, sites, latency_s=dict.fromkeys(sites, 3.0))
@@ -140,7 +140,7 @@ def test_a_stop_keeps_what_has_been_answered(db_path: Path) -> None:
 
 
 class Guarded(SimulatedWeb):
-    """Refuses every address, or lets no name be looked up, until it is opened."""
+    """A fetcher that refuses every address, or looks up no name, until it is opened."""
 
     closed: ErrorKind | None = None
 
@@ -167,7 +167,7 @@ class Allowing(Options):
         (ErrorKind.DNS, "resolve", None),
     ],
 )
-def test_what_no_address_was_permitted_for_is_asked_anew_once_the_options_have_changed(
+def test_changed_options_retry_urls_without_a_permitted_address(
     closed: ErrorKind, key: str, first_end: str | None, db_path: Path
 ) -> None:
     async def main(clock: VirtualClock) -> None:

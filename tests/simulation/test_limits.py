@@ -1,4 +1,4 @@
-"""ClaimLimits that a user sets, and going on with changed ones."""
+"""Limits that a user sets, and going on with changed ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WEB = random_web(5, hosts=6, pages_per_host=12, across=0.4)
 
 
 def crawls(path: Path, web: RandomWeb, *several: Options) -> tuple[list[str], SimulatedWeb]:
-    """Crawl ``web`` once with each of the options, on the same store. Why each ended, and the web."""
+    """Crawl ``web`` once with each of the options, on the same store. Returns why each crawl ended, and the web."""
 
     async def main(clock: VirtualClock) -> tuple[list[str], SimulatedWeb]:
         served = SimulatedWeb(clock, web.sites)
@@ -74,8 +74,8 @@ def test_pages_that_fail_do_not_use_up_max_pages(db_path: Path) -> None:
     run_virtual(main)
 
 
-def test_the_last_of_max_pages_does_not_wait_for_the_dead_links_of_one_site(db_path: Path) -> None:
-    """One page is left; a site of dead links asks first. The others go on meanwhile, each at its own pace."""
+def test_the_last_page_of_max_pages_does_not_wait_for_dead_links_of_one_site(db_path: Path) -> None:
+    """One page is left, and a site of dead links takes it first. The other sites go on, each at its own pace."""
     dead: Site = {"/robots.txt": plain(""), "/": Page("".join(f"<a href='/{n}'>x</a>" for n in range(40)))}
     slow: Site = {"/robots.txt": plain(""), "/": Page("<a href='/1'>x</a>"), "/1": Page("x")}
 
@@ -89,7 +89,7 @@ def test_the_last_of_max_pages_does_not_wait_for_the_dead_links_of_one_site(db_p
 
 
 @pytest.mark.parametrize("living", [range(200), [137]], ids=["all", "one"])
-def test_who_wants_one_page_knocks_at_few_doors(living: Sequence[int], db_path: Path) -> None:
+def test_a_crawl_of_one_page_requests_few_robots_txt_files(living: Sequence[int], db_path: Path) -> None:
     async def main(clock: VirtualClock) -> int:
         served = SimulatedWeb(clock, {f"h{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in living})
         seeds = [f"http://h{n}.test/" for n in range(200)]
@@ -128,7 +128,7 @@ def test_max_time_ends_a_crawl_that_only_waits(db_path: Path) -> None:
 
 
 @pytest.mark.parametrize("max_depth", [0, 1, 2])
-def test_max_depth_lets_in_what_is_near_whatever_the_order(max_depth: int, db_path: Path) -> None:
+def test_max_depth_admits_the_same_urls_in_any_order(max_depth: int, db_path: Path) -> None:
     options = Options(scope=ScopeSettings(ScopeMode.ANY, max_depth=max_depth))
     crawls(db_path, WEB, options)
     found = run_virtual(lambda clock: look(db_path))
@@ -136,7 +136,7 @@ def test_max_depth_lets_in_what_is_near_whatever_the_order(max_depth: int, db_pa
     assert all(state == "excluded" for _, state, depth in found.urls if depth > max_depth)
 
 
-def test_going_on_with_wider_options_takes_up_what_was_left_out(db_path: Path) -> None:
+def test_wider_options_queue_excluded_urls_again(db_path: Path) -> None:
     narrow = Options(scope=ScopeSettings(ScopeMode.HOST, exclude=(r"/b/",), max_depth=1))
     deeper = replace(narrow, scope=replace(narrow.scope, max_depth=None))
     wider = replace(deeper, scope=replace(deeper.scope, mode=ScopeMode.ANY, exclude=()))
@@ -152,7 +152,7 @@ def test_going_on_with_wider_options_takes_up_what_was_left_out(db_path: Path) -
     assert run_virtual(lambda clock: look(db_path)) == run_virtual(lambda clock: look(direct))
 
 
-def test_going_on_with_narrower_options_fetches_nothing_outside_them(db_path: Path) -> None:
+def test_narrower_options_fetch_nothing_outside_them(db_path: Path) -> None:
     narrow = Options(scope=ScopeSettings(ScopeMode.ANY, exclude=(r"/a/",)))
     _, served = crawls(db_path, WEB, limited(max_pages=8), narrow)
     before = {f"http://{hit.host}{hit.path}" for hit in served.log}
@@ -169,7 +169,7 @@ def test_a_new_seed_brings_its_domain_into_scope(db_path: Path) -> None:
     assert len(per_site(db_path)) == 3
 
 
-def test_failures_are_tried_again_and_in_the_end_recorded(db_path: Path) -> None:
+def test_failures_are_retried_and_recorded_in_the_end(db_path: Path) -> None:
     site: Site = {
         "/robots.txt": plain(""),
         "/": Page("<a href=/soon>1</a><a href=/never>2</a><a href=/gone>3</a><a href=/loop>4</a><a href=/pdf>5</a>"),
@@ -206,7 +206,7 @@ def test_failures_are_tried_again_and_in_the_end_recorded(db_path: Path) -> None
     run_virtual(main)
 
 
-def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
+def test_a_failing_store_ends_the_crawl_and_keeps_committed_pages(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = 0
@@ -228,9 +228,7 @@ def test_a_store_that_fails_ends_the_crawl_and_keeps_what_was_committed(
     assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
 
 
-def test_a_full_disk_loses_no_request_and_no_pause_for_which_there_is_room(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_no_request_and_no_pause_that_fits(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = SqliteStore.commit
 
     async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
@@ -251,9 +249,7 @@ def test_a_full_disk_loses_no_request_and_no_pause_for_which_there_is_room(
     assert next_at >= max(finished_at for _, finished_at in logged) + 1
 
 
-def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_counts_committed_work_only(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = SqliteStore.commit
 
     async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
@@ -274,7 +270,7 @@ def test_a_run_counts_what_is_in_the_store_and_not_what_was_lost(
 
 
 @pytest.mark.parametrize("overfull", [outbox.OVERFULL._replace(outcomes=5), outbox.OVERFULL._replace(links=5)])
-def test_whoever_takes_pages_slowly_slows_the_crawl(
+def test_a_slow_consumer_of_pages_slows_the_crawl(
     db_path: Path, monkeypatch: pytest.MonkeyPatch, overfull: Load
 ) -> None:
     taken: list[str] = []
@@ -298,8 +294,8 @@ def test_whoever_takes_pages_slowly_slows_the_crawl(
     assert set(taken) == set(WEB.depths)
 
 
-def test_in_a_crowd_a_robots_txt_is_used_before_it_runs_out(db_path: Path) -> None:
-    """A round of all sites takes longer than a copy holds: what was just asked for must be good for a page."""
+def test_with_many_sites_a_robots_txt_is_used_before_it_expires(db_path: Path) -> None:
+    """A round of all sites takes longer than a copy is valid: a new copy must be used for a page at once."""
     short_lived = Page("", content_type="text/plain", headers=(("Cache-Control", "no-cache"),))
     sites: dict[str, Site] = {f"s{n}.test": {"/robots.txt": short_lived, "/": Page("x")} for n in range(200)}
 
@@ -314,8 +310,10 @@ def test_in_a_crowd_a_robots_txt_is_used_before_it_runs_out(db_path: Path) -> No
     run_virtual(main)
 
 
-def test_options_of_a_run_cut_off_as_it_began_do_not_stay(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with a limit dies when the store is in line with it, before it is noted: the next has none."""
+def test_options_of_a_run_that_failed_at_its_start_have_no_effect(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with a limit fails after the store has applied the limit, before the settings are stored."""
     sites: dict[str, Site] = {"a.test": {"/robots.txt": plain("")} | {f"/{n}": Page("x") for n in range(5)}}
     seeds = [f"http://a.test/{n}" for n in range(5)]
     limited = Options(crawl=CrawlSettings(max_pages_per_site=1))

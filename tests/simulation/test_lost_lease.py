@@ -1,5 +1,4 @@
-"""A worker whose lease was taken away while it was alive: what it sent is in the log, and what it was told is kept.
-And one that lost its store for good, or its archive."""
+"""A live worker that loses its lease, its store or its archive: requests are logged, and pauses are kept."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ SEEDS = ["http://a.test/", "http://b.test/"]
 
 
 class Robbed:
-    """A fetcher whose worker loses its lease just as the answer to ``/7`` comes, and something else is in flight."""
+    """A fetcher whose worker loses its lease when the answer to ``/7`` arrives, with another request in flight."""
 
     def __init__(self, web: SimulatedWeb, clock: VirtualClock) -> None:
         self._web, self._clock = web, clock
@@ -78,7 +77,7 @@ def served(web: SimulatedWeb) -> list[tuple[str, float, float]]:
     )
 
 
-def test_what_was_sent_is_logged_and_the_longest_pause_stays(db_path: Path) -> None:
+def test_a_lost_lease_loses_no_logged_request_and_no_pause(db_path: Path) -> None:
     web, ended_by = robbed_crawl(db_path, stops=False)
     assert ended_by == RunEnd(EndCode.DONE)
     assert logged(db_path) == served(web)
@@ -89,7 +88,7 @@ def test_what_was_sent_is_logged_and_the_longest_pause_stays(db_path: Path) -> N
     assert after.started_at == pytest.approx(answered + 60, abs=0.01)
 
 
-def test_the_same_holds_where_it_was_to_stop(db_path: Path) -> None:
+def test_a_lease_lost_during_a_stop_loses_no_logged_request_and_no_pause(db_path: Path) -> None:
     web, ended_by = robbed_crawl(db_path, stops=True)
     assert ended_by == RunEnd(EndCode.CALLER)
     assert logged(db_path) == served(web)
@@ -99,7 +98,7 @@ def test_the_same_holds_where_it_was_to_stop(db_path: Path) -> None:
 
 
 class FullDisk:
-    """An archive that takes no more once a 429 has come. It finds so out slowly: meanwhile other answers come."""
+    """An archive that fails from the first 429 on, after 60 s in which other answers arrive."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock, self._is_full = clock, False
@@ -111,7 +110,7 @@ class FullDisk:
             raise StoreError("No space left on device")
 
 
-def test_an_archive_that_fails_costs_the_store_neither_requests_nor_pauses(db_path: Path) -> None:
+def test_a_failing_archive_loses_no_logged_request_and_no_pause(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> SimulatedWeb:
         web = SimulatedWeb(clock, SITES)
         async with session(clock, db_path, web, SEEDS, Options(), recorder=FullDisk(clock)) as (run, _):
@@ -126,7 +125,7 @@ def test_an_archive_that_fails_costs_the_store_neither_requests_nor_pauses(db_pa
     assert kept == (pytest.approx(EPOCH_S + answered + 60), "Retry-After of a 429")
 
 
-def test_an_order_that_waits_for_the_turn_that_was_lost_is_carried_out(db_path: Path) -> None:
+def test_a_flush_ends_although_its_commit_loses_the_lease(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> str:
         web = SimulatedWeb(clock, SITES)
         async with session(clock, db_path, web, SEEDS, Options()) as (run, store), run.obeying_operator():
@@ -143,7 +142,7 @@ def test_an_order_that_waits_for_the_turn_that_was_lost_is_carried_out(db_path: 
 @pytest.mark.parametrize(
     ("error", "noted"), [(ConnectionLost("gone"), None), (StoreError("full"), "the store failed: full")]
 )
-def test_a_store_that_cannot_be_reached_is_not_told_of_the_end(
+def test_the_end_is_noted_unless_the_store_cannot_be_reached(
     error: StoreError, noted: str | None, db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main(clock: VirtualClock) -> None:

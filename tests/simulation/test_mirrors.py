@@ -1,4 +1,4 @@
-"""Mirrors by their ``Host`` lines (``docs/protocols.md``, section 2): collapsed once, along chains, never captured."""
+"""Mirrors by their ``Host`` lines (``docs/protocols.md``, section 2)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def mirrors(path: Path) -> list[tuple[str, str, str | None]]:
     return run_virtual(lambda clock: rows(path, sql))
 
 
-def test_a_chain_of_mirrors_lands_on_its_end(db_path: Path) -> None:
+def test_a_chain_of_mirrors_is_crawled_at_its_end(db_path: Path) -> None:
     sites = {
         "a.site.test": site(named("b.site.test"), "/x", "/y"),
         "b.site.test": site(named("c.site.test"), "/x", "/y"),
@@ -74,8 +74,8 @@ def test_a_chain_of_mirrors_lands_on_its_end(db_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seeds", [("a",), ("a", "b", "c"), ("before", "a")])
-def test_every_member_of_a_circle_is_closed_and_says_so(db_path: Path, seeds: tuple[str, ...]) -> None:
-    """Also the URLs that were decided on while it still looked like a chain."""
+def test_every_site_of_a_mirror_cycle_is_excluded_with_that_reason(db_path: Path, seeds: tuple[str, ...]) -> None:
+    """Also URLs that were decided on while the cycle was known as a chain."""
     names = {"before": "a", "a": "b", "b": "c", "c": "a"}
     sites = {f"{host}.site.test": site(named(f"{other}.site.test"), "/x") for host, other in names.items()}
     web = crawled(db_path, sites, *(f"http://{host}.site.test/x" for host in seeds))
@@ -89,7 +89,7 @@ def test_every_member_of_a_circle_is_closed_and_says_so(db_path: Path, seeds: tu
     assert {leads_to for _, _, leads_to in mirrors(db_path)} == {None}
 
 
-def test_a_robots_txt_cannot_send_the_crawl_where_it_was_not_going(db_path: Path) -> None:
+def test_a_host_line_does_not_widen_the_scope(db_path: Path) -> None:
     sites = {
         "evil.test": site(named("www.victim.example"), "/", "/x"),
         "www.victim.example": site(plain(""), "/", "/x"),
@@ -114,8 +114,8 @@ def test_a_chain_that_leads_out_of_the_scope_ends_there(db_path: Path) -> None:
     }
 
 
-def test_a_claim_changes_nothing_for_the_site_that_it_names(db_path: Path) -> None:
-    """Whoever says "Host: main" is asked no more; main is crawled by its own robots.txt and under its own name."""
+def test_a_host_line_changes_nothing_for_the_site_that_it_names(db_path: Path) -> None:
+    """A site that says "Host: main" gets no more requests; main is crawled under its own robots.txt and name."""
     sites = {
         "copy.test": site(named("main.test"), "/", "/open", "/closed"),
         "main.test": {
@@ -133,7 +133,7 @@ def test_a_claim_changes_nothing_for_the_site_that_it_names(db_path: Path) -> No
     assert "http://main.test" not in {mirror for mirror, _, _ in mirrors(db_path)}
 
 
-def test_a_main_host_that_is_dead_decides_nothing(db_path: Path) -> None:
+def test_a_dead_main_host_has_no_effect(db_path: Path) -> None:
     web = crawled(db_path, {"a.site.test": site(named("gone.site.test"), "/x")}, "http://a.site.test/x")
     assert asked(web, "a.site.test") == ["/robots.txt"]
     end = ends(db_path)
@@ -142,12 +142,12 @@ def test_a_main_host_that_is_dead_decides_nothing(db_path: Path) -> None:
 
 
 def again(*answers: Page) -> Site:
-    """A site whose robots.txt holds for an hour, and then has another answer."""
+    """A site whose robots.txt is valid for an hour and then changes."""
     held = [Page(a.body, a.status, (("Cache-Control", "max-age=3600"),), "text/plain") for a in answers]
     return {"/robots.txt": lambda asked: held[min(asked.before, len(held) - 1)], "/x": page(), "/later": page()}
 
 
-def test_a_mirror_that_no_longer_is_one_is_crawled_after_all(db_path: Path) -> None:
+def test_a_former_mirror_is_crawled(db_path: Path) -> None:
     sites = {
         "a.site.test": again(named("main.site.test"), plain("")),
         "main.site.test": site(plain(""), "/x"),
@@ -161,7 +161,7 @@ def test_a_mirror_that_no_longer_is_one_is_crawled_after_all(db_path: Path) -> N
     assert mirrors(db_path) == []
 
 
-def test_a_mirror_whose_robots_txt_cannot_be_had_stays_one(db_path: Path) -> None:
+def test_a_mirror_without_an_answer_for_robots_txt_stays_a_mirror(db_path: Path) -> None:
     sites = {
         "a.site.test": again(named("main.site.test"), Page(status=503), Page(status=503), named("main.site.test")),
         "main.site.test": site(plain(""), "/x", "/later"),
@@ -185,9 +185,7 @@ def test_mirrors_are_remembered_by_the_next_run(db_path: Path) -> None:
     assert ends(db_path)["http://a.site.test/y"] == ("excluded", "mirror of http://c.site.test (Host, line 2)")
 
 
-def test_a_mirror_that_another_worker_found_to_be_none_is_none_here_too(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mirror_dropped_by_another_worker_is_dropped_here(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, c = (f"http://{name}.test" for name in "abc")
     told = [(a, b)]
 
@@ -210,7 +208,7 @@ def test_a_mirror_that_another_worker_found_to_be_none_is_none_here_too(
     run_virtual(main)
 
 
-def test_a_mirror_whose_robots_txt_cannot_be_had_for_now_is_still_one(db_path: Path) -> None:
+def test_a_mirror_with_a_deferred_robots_txt_stays_a_mirror(db_path: Path) -> None:
     a: Site = {"/robots.txt": first(1, named("b.test"), unavailable()), "/x": page()}
     b = site(plain(""), "/x")
 

@@ -1,4 +1,4 @@
-"""The operator beside a crawl, on virtual time: what is asked holds soon, and nothing is lost by it."""
+"""Orders of the operator during a crawl: they hold soon, and lose nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.web import random_web
 
 
 def web_time() -> float:
-    """Now, as the log of the web has it."""
+    """The time now, by the clock of the simulated web's log."""
     return asyncio.get_running_loop().time()
 
 
@@ -59,7 +59,7 @@ class Operator:
     async def crawl(
         self, web: SimulatedWeb, seeds: Sequence[str] = (), frame: Callable[[Store], SamplingFrame] | None = None
     ) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd]]]:
-        """A crawl that heeds this operator, in a task; what is left of it at the end is waited for."""
+        """A crawl that obeys this operator, in a task that is awaited on exit."""
         async with session(self.clock, self.path, web, seeds, Options(), frame=frame) as (run, self.store):
             async with run.obeying_operator():
                 task = asyncio.create_task(run.run())
@@ -71,12 +71,12 @@ class Operator:
         self.store = None
 
     async def make_store(self) -> None:
-        """One without seeds, to be given orders before the first crawl."""
+        """Make a store without seeds, for orders before the first crawl."""
         store = await SqliteStore.open(self.path)
         await store.close()
 
 
-def test_nothing_is_sent_while_paused_and_paces_hold_afterwards(db_path: Path) -> None:
+def test_a_paused_crawl_sends_nothing_and_keeps_paces_afterwards(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[list[float], float, float, str]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(30), "b.test": site(30)})
@@ -99,7 +99,7 @@ def test_nothing_is_sent_while_paused_and_paces_hold_afterwards(db_path: Path) -
     assert len(sent) == 2 * 32  # nothing twice, nothing lost
 
 
-def test_the_pause_between_requests_holds_over_a_pause_of_all(db_path: Path) -> None:
+def test_pauses_of_sites_run_on_while_the_crawl_is_paused(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> list[tuple[float, float]]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(20, robots="User-agent: *\nCrawl-delay: 7")})
@@ -116,7 +116,7 @@ def test_the_pause_between_requests_holds_over_a_pause_of_all(db_path: Path) -> 
     assert min(start - end for (_, end), (start, _) in pairwise(hits[1:])) >= 7 - 1e-9
 
 
-def test_a_pause_lasts_over_a_crash_until_it_is_lifted(db_path: Path) -> None:
+def test_a_pause_survives_a_crash(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[int, int, str]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(30)})
@@ -138,7 +138,7 @@ def test_a_pause_lasts_over_a_crash_until_it_is_lifted(db_path: Path) -> None:
     assert ended_by == "nothing is left in the frontier"
 
 
-def test_a_paused_crawl_can_be_stopped_and_its_limit_of_time_holds(db_path: Path) -> None:
+def test_a_paused_crawl_can_be_stopped(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[RunEnd, float]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(30)})
@@ -154,7 +154,7 @@ def test_a_paused_crawl_can_be_stopped_and_its_limit_of_time_holds(db_path: Path
     assert took_s <= 1
 
 
-def test_a_stop_asked_of_one_run_does_not_end_the_next(db_path: Path) -> None:
+def test_a_stop_order_ends_its_own_run_only(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> str:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(5)})
@@ -166,7 +166,7 @@ def test_a_stop_asked_of_one_run_does_not_end_the_next(db_path: Path) -> None:
     assert run_virtual(main) == "nothing is left in the frontier"
 
 
-def test_a_blocked_site_is_not_asked_any_more_and_its_urls_say_why(db_path: Path) -> None:
+def test_a_blocked_site_gets_no_request_and_its_urls_have_the_reason(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[list[float], float, dict[str, tuple[str, str]], str]:
         operator = Operator(db_path, clock)
         late = {"/99": Page("<a href='http://b.test/late'>b</a>")}  # found when it is blocked
@@ -188,7 +188,7 @@ def test_a_blocked_site_is_not_asked_any_more_and_its_urls_say_why(db_path: Path
     assert ended_by == "nothing is left in the frontier"
 
 
-def test_a_site_blocked_before_the_crawl_is_not_even_asked_for_robots_txt(db_path: Path) -> None:
+def test_a_site_blocked_before_the_crawl_gets_no_request_for_robots_txt(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[list[str], dict[str, tuple[str, str]]]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(3), "b.test": site(3)})
@@ -202,7 +202,7 @@ def test_a_site_blocked_before_the_crawl_is_not_even_asked_for_robots_txt(db_pat
     assert urls["http://b.test/"] == ("excluded", BLOCKED.sentence)
 
 
-def test_a_robots_txt_behind_a_blocked_site_cannot_be_had_and_is_not_hammered(db_path: Path) -> None:
+def test_a_robots_txt_that_redirects_to_a_blocked_site_defers_its_site(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[int, int, dict[str, tuple[str, str]]]:
         operator = Operator(db_path, clock)
         sites: dict[str, Site] = {
@@ -225,7 +225,7 @@ def test_a_robots_txt_behind_a_blocked_site_cannot_be_had_and_is_not_hammered(db
     assert urls["http://a.test/"][0] == "fetched"
 
 
-def test_an_unblock_wakes_a_crawl_that_waits_for_something_else(db_path: Path) -> None:
+def test_an_unblock_wakes_a_waiting_crawl(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> float:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(3), "down.test": {"/robots.txt": Page(status=503)}})
@@ -245,7 +245,7 @@ def test_an_unblock_wakes_a_crawl_that_waits_for_something_else(db_path: Path) -
 
 
 class Slow:
-    """Makes the store take ten seconds for each batch of URLs that an order takes out or puts back."""
+    """Makes the store take ten seconds for each batch of URLs that an order excludes or queues again."""
 
     def __init__(self, store: SqliteStore, clock: VirtualClock) -> None:
         self.batches = 0
@@ -268,7 +268,7 @@ def blocked_links(pages: int) -> dict[str, Site]:
     }
 
 
-def test_a_crawl_hears_while_it_carries_out_something_large(db_path: Path) -> None:
+def test_orders_hold_at_once_while_a_large_order_is_carried_out(db_path: Path) -> None:
     """A pause, a block of another site and a stop hold at once, though lifting a block takes 150 s; and signs of life
     go on."""
 
@@ -308,7 +308,7 @@ def test_a_crawl_hears_while_it_carries_out_something_large(db_path: Path) -> No
     assert waiting > 100
 
 
-def test_an_order_that_a_later_one_overtakes_is_left_at_once(db_path: Path) -> None:
+def test_an_order_is_dropped_when_a_later_one_is_about_the_same_name(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[int, dict[str, tuple[str, str]]]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, blocked_links(300))
@@ -333,8 +333,8 @@ def test_an_order_that_a_later_one_overtakes_is_left_at_once(db_path: Path) -> N
     assert ("excluded", BLOCKED.sentence) in urls.values()
 
 
-def test_what_was_asked_before_the_run_is_carried_out_before_its_first_request(db_path: Path) -> None:
-    """And a stop is heard meanwhile."""
+def test_orders_from_before_the_run_are_carried_out_before_its_first_request(db_path: Path) -> None:
+    """A stop is obeyed meanwhile."""
 
     async def main(clock: VirtualClock) -> tuple[str, str, list[str]]:
         operator = Operator(db_path, clock)
@@ -363,8 +363,8 @@ def test_what_was_asked_before_the_run_is_carried_out_before_its_first_request(d
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(seed: int, tmp_path: Path) -> None:
-    """At random times, over stops and crashes: in the end nothing is missing, nothing doubled, no depth wrong."""
+def test_blocks_that_are_lifted_leave_the_result_of_a_crawl_unchanged(seed: int, tmp_path: Path) -> None:
+    """Orders come at random times, with stops and crashes. In the end the store has what an undisturbed crawl finds."""
     wild = random_web(seed, hosts=4, pages_per_host=12, across=0.4)
 
     async def undisturbed(clock: VirtualClock) -> Found:
@@ -408,7 +408,7 @@ def test_whatever_is_blocked_and_lifted_meanwhile_the_crawl_ends_with_the_same(s
 
 
 def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> None:
-    """Nothing is asked for that was not drawn, and a block that came after the draw changes nothing."""
+    """No URL is requested that was not drawn, and a block after the draw changes nothing."""
 
     async def main(clock: VirtualClock) -> tuple[list[set[str]], list[str]]:
         web = SimulatedWeb(clock, {f"{name}.test": site(30) for name in "abc"})
@@ -443,7 +443,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
     assert len(asked) == len(set(asked))
 
 
-def test_a_sign_of_life_that_is_missed_is_no_reason_to_end(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_heartbeat_does_not_end_the_crawl(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missed = []
 
     async def beat(self: SqliteControl, beat: Beat) -> None:

@@ -1,4 +1,4 @@
-"""What sites ask for, kept by whole crawls: pauses, Retry-After, robots.txt that fails, expires or lies elsewhere."""
+"""Politeness in whole crawls: pauses, Retry-After, and a robots.txt that fails, expires or redirects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pauses(hits: list[Hit]) -> list[float]:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_is_waited_for_exactly_and_disturbs_nobody_else(status: int, db_path: Path) -> None:
+def test_retry_after_delays_its_site_alone(status: int, db_path: Path) -> None:
     busy = Page("busy", status=status, headers=(("Retry-After", "3600"),))
     sites: dict[str, Site] = {"busy.test": {**small(), "/": first(1, busy, then=START)}}
     others = {f"s{n}.test": small() for n in range(5)}
@@ -62,7 +62,7 @@ def test_retry_after_is_waited_for_exactly_and_disturbs_nobody_else(status: int,
         assert pauses(web.web.hits(host)) == [1.0] * 5, "their time is their own"
 
 
-def test_retry_after_outlives_a_crash(db_path: Path) -> None:
+def test_retry_after_survives_a_crash(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         sites: dict[str, Site] = {"busy.test": {**small(), "/": first(1, unavailable(3600), then=START)}}
         web = SimulatedWeb(clock, sites)
@@ -75,7 +75,7 @@ def test_retry_after_outlives_a_crash(db_path: Path) -> None:
     run_virtual(main)
 
 
-def test_a_site_in_trouble_is_slowed_down_and_recovers_slowly(db_path: Path) -> None:
+def test_errors_slow_a_site_down_and_it_recovers_slowly(db_path: Path) -> None:
     site = {**small(12), "/3": first(3, unavailable(), then=Page("ok"))}
     web = run(db_path, {"a.test": site}, options=Options(retry=RetrySettings(retries=5)))
     between = pauses(web.web.hits("a.test"))
@@ -84,7 +84,7 @@ def test_a_site_in_trouble_is_slowed_down_and_recovers_slowly(db_path: Path) -> 
     assert run_virtual(lambda clock: states(db_path))["http://a.test/3"][0] == "fetched"
 
 
-def test_a_slow_site_is_given_five_times_what_it_took(db_path: Path) -> None:
+def test_a_slow_site_gets_pauses_of_five_times_its_answer_time(db_path: Path) -> None:
     slow = {path: Page(page.body, delay_s=1.9) for path, page in small().items() if isinstance(page, Page)}
     slower = {**small(2), "/": Page("<a href=/1>1</a>", delay_s=19.9)}
     web = run(db_path, {"slow.test": slow, "slower.test": slower})
@@ -92,7 +92,7 @@ def test_a_slow_site_is_given_five_times_what_it_took(db_path: Path) -> None:
     assert pauses(web.web.hits("slower.test")) == [1.0, 30.0], "that part is capped"
 
 
-def test_robots_txt_that_fails_is_asked_for_again_at_growing_pauses(db_path: Path) -> None:
+def test_a_failing_robots_txt_is_requested_at_growing_intervals(db_path: Path) -> None:
     site = {**small(), "/robots.txt": first(4, unavailable(), then=FREE)}
     web = run(db_path, {"down.test": site, "up.test": small()})
     hits = web.web.hits("down.test")
@@ -105,7 +105,7 @@ def test_robots_txt_that_fails_is_asked_for_again_at_growing_pauses(db_path: Pat
 
 
 @pytest.mark.parametrize("fault", [Fault.RESET, Fault.HANG, Fault.CUT])
-def test_robots_txt_that_never_comes_is_given_up_in_time(fault: Fault, db_path: Path) -> None:
+def test_a_robots_txt_without_an_answer_is_given_up(fault: Fault, db_path: Path) -> None:
     site = {**small(), "/robots.txt": Page(fault=fault)}
     options = Options(robots=RobotsSettings(give_up_after_s=3 * DAY_S))
     web = run(db_path, {"gone.test": site}, ["http://gone.test/", "http://gone.test/1"], options)
@@ -117,7 +117,7 @@ def test_robots_txt_that_never_comes_is_given_up_in_time(fault: Fault, db_path: 
     assert all(reason.startswith("robots: given up") for _, reason in ended.values())
 
 
-def test_robots_txt_that_runs_out_is_asked_for_before_the_next_page(db_path: Path) -> None:
+def test_an_expired_robots_txt_is_requested_before_the_next_page(db_path: Path) -> None:
     def robots(asked: Asked) -> Page:
         rule = "" if asked.before < 2 else "Disallow: /2"
         return Page(f"User-agent: *\n{rule}\n", headers=(("Cache-Control", "max-age=600"),))
@@ -140,7 +140,7 @@ def test_robots_txt_that_runs_out_is_asked_for_before_the_next_page(db_path: Pat
     assert any(reason.startswith("robots: line 2") for _, reason in ended.values())
 
 
-def test_a_crawl_delay_longer_than_robots_txt_lasts_lets_pages_come(db_path: Path) -> None:
+def test_pages_are_fetched_if_crawl_delay_is_longer_than_robots_txt_is_valid(db_path: Path) -> None:
     robots = Page("User-agent: *\nCrawl-delay: 900", headers=(("Cache-Control", "no-cache"),))
     web = run(db_path, {"a.test": {**small(4), "/robots.txt": robots}})
     assert len([hit for hit in web.log if hit.path != "/robots.txt"]) == 4
@@ -149,14 +149,14 @@ def test_a_crawl_delay_longer_than_robots_txt_lasts_lets_pages_come(db_path: Pat
 
 
 @pytest.mark.parametrize("delay_s", [3.0, 30.0])
-def test_crawl_delay_is_kept_from_robots_txt_on(delay_s: float, db_path: Path) -> None:
+def test_crawl_delay_holds_from_robots_txt_on(delay_s: float, db_path: Path) -> None:
     site = {**small(), "/robots.txt": plain(f"User-agent: *\nCrawl-delay: {delay_s:g}")}
     web = run(db_path, {"a.test": site})
     assert pauses(web.web.hits("a.test")) == [delay_s] * 5
 
 
 @pytest.mark.parametrize("delay_s", [5.0, 30.0])
-def test_crawl_delay_outlives_crashes(delay_s: float, db_path: Path) -> None:
+def test_crawl_delay_survives_crashes(delay_s: float, db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         site = {**small(), "/robots.txt": plain(f"User-agent: *\nCrawl-delay: {delay_s:g}")}
         web = SimulatedWeb(clock, {"a.test": site}, latency_s=0.4)
@@ -168,7 +168,7 @@ def test_crawl_delay_outlives_crashes(delay_s: float, db_path: Path) -> None:
     run_virtual(main)
 
 
-def test_crawl_delay_is_kept_while_robots_txt_cannot_be_had(db_path: Path) -> None:
+def test_crawl_delay_holds_while_robots_txt_fails(db_path: Path) -> None:
     robots = Page("User-agent: *\nCrawl-delay: 300", headers=(("Cache-Control", "max-age=1000"),))
 
     def sometimes(asked: Asked) -> Page:
@@ -187,7 +187,7 @@ def test_http_and_https_of_a_host_share_the_pace(db_path: Path) -> None:
     assert len(web.log) == 18
 
 
-def test_hosts_of_a_domain_share_the_pace_where_asked(db_path: Path) -> None:
+def test_hosts_of_a_domain_share_the_pace_if_grouped_by_domain(db_path: Path) -> None:
     politeness = PolitenessSettings(delay_s=1.0, group=GroupBy.DOMAIN)
     sites = {f"h{n}.site.test": small(3) for n in range(4)}
     web = run(db_path, sites, options=Options(politeness=politeness))
@@ -197,7 +197,7 @@ def test_hosts_of_a_domain_share_the_pace_where_asked(db_path: Path) -> None:
 
 
 @pytest.mark.parametrize("latency_s", [0.05, 0.7, 2.0])
-def test_robots_txt_found_on_a_host_being_crawled_keeps_that_hosts_pace(latency_s: float, db_path: Path) -> None:
+def test_a_robots_txt_redirected_to_a_crawled_host_keeps_its_pace(latency_s: float, db_path: Path) -> None:
     robots = plain("User-agent: *\nCrawl-delay: 4")
     sites: dict[str, Site] = {"big.test": {**small(25), "/robots.txt": robots, "/shared.txt": plain("")}}
     for n in range(8):
@@ -218,7 +218,7 @@ def test_robots_txt_found_on_a_host_being_crawled_keeps_that_hosts_pace(latency_
     assert len(log) == 26 + 8 + 8 * 4
 
 
-def test_robots_txt_hops_to_a_host_that_nobody_crawls_are_paced(db_path: Path) -> None:
+def test_robots_txt_redirects_to_an_uncrawled_host_are_paced(db_path: Path) -> None:
     sites: dict[str, Site] = {
         f"s{n}.test": {**small(3), "/robots.txt": redirect("http://rules.test/robots.txt")} for n in range(6)
     }
@@ -242,7 +242,7 @@ def test_mirrors_collapse_to_their_main_host(db_path: Path) -> None:
     ]
 
 
-def test_mirrors_in_a_circle_leave_every_one_closed(db_path: Path) -> None:
+def test_sites_of_a_mirror_cycle_are_not_crawled(db_path: Path) -> None:
     sites: dict[str, Site] = {
         host: {**small(), "/robots.txt": plain(f"User-agent: *\nHost: {other}")}
         for host, other in (
@@ -256,7 +256,7 @@ def test_mirrors_in_a_circle_leave_every_one_closed(db_path: Path) -> None:
     assert {state for state, _ in run_virtual(lambda clock: states(db_path)).values()} == {"excluded"}
 
 
-def test_many_dead_hosts_do_not_delay_a_living_one(db_path: Path) -> None:
+def test_many_dead_hosts_do_not_delay_a_live_one(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": small(20)}, latency_s=0.1)
         seeds = ["http://a.test/", *(f"http://gone{n}.test/" for n in range(50))]

@@ -1,4 +1,4 @@
-"""On a web whose changes are known, our policy finds at least as many as those it could be replaced by.
+"""On a web whose changes are known, the policy finds at least as many as other policies.
 
 The same from a seed at each run; ``python -m tests.bench revisit`` is the long form, with the figures.
 """
@@ -11,7 +11,7 @@ from tests.bench.revisit import PEERS, POLICIES, World, play
 
 
 @pytest.mark.parametrize("dated", [True, False], ids=["with Last-Modified", "without"])
-def test_our_policy_finds_at_least_as_many_changes_as_its_peers(dated: bool) -> None:
+def test_the_policy_finds_at_least_as_many_changes_as_others(dated: bool) -> None:
     world = World(pages=50, days=8, per_day=24, seed=1, dated=dated)
     ours = play(world, None)
     peers = [play(world, POLICIES[name]) for name in PEERS]

@@ -1,4 +1,4 @@
-"""Revisits, whole, on virtual time: what is asked for again, what is kept, and that nothing is lost or impolite."""
+"""Revisits in whole crawls: what is requested again, and what is kept. Nothing is lost, nothing is impolite."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def body(db_path: Path, version: int | None = None) -> bytes | None:
     return run_virtual(main)
 
 
-def test_without_revisit_nothing_is_asked_for_twice(db_path: Path) -> None:
+def test_without_revisits_no_url_is_requested_twice(db_path: Path) -> None:
     page = tagged("<p>one")
     assert revisited(db_path, Shelf(p=page), page, options=Options(), days=400) == [200]
     assert look(db_path, "SELECT * FROM revisits") == []
 
 
-def test_what_holds_gets_a_304_and_no_new_body(db_path: Path) -> None:
+def test_an_unchanged_page_gets_a_304_and_no_new_body(db_path: Path) -> None:
     page = tagged("<title>T</title><p>one")
     assert revisited(db_path, Shelf(p=page), page, page, growing=5) == [200, 304, 304]
     assert state(db_path) == ("fetched", "200, unchanged (304)")
@@ -120,7 +120,7 @@ def test_what_holds_gets_a_304_and_no_new_body(db_path: Path) -> None:
     assert len(look(db_path, f"SELECT 1 FROM page_versions WHERE url = '{PAGE}'")) == 1
 
 
-def test_the_same_content_without_validators_makes_no_version(db_path: Path) -> None:
+def test_unchanged_content_without_validators_makes_no_version(db_path: Path) -> None:
     page = Page("<p>one")
     assert revisited(db_path, Shelf(p=page), page) == [200, 200]
     assert state(db_path) == ("fetched", "200, unchanged (same content)")
@@ -143,7 +143,7 @@ def test_a_changed_page_makes_a_version_and_both_are_kept(db_path: Path) -> None
 
 
 @pytest.mark.parametrize("heavy", ["", "<br>" * 20_000], ids=["light", "read in the child"])
-def test_mark_up_alone_makes_a_version_but_is_no_change(heavy: str, db_path: Path) -> None:
+def test_changed_markup_makes_a_version_but_no_change(heavy: str, db_path: Path) -> None:
     shelf = Shelf(p=Page(f"<body class=x1><p>one{heavy}"))
     revisited(db_path, shelf, Page(f"<body class=x2><p><b>one</b>{heavy}"))
     assert state(db_path) == ("fetched", "200, changed in its mark-up")
@@ -152,7 +152,7 @@ def test_mark_up_alone_makes_a_version_but_is_no_change(heavy: str, db_path: Pat
     assert len(hashes) == 1
 
 
-def test_a_page_that_is_gone_is_kept_with_its_last_version_and_may_come_back(db_path: Path) -> None:
+def test_a_removed_page_keeps_its_last_version_and_may_return(db_path: Path) -> None:
     page = tagged("<title>A</title>one")
     shelf = Shelf(p=page)
     assert revisited(db_path, shelf, None, days=4) == [200, 404]
@@ -173,14 +173,14 @@ def test_a_page_that_is_gone_is_kept_with_its_last_version_and_may_come_back(db_
     assert look(db_path, f"SELECT gone_at, version FROM pages WHERE url = '{PAGE}'") == [(None, 1)]
 
 
-def test_a_page_that_moved_is_redirected_and_its_version_kept(db_path: Path) -> None:
+def test_a_moved_page_is_redirected_and_keeps_its_version(db_path: Path) -> None:
     shelf = Shelf(p=Page("<title>A</title>one"), q=Page("there"))
     revisited(db_path, shelf, redirect("/q"), redirect("/q"))
     assert state(db_path) == ("redirected", "302 to http://a.test/q")
     assert look(db_path, f"SELECT title FROM pages WHERE url = '{PAGE}'") == [("A",)]
 
 
-def test_a_temporary_failure_keeps_the_page_and_comes_again(db_path: Path) -> None:
+def test_a_temporary_failure_keeps_the_page_and_is_retried(db_path: Path) -> None:
     page = tagged("<title>A</title>one")
     shelf = Shelf(p=page)
     asked = revisited(db_path, shelf, unavailable(), page, days=5)
@@ -188,13 +188,13 @@ def test_a_temporary_failure_keeps_the_page_and_comes_again(db_path: Path) -> No
     assert state(db_path) == ("fetched", "200, unchanged (304)")
 
 
-def test_while_a_page_cannot_be_reached_it_stays_as_it_was(db_path: Path) -> None:
+def test_an_unreachable_page_stays_as_it_was(db_path: Path) -> None:
     revisited(db_path, Shelf(p=tagged("one")), unavailable())
     assert state(db_path) == ("fetched", "200, not reached since: status 503 (4 attempts)")
     assert look(db_path, f"SELECT failures FROM revisits WHERE url = '{PAGE}'") == [(1,)]
 
 
-def test_a_page_that_turns_noindex_loses_every_text_that_was_kept_of_it(db_path: Path) -> None:
+def test_a_page_that_becomes_noindex_loses_its_stored_texts(db_path: Path) -> None:
     shelf = Shelf(p=Page("<title>secret one</title>first"))
     closed = Page("<meta name=robots content=noindex><title>secret three</title>third")
     revisited(db_path, shelf, Page("<title>secret two</title>second"), closed)
@@ -206,7 +206,7 @@ def test_a_page_that_turns_noindex_loses_every_text_that_was_kept_of_it(db_path:
     assert b"secret three" not in dump
 
 
-def test_a_header_of_a_304_is_heard(db_path: Path) -> None:
+def test_headers_of_a_304_are_read(db_path: Path) -> None:
     open_, closed = tagged("<title>A</title>one"), tagged("<title>A</title>one", '"1"', ("X-Robots-Tag", "noindex"))
     assert revisited(db_path, Shelf(p=open_), closed, closed, growing=5) == [200, 304, 200, 304]
     assert look(db_path, f"SELECT title, noindex FROM pages WHERE url = '{PAGE}'") == [(None, 1)]
@@ -217,7 +217,7 @@ def test_a_header_of_a_304_is_heard(db_path: Path) -> None:
     ("tag", "answers"),
     [("noarchive", [200, 304, 200, 304]), ("unavailable_after: 2126-01-01T00:00:00Z", [200, 304, 200, 200])],
 )
-def test_what_a_page_asks_of_those_who_hand_it_on_is_kept_up(db_path: Path, tag: str, answers: list[int]) -> None:
+def test_directives_about_copies_are_kept_up_to_date(db_path: Path, tag: str, answers: list[int]) -> None:
     html = "<title>A</title>one"
     before, after = tagged(html), tagged(html, '"1"', ("X-Robots-Tag", tag))
     assert revisited(db_path, Shelf(p=before), after, after, growing=5) == answers
@@ -228,7 +228,7 @@ def test_what_a_page_asks_of_those_who_hand_it_on_is_kept_up(db_path: Path, tag:
     assert look(lifted, f"SELECT directives, version FROM pages WHERE url = '{PAGE}'") == [(None, 2)]
 
 
-def test_a_page_that_robots_txt_closes_is_not_asked_for_again_and_kept(db_path: Path) -> None:
+def test_a_page_that_robots_txt_closes_is_kept_and_not_requested_again(db_path: Path) -> None:
     shelf = Shelf(p=tagged("<title>A</title>one"))
 
     async def main(clock: VirtualClock) -> list[int]:
@@ -244,7 +244,7 @@ def test_a_page_that_robots_txt_closes_is_not_asked_for_again_and_kept(db_path: 
     assert look(db_path, f"SELECT title FROM pages WHERE url = '{PAGE}'") == [("A",)]
 
 
-def test_a_page_that_changes_is_visited_more_often_than_one_that_does_not(db_path: Path) -> None:
+def test_a_changing_page_is_revisited_more_often(db_path: Path) -> None:
     shelf = Shelf(still=tagged("still"))
     shelf.pages["p"] = Page("0")
     shelf.home = Page("<a href=/p>p</a><a href=/still>s</a>")
@@ -263,12 +263,12 @@ def test_a_page_that_changes_is_visited_more_often_than_one_that_does_not(db_pat
     assert seldom < 12
 
 
-def test_what_cache_control_promises_is_believed(db_path: Path) -> None:
+def test_cache_control_delays_a_revisit(db_path: Path) -> None:
     page = tagged("one", '"1"', ("Cache-Control", "max-age=864000"))
     assert revisited(db_path, Shelf(p=page), *[page] * 8, days=1.5) == [200, 304, 304]
 
 
-def test_a_budget_is_kept_and_regained_over_the_day(db_path: Path) -> None:
+def test_a_daily_budget_is_kept_and_refilled(db_path: Path) -> None:
     shelf = Shelf(**{f"p{n}": Page(f"{n}") for n in range(60)})
     options = replace(AGAIN, revisit=replace(DAILY, per_day=24))
 
@@ -286,7 +286,7 @@ def test_a_budget_is_kept_and_regained_over_the_day(db_path: Path) -> None:
     assert run_virtual(main) == [24, 3, 0]
 
 
-def test_limits_on_pages_are_not_about_revisits(db_path: Path) -> None:
+def test_page_limits_do_not_count_revisits(db_path: Path) -> None:
     shelf = Shelf(**{name: tagged(name, f'"{name}"') for name in "abcdefgh"})
     options = replace(AGAIN, crawl=CrawlSettings(max_pages=4))
 
@@ -330,7 +330,7 @@ def test_a_crash_at_any_time_loses_no_revisit(db_path: Path) -> None:
     assert pause_s >= 1
 
 
-def test_a_plain_run_ends_the_revisits_that_a_killed_one_left(db_path: Path) -> None:
+def test_a_run_without_revisits_ends_those_of_a_killed_run(db_path: Path) -> None:
     shelf = Shelf(**{f"p{n}": tagged(f"{n}", f'"{n}"') for n in range(10)})
 
     async def main(clock: VirtualClock) -> list[Row]:
@@ -349,7 +349,7 @@ def sitemap(**lastmods: str) -> Page:
     return Page(f"<urlset>{entries}</urlset>", content_type="application/xml")
 
 
-def test_a_sitemap_brings_the_news_of_a_page_and_is_itself_visited_again(db_path: Path) -> None:
+def test_a_sitemap_brings_a_revisit_forward_and_is_revisited_itself(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"), q=tagged("two"), **{"sitemap.xml": sitemap(p="2027-01-01", q="2027-01-01")})
     seldom = replace(DAILY, first_s=7 * DAY_S)
     options = replace(AGAIN, revisit=seldom, crawl=CrawlSettings(sitemaps=True))
@@ -366,7 +366,7 @@ def test_a_sitemap_brings_the_news_of_a_page_and_is_itself_visited_again(db_path
     assert look(db_path, "SELECT source, tried, changed FROM hint_record") == [("sitemap", 1, 1)]
 
 
-def test_a_sitemap_whose_dates_lie_is_no_longer_believed(db_path: Path) -> None:
+def test_a_sitemap_with_wrong_dates_loses_its_effect(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"), q=tagged("two"))
     options = replace(AGAIN, revisit=replace(DAILY, first_s=7 * DAY_S), crawl=CrawlSettings(sitemaps=True))
 
@@ -383,7 +383,7 @@ def test_a_sitemap_whose_dates_lie_is_no_longer_believed(db_path: Path) -> None:
     assert run_virtual(main) <= 8
 
 
-def test_a_feed_that_a_page_names_is_read_for_news(db_path: Path) -> None:
+def test_a_feed_named_by_a_page_is_read_for_changes(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"))
     shelf.home = Page("<link rel=alternate type=application/rss+xml href=/feed><a href=/p>p</a>")
     feed = "<rss><channel><item><link>/{}</link><pubDate>{}</pubDate></item></channel></rss>"
@@ -402,7 +402,7 @@ def test_a_feed_that_a_page_names_is_read_for_news(db_path: Path) -> None:
     assert run_virtual(main) == ([200, 200], [200, 200])
 
 
-def test_hints_move_what_is_known_and_offer_what_is_new(db_path: Path) -> None:
+def test_hints_bring_known_urls_forward_and_offer_new_ones(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"), q=tagged("two"))
 
     async def main(clock: VirtualClock) -> tuple[Heeded, list[int], list[int], list[int]]:
@@ -431,7 +431,7 @@ def test_hints_move_what_is_known_and_offer_what_is_new(db_path: Path) -> None:
     assert (p, q, new) == ([200, 304], [200], [404])
 
 
-def test_hostile_hints_cannot_make_us_hammer(db_path: Path) -> None:
+def test_hostile_hints_do_not_raise_the_request_rate(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> int:
         web = SimulatedWeb(clock, {"a.test": Shelf(p=tagged("one")).site()})
         await crawl(clock, db_path, web, [SEED], AGAIN)
@@ -448,7 +448,7 @@ def test_hostile_hints_cannot_make_us_hammer(db_path: Path) -> None:
     assert run_virtual(main) == 1
 
 
-def test_a_blocked_site_is_not_visited_again_and_the_run_ends(db_path: Path) -> None:
+def test_a_blocked_site_gets_no_revisit_and_the_run_ends(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[str, list[int], str]:
         web = SimulatedWeb(clock, {"a.test": Shelf(p=tagged("one")).site()})
         await crawl(clock, db_path, web, [SEED], AGAIN)

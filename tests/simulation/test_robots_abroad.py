@@ -1,4 +1,4 @@
-"""A robots.txt that is redirected to a site which another worker of the crawl has at work."""
+"""A robots.txt that is redirected to a site that another worker of the crawl has claimed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SITES: dict[str, Site] = {
 
 
 def at_work(store: Store, site: str, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Another worker has a site until the event is set."""
+    """Another worker holds a site until the event is set."""
     visit, over = store.visit, asyncio.Event()
 
     async def held(name: str) -> int | None:
@@ -44,7 +44,7 @@ def at_work(store: Store, site: str, monkeypatch: pytest.MonkeyPatch) -> asyncio
     return over
 
 
-def test_a_site_whose_robots_txt_another_worker_has_is_asked_less_and_less(
+def test_a_robots_txt_on_a_site_of_another_worker_is_requested_less_and_less(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main(clock: VirtualClock) -> list[float]:
@@ -68,9 +68,7 @@ def test_a_site_whose_robots_txt_another_worker_has_is_asked_less_and_less(
     assert asyncio.run(violations(db_path, RobotsSettings())) == []
 
 
-def test_meanwhile_an_earlier_copy_stays_in_force_where_that_is_wanted(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_earlier_robots_copy_stays_in_force_if_configured(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robots = RobotsSettings(stale_if_error=True)
     rules = replace(plain("User-agent: *\nDisallow: /x\n"), headers=(("Cache-Control", "max-age=300"),))
     links = Page("".join(f"<a href='/{number}'>n</a>" for number in range(600)))
@@ -99,7 +97,7 @@ def test_meanwhile_an_earlier_copy_stays_in_force_where_that_is_wanted(
 
 
 async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
-    """What the audit finds broken."""
+    """The violations that the audit finds."""
     settings = settings_from(
         {
             "identity.contact": "who@example.org",
@@ -117,7 +115,7 @@ async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
         await store.close()
 
 
-def test_an_auxiliary_run_beside_it_says_that_nothing_can_be_asked_now(
+def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main(clock: VirtualClock) -> None:

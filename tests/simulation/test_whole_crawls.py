@@ -1,4 +1,4 @@
-"""Random webs crawled to their end: complete, polite, and the same whatever comes between."""
+"""Random webs crawled to the end: completely, politely, and with the same result after stops and crashes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_is_found_does_not_depend_on_latencies(tmp_path: Path) -> None:
     assert all(other == first for other in others)
 
 
-def test_every_request_stands_in_the_store_as_the_server_saw_it(db_path: Path) -> None:
+def test_the_store_logs_every_request_as_the_server_saw_it(db_path: Path) -> None:
     web = random_web(3, hosts=5, pages_per_host=6)
 
     async def main(clock: VirtualClock) -> None:
@@ -79,7 +79,7 @@ def test_every_request_stands_in_the_store_as_the_server_saw_it(db_path: Path) -
 
 @pytest.mark.parametrize("crash", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_stops_and_crashes_lose_and_double_nothing(seed: int, crash: bool, tmp_path: Path) -> None:
+def test_stops_and_crashes_lose_nothing_and_repeat_nothing(seed: int, crash: bool, tmp_path: Path) -> None:
     web = random_web(11, hosts=5, pages_per_host=10, across=0.4)
     web = replace(web, sites=_with_moved_pages(web.sites))
     uninterrupted, _ = found_in(web, tmp_path / "whole.db", 0)
@@ -102,7 +102,7 @@ def test_stops_and_crashes_lose_and_double_nothing(seed: int, crash: bool, tmp_p
 
 
 def _with_moved_pages(sites: dict[str, Site]) -> dict[str, Site]:
-    """Some pages redirect to others, so that redirects are under way at the stops too."""
+    """Some pages redirect to others, so redirects are under way at the stops, too."""
     moved: dict[str, Site] = {}
     for host, site in sites.items():
         paths = [path for path in site if path.endswith(".html") and "/closed/" not in path]
@@ -110,7 +110,7 @@ def _with_moved_pages(sites: dict[str, Site]) -> dict[str, Site]:
     return moved
 
 
-def test_a_stop_waits_for_requests_in_flight_and_starts_no_others(db_path: Path) -> None:
+def test_a_stop_waits_for_requests_in_flight_and_sends_no_others(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         slow = {"/robots.txt": plain(""), "/": Page("<a href=/x>x</a>", delay_s=5.0), "/x": Page("x")}
         served = SimulatedWeb(clock, {"a.test": slow, "b.test": slow}, latency_s=0.0)
@@ -138,7 +138,7 @@ def _chain_site(pages: int) -> Site:
 
 
 def _full(site: Site, pages: int) -> Site:
-    """The same site with its missing leaves, so that every link leads somewhere."""
+    """The same site with its missing leaves: every link has a target."""
     return {**{f"/{n}": Page("<p>leaf") for n in range(1, pages)}, **site}
 
 
@@ -159,7 +159,7 @@ def polite_finish_ratio(path: Path, sizes: tuple[int, ...], copies: int) -> floa
     return run_virtual(main)
 
 
-def test_a_crawl_takes_as_long_as_politeness_to_its_largest_site(db_path: Path) -> None:
+def test_a_crawl_takes_as_long_as_its_largest_site(db_path: Path) -> None:
     ratio = polite_finish_ratio(db_path, SIZES, copies=4)
     assert ratio + 1e-9 >= 1.0
     assert ratio < 1.02
@@ -183,7 +183,7 @@ def test_a_site_of_5000_urls_does_not_delay_the_others(db_path: Path) -> None:
     run_virtual(main)
 
 
-def test_more_sites_than_may_be_in_flight_share_the_slots(db_path: Path) -> None:
+def test_more_sites_than_slots_share_the_slots(db_path: Path) -> None:
     sites = {f"s{n}.test": _full(_chain_site(5), 5) for n in range(40)}
 
     async def main(clock: VirtualClock) -> None:

@@ -1,4 +1,4 @@
-"""A web in memory, asked through the interface of the real fetcher, in virtual time."""
+"""A web in memory with the interface of the real fetcher, on virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox: what is put in is taken out once, a commit is asked for in time, and nobody waits in vain."""
+"""The outbox: its contents are taken out once, a commit is requested in time, and every wait ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outbox(clock: VirtualClock) -> tuple[Outbox, Alarm]:
     return Outbox(clock, alarm), alarm
 
 
-def test_what_is_put_in_is_taken_out_once_with_the_time_of_the_first() -> None:
+def test_contents_are_taken_out_once_with_the_time_of_the_first() -> None:
     async def main(clock: VirtualClock) -> None:
         box, alarm = outbox(clock)
         assert box.uncommitted_since is None
@@ -69,7 +69,7 @@ def test_a_longer_pause_is_committed_at_once() -> None:
     run_virtual(main)
 
 
-def test_what_was_not_committed_is_void_but_for_the_requests_and_the_latest_paces() -> None:
+def test_put_back_keeps_requests_and_the_latest_paces_only() -> None:
     async def main(clock: VirtualClock) -> None:
         box, _ = outbox(clock)
         box.add_outcome(OUTCOME)
@@ -116,7 +116,7 @@ def test_a_group_is_visited_until_its_last_visit_is_over() -> None:
     run_virtual(main)
 
 
-def test_a_flush_waits_for_the_end_of_the_next_commit_whether_it_lands_or_not() -> None:
+def test_a_flush_waits_for_the_end_of_the_next_commit() -> None:
     async def main(clock: VirtualClock) -> None:
         box, alarm = outbox(clock)
         for lands in (True, False):

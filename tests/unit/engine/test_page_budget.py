@@ -1,4 +1,4 @@
-"""The pages that --max-pages leaves, handed around."""
+"""The budget of pages that --max-pages leaves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crawler.engine.page_budget import Budget, budget_for
 from crawler.store.coordination import PageGrant
 
 
-async def test_what_brought_no_page_goes_to_who_waited_longest_and_the_last_page_ends_all_waits() -> None:
+async def test_an_unused_page_goes_to_the_longest_waiting_task_and_the_last_page_ends_all_waits() -> None:
     budget, order = Budget(1), list[str]()
 
     async def ask(name: str, *, fetched: bool) -> None:
@@ -27,7 +27,7 @@ async def test_what_brought_no_page_goes_to_who_waited_longest_and_the_last_page
     assert budget.is_spent
 
 
-async def test_a_cancelled_wait_hands_its_turn_on() -> None:
+async def test_a_cancelled_wait_passes_its_page_on() -> None:
     budget = Budget(1)
     assert await budget.take()
     first, second = asyncio.create_task(budget.take()), asyncio.create_task(budget.take())
@@ -39,7 +39,7 @@ async def test_a_cancelled_wait_hands_its_turn_on() -> None:
     assert not budget.is_free
 
 
-async def test_without_a_limit_nobody_waits() -> None:
+async def test_without_a_limit_no_task_waits() -> None:
     budget = Budget(float("inf"))
     assert [await budget.take() for _ in range(100)] == [True] * 100
     budget.give_back(fetched=True)
@@ -47,7 +47,7 @@ async def test_without_a_limit_nobody_waits() -> None:
     assert not budget.is_spent
 
 
-async def test_of_several_workers_one_keeps_what_its_groups_can_use_and_no_more_than_its_share() -> None:
+async def test_a_worker_keeps_what_its_groups_can_use_and_at_most_its_share() -> None:
     budget = budget_for(100, 2.0, is_shared=True)
     assert not budget.is_free
     assert budget.ends_work(), "there is no page for any group"
@@ -66,7 +66,7 @@ async def test_of_several_workers_one_keeps_what_its_groups_can_use_and_no_more_
     assert (budget.waits_for_others, budget.is_spent) == (False, True)
 
 
-def test_who_has_more_groups_than_its_share_lets_go_of_some() -> None:
+def test_a_process_with_more_groups_than_its_share_exceeds_it() -> None:
     capacity = ClaimCapacity(SystemClock())
     capacity.note_held(1000)
     assert not capacity.exceeds_share, "no other process takes part"
@@ -76,7 +76,7 @@ def test_who_has_more_groups_than_its_share_lets_go_of_some() -> None:
         assert capacity.exceeds_share == exceeds
 
 
-def test_groups_are_claimed_for_the_pages_wanted_and_a_few_that_bring_none() -> None:
+def test_groups_are_claimed_for_the_pages_wanted_and_a_few_more() -> None:
     assert Budget().more_groups(2000) == 2000
     budget = budget_for(100, 2.0, is_shared=True)
     assert budget.more_groups(2000) == 110, "what others take is not known yet"

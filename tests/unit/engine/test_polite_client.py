@@ -1,4 +1,4 @@
-"""Whether robots.txt lets a server be asked."""
+"""Whether robots.txt permits a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def copy(action: RobotsAction, status: str = "200", note: str = "") -> RobotsCop
     return RobotsCopy(action, status, 0.0, 10.0, note=note)
 
 
-def test_what_robots_txt_allows_is_asked_under_its_line() -> None:
+def test_a_path_is_allowed_under_the_line_that_allows_it() -> None:
     file = parse(b"User-agent: *\nAllow: /rup\nDisallow: /\n")
     rules = read(file, token="PoliteCrawler", reading=Reading.STRICT, site=SITE)
     allowed = permission(SITE, copy(RobotsAction.PARSE), rules, "/rup?Action=GetIndex")
@@ -38,7 +38,7 @@ def test_what_robots_txt_allows_is_asked_under_its_line() -> None:
         (copy(RobotsAction.UNREACHABLE, "address", "127.0.0.1 is a loopback address"), "is a loopback address"),
     ],
 )
-def test_where_robots_txt_is_closed_or_not_to_be_had_nothing_is_asked(robots: RobotsCopy, why: str) -> None:
+def test_nothing_is_allowed_if_robots_txt_closes_the_site_or_cannot_be_fetched(robots: RobotsCopy, why: str) -> None:
     closed = permission(SITE, robots, None, "/rup")
     assert isinstance(closed, Closed)
     assert why in closed.why

@@ -1,4 +1,4 @@
-"""The rules that are kept of robots.txt files: how much memory they take, and who reads the large ones."""
+"""The rules of robots.txt files in the cache: their memory, and the thread that reads large files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crawler.robots import RobotsSettings, SiteRules, read
 
 
 def keeper() -> RobotsCache:
-    """One that only reads: it has nobody to ask."""
+    """A cache that only reads files."""
     needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST, lambda _: False)
     return RobotsCache(needs, None, None, None, None, None, None)
 
@@ -31,7 +31,7 @@ def file_of(line: str, lines: int) -> bytes:
 
 
 async def memory_held(files: list[bytes]) -> tuple[int, int]:
-    """Bytes that a keeper holds when it has read ``files``, of so many sites, and how many sites it still knows."""
+    """The bytes that a cache holds after reading ``files``, each of its own site, and the number of sites it has."""
     keeping = keeper()
     copies = [copy_of(body) for body in files]
     gc.collect()
@@ -49,22 +49,20 @@ async def memory_held(files: list[bytes]) -> tuple[int, int]:
     "line",
     ["disallow:/%x", "allow:/*%x*a$", "mobile-agent-server:/%x none", "sitemap:/%x", "disallow:/" + 900 * "a" + "%x"],
 )
-async def test_the_memory_of_kept_rules_is_bounded_whatever_they_are(
-    line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_memory_of_cached_rules_is_bounded(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "_RULES_KEPT_BYTES", 3 << 20)
     held, known = await memory_held([file_of(line, 60_000 // (len(line) + 3))] * 12)
     assert held < 1.3 * (3 << 20)
     assert 1 <= known < 12
 
 
-async def test_many_small_files_are_kept() -> None:
+async def test_many_small_files_are_cached() -> None:
     held, known = await memory_held([file_of("Disallow: /some/path/%d", 20)] * 500)
     assert known == 500
     assert held < robots._RULES_KEPT_BYTES
 
 
-async def test_a_large_file_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_file_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     readers: list[bool] = []
 
     def noting(*args: object, **asked: object) -> SiteRules:

@@ -1,4 +1,4 @@
-"""Every stop comes to one place: the gate is closed, the driver is woken, and the first reason counts."""
+"""A shutdown closes the gate and wakes the driver; the first reason counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that goes on while something else is done."""
+"""Tasks that run while a context is entered."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from crawler.engine.tasks import background_task, required_task
 
 
-async def test_it_goes_on_while_inside_and_is_over_behind() -> None:
+async def test_a_background_task_runs_inside_the_context_and_is_awaited_on_exit() -> None:
     said, begun = list[object](), asyncio.Event()
 
     async def work() -> None:
@@ -24,7 +24,7 @@ async def test_it_goes_on_while_inside_and_is_over_behind() -> None:
     assert said == ["over"], "its end was no failure"
 
 
-async def test_a_failure_is_told_at_once() -> None:
+async def test_a_failure_is_reported_at_once() -> None:
     told = asyncio.Queue[BaseException]()
     error = ValueError()
 
@@ -35,7 +35,7 @@ async def test_a_failure_is_told_at_once() -> None:
         assert await told.get() is error
 
 
-async def test_who_needs_what_fails_is_cut_off() -> None:
+async def test_the_context_of_a_required_task_is_cancelled_when_the_task_fails() -> None:
     inside = asyncio.Event()
 
     async def work() -> None:
@@ -54,7 +54,7 @@ async def test_who_needs_what_fails_is_cut_off() -> None:
     assert not task.cancelling()
 
 
-async def test_a_cancelled_one_stays_cancelled() -> None:
+async def test_a_cancelled_context_stays_cancelled() -> None:
     async def user() -> None:
         async with required_task(asyncio.sleep(60)):
             await asyncio.Event().wait()
