@@ -25,7 +25,7 @@ class Alarm:
         self._rung.set()
 
     def calm(self) -> None:
-        """A commit begins: it serves all who have asked for one so far."""
+        """A commit begins: it serves every request for a commit so far."""
         self.is_urgent = False
 
     async def wait(self, seconds: float | None) -> bool:

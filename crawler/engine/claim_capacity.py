@@ -26,7 +26,7 @@ class ClaimCapacity:
         self._share: int | None = None
 
     def note_held(self, groups: int) -> None:
-        """This process holds so many groups."""
+        """This process holds ``groups`` groups."""
         self._held = groups
 
     def learn_share(self, share: int | None) -> None:

@@ -14,7 +14,7 @@ from crawler.model import Purpose, State
 from crawler.reasons import ErrorKind
 from crawler.store.protocols import RequestRow, Waiting
 
-#: How many bugs of the crawler a run survives: so many cannot be about single answers.
+#: How many bugs of the crawler a run survives. A larger number cannot be about single answers.
 MAX_FAULTS = 100
 
 

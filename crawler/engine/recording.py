@@ -57,7 +57,7 @@ def of_document(queued: Queued, answer: Fetched, facts: PageFacts) -> Recorded:
 
 
 def _why_unread(answer: FetchResult) -> str:
-    """Why a body is not recorded: nobody reads redirects and errors, so nobody knows whether a copy is allowed."""
+    """Why a body is not recorded: redirects and errors are not read, so it is not known whether a copy is allowed."""
     if isinstance(answer, Failed) and answer.kind is not ErrorKind.HTTP:
         return answer.error.sentence
     return "not a page: its body was not read"

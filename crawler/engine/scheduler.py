@@ -36,7 +36,7 @@ from crawler.store.protocols import Waiting
 
 #: How long finished work waits for its commit, in seconds, if it comes slowly.
 COMMIT_AGE_S = 0.5
-#: How long a commit that somebody waits for is delayed, in seconds, if other requests are in flight.
+#: How long an urgent commit is delayed, in seconds, if other requests are in flight.
 GATHER_S = 0.02
 #: How many groups one commit claims at most: the first of them need not wait for all.
 CLAIMED_AT_ONCE = 500
@@ -252,7 +252,7 @@ class Situation:
     groups_held: int = 0  # claimed groups with a worker
     requests_in_flight: int = 0
     uncommitted_since: float | None = None  # when the oldest finished work that is not committed was finished
-    commit_urgent: bool = False  # a batch is full, or somebody waits for its commit
+    commit_urgent: bool = False  # a batch is full, or a task waits for its commit
     groups_wanted: int = 0  # that this worker could work on beside those it holds
     horizon_s: float = 1.0  # how long before its time a group may be claimed
     page_limit_reached: bool = False
