@@ -7,13 +7,14 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.bench.realweb import Web
 from tests.bench.spend import Spent, spend
 
 OURS = "crawler run"
+BEFORE = "crawler run before"
 SCRAPY = "Scrapy"
 WGET = "GNU wget"
 
@@ -55,11 +56,17 @@ class Crawl:
         return self.spent.cpu_s * 1000 / max(1, self.pages)
 
     @property
+    def own_ms_per_page(self) -> float:
+        """CPU time of the main process alone."""
+        return self.spent.own_cpu_s * 1000 / max(1, self.pages)
+
+    @property
     def peak_mb(self) -> float:
         return self.spent.peak_bytes / 1e6
 
     def __str__(self) -> str:
-        cost = f"{self.cpu_ms_per_page:.2f} ms/page, {self.peak_mb:.0f} MB, {self.spent.wall_s:.1f} s"
+        cpu = f"{self.cpu_ms_per_page:.2f} ms/page, {self.own_ms_per_page:.2f} of them in the main process"
+        cost = f"{cpu}, {self.peak_mb:.0f} MB, {self.spent.wall_s:.1f} s"
         return f"{cost}, {self.completeness()}"
 
     def completeness(self) -> str:
@@ -96,6 +103,13 @@ def ours(web: Web, python: str) -> Contestant:
     command = [python, "-m", "crawler", "run", *web.seeds, *options, *names, "--db", STORE]
     pages, requests = "SELECT url FROM pages WHERE status = 200", "SELECT count(*) FROM requests"
     return Contestant(OURS, command, lambda folder: stored(folder, pages, requests))
+
+
+def before(web: Web, python: str, tree: Path) -> Contestant:
+    """`crawler run` of another version, whose sources are in the folder `tree`."""
+    made = ours(web, python)
+    command = ["env", f"PYTHONPATH={tree.resolve()}", *made.command]
+    return replace(made, name=BEFORE, command=command)
 
 
 def scrapy(web: Web, python: str) -> Contestant:

@@ -21,6 +21,8 @@ class Spent:
     """Its exit code; minus the signal's number where one ended it."""
     cpu_s: float
     """User and system time of the process and of the children it waited for."""
+    own_cpu_s: float
+    """User and system time of the process without its children, as last seen SAMPLE_S before its end."""
     wall_s: float
     peak_bytes: int
     """The highest sum of resident memory over the process and its descendants, looked at every SAMPLE_S."""
@@ -29,13 +31,14 @@ class Spent:
 def spend(command: Sequence[str], folder: Path, output: Path, limit_s: float = 1800) -> Spent:
     """Runs `command` in `folder` to its end, both its streams into `output`; killed after `limit_s`."""
     started = time.monotonic()
-    peak = 0
+    peak, own_s = 0, 0.0
     with output.open("wb") as sink:
         child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
         try:
             # Not rusage's own peak memory: a child starts with that of the process which made it.
             while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:
                 peak = max(peak, resident_bytes(child.pid))
+                own_s = max(own_s, own_cpu_s(child.pid))
                 if time.monotonic() - started > limit_s:
                     child.kill()
                 time.sleep(SAMPLE_S)
@@ -44,7 +47,16 @@ def spend(command: Sequence[str], folder: Path, output: Path, limit_s: float = 1
         finally:
             child.kill()  # when interrupted; does nothing to a process that has ended
     wall_s = time.monotonic() - started
-    return Spent(child.returncode, usage.ru_utime + usage.ru_stime, wall_s, peak)
+    return Spent(child.returncode, usage.ru_utime + usage.ru_stime, own_s, wall_s, peak)
+
+
+def own_cpu_s(pid: int) -> float:
+    """User and system time of a process without its children; 0 if it has ended."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:
