@@ -79,7 +79,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class ReasonGroup:
-    """URLs that ended with the same code: how many, and one of them with its reason in full."""
+    """The URLs whose reason has the same code: their number, and one of them with the sentence of its reason."""
 
     code: ReasonCode
     urls: int

@@ -1,10 +1,10 @@
-"""Gathers the report's figures from a store: sums made by SQL, so that memory does not grow with the crawl."""
+"""Gathers the facts of the report from a store. SQL makes the sums, so memory does not grow with the crawl."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from crawler.errors import UsageError
 from crawler.model import State
 from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind, ReasonCode
-from crawler.report import queries
 from crawler.report.facts import (
     ANSWERS,
     QUANTILES,
@@ -36,67 +35,72 @@ from crawler.report.facts import (
 )
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.sampling import load
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Store
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
 
-SITES_SHOWN = 200
-MIRRORS_SHOWN = 100
-DOUBTFUL_SHOWN = 50
-PAGES_SHOWN = 15
-BROKEN_SHOWN = 100
-_LINKING_SHOWN = 3
-SITES_DRAWN = 60
-SEEDS_SHOWN = 10
-_GROUPS_SHOWN = 12
-_SLOTS = 72
+#: How many rows a table of the report has at most.
+MAX_SITES = 200
+MAX_MIRRORS = 100
+MAX_DOUBTFUL_SITES = 50
+MAX_PAGES = 15
+MAX_BROKEN_TARGETS = 100
+MAX_GRAPH_SITES = 60
+MAX_SEEDS = 10
+_MAX_LINKING_PAGES = 3
+_MAX_GROUPS = 12
+_MAX_SLOTS = 72
 
-_SPANS_S = (
+#: The widths of slots, in seconds.
+_WIDTHS_S = (
     *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200),
     *(86400 * days for days in (1, 2, 7, 14, 28, 91, 365, 3650)),
 )
-_SIZES = (0, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6)
-_TIMES_S = (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)
+
+_SQL = load_statements("crawler.report")
 
 
 async def gather(store: Store, name: str, now: float) -> Facts:
-    """Everything the report tells of a store called ``name``; but for the audit all of one moment, though a crawl
-    may go on."""
+    """The facts about a store called ``name``; ``now`` in seconds since the epoch.
+
+    All facts but the audit are of one moment, even if a crawl writes to the store.
+    """
     audited = await _audit(store, now)
     async with snapshot(store):
-        (totals,) = await store.query(queries.TOTALS)
-        doubtful, all_doubtful = await _doubtful(store)
+        (totals,) = await store.query(_SQL["totals"])
+        doubtful, all_doubtful = await _doubtful_sites(store)
         return Facts(
             at=now,
             store=name,
             counts=await store.counts(),
             totals=await read_totals(store),
-            runs=[RunRow(*row.values()) for row in await store.query(queries.RUNS)],
+            runs=[RunRow(**row) for row in await store.query(_SQL["runs"])],
             seeds=totals["seeds"],
-            first_seeds=[row["url"] for row in await store.query(queries.SEEDS, (SEEDS_SHOWN,))],
+            first_seeds=[row["url"] for row in await store.query(_SQL["seeds"], {"limit": MAX_SEEDS})],
             audit=audited,
             timeline=await _timeline(store),
             depths=await _depths(store),
             answers=await _answers(store),
-            types=await _counted(store, queries.TYPES),
+            types=[(what or "not stated", n) for what, n in await _counted(store, "content_types")],
             page_bytes=totals["page_bytes"],
             noindex=totals["noindex"],
-            sizes=await _distribution(store, "body_bytes", "page", _SIZES),
-            answer_times=await _distribution(store, *queries.ANSWER_TIME, _TIMES_S),
+            sizes=await _distribution(store, "page_size"),
+            answer_times=await _distribution(store, "response_time"),
             excluded=await _reasons(store, State.EXCLUDED),
             failed=await _reasons(store, State.FAILED),
-            broken=await _broken(store),
-            robots=await _counted(store, queries.ROBOTS),
+            broken=await _broken_links(store),
+            robots=await _counted(store, "robots_actions"),
             doubtful=doubtful,
             all_doubtful=all_doubtful,
             sites=await _sites(store),
-            mirrors=[MirrorRow(*row.values()) for row in await store.query(queries.MIRRORS, (MIRRORS_SHOWN,))],
+            mirrors=[MirrorRow(**row) for row in await store.query(_SQL["mirrors"], {"limit": MAX_MIRRORS})],
             all_mirrors=totals["mirrors"],
-            graph=await _graph(store),
-            most_linked=await _pages(store, queries.MOST_LINKED, now),
-            largest=await _pages(store, queries.LARGEST, now),
-            slowest=await _pages(store, queries.SLOWEST, now),
+            graph=await _graph(store, totals["fetched_sites"]),
+            most_linked=await _pages(store, "most_linked", now),
+            largest=await _pages(store, "largest", now),
+            slowest=await _pages(store, "slowest", now),
             survey=await _survey(store),
         )
 
@@ -104,7 +108,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
 async def _audit(store: Store, now: float) -> AuditResult | str:
     try:
         return await run_audit(store, now)
-    except UsageError as error:  # a run without readable settings: the rest can be told all the same
+    except UsageError as error:  # the settings of a run are unreadable; the rest of the report is possible
         return str(error)
 
 
@@ -113,122 +117,120 @@ async def _survey(store: Store) -> Survey | str | None:
         return None
     try:
         made: Survey = await load("survey").survey(store)
-    except UsageError as error:  # what estimates need is not installed
+    except UsageError as error:  # the extra for estimates is not installed
         return str(error)
     return made
 
 
-async def _counted(store: Store, sql: str) -> list[tuple[str, int]]:
-    return [(row["what"], row["n"]) for row in await store.query(sql, (_GROUPS_SHOWN,))]
+async def _counted(store: Store, statement: str) -> list[tuple[str, int]]:
+    return [(row["what"], row["n"]) for row in await store.query(_SQL[statement], {"limit": _MAX_GROUPS})]
 
 
 async def _answers(store: Store) -> list[tuple[str, int]]:
-    """How many requests for pages were answered with each status, or failed with each kind of error."""
-    kinds = {kind.value: kind.meaning for kind in ErrorKind}
-    return [(kinds.get(what, what), n) for what, n in await _counted(store, queries.ANSWERS)]
+    """Requests for pages by status, or by the meaning of their error."""
+    meanings = {kind.value: kind.meaning for kind in ErrorKind}
+    return [(meanings.get(what, what) or "no answer", n) for what, n in await _counted(store, "answers")]
 
 
 async def _reasons(store: Store, state: State) -> list[ReasonGroup]:
-    rows = await store.query(queries.REASONS, (state, _GROUPS_SHOWN))
-    return [ReasonGroup(ReasonCode(row["code"]), row["n"], row["url"], row["reason"]) for row in rows]
+    rows = await store.query(_SQL["reasons"], {"state": state, "limit": _MAX_GROUPS})
+    return [ReasonGroup(ReasonCode(row["code"]), row["urls"], row["example_url"], row["example"]) for row in rows]
 
 
-async def _broken(store: Store) -> BrokenLinks:
-    rows = await store.query(queries.BROKEN, (_LINKING_SHOWN, BROKEN_SHOWN * _LINKING_SHOWN))
+async def _broken_links(store: Store) -> BrokenLinks:
+    limits = {"pages_of_each": _MAX_LINKING_PAGES, "limit": MAX_BROKEN_TARGETS * _MAX_LINKING_PAGES}
+    rows = await store.query(_SQL["broken_links"], limits)
+    if not rows:
+        return BrokenLinks(0, 0, [])
     targets: defaultdict[tuple[str, str, int], list[str]] = defaultdict(list)
     for row in rows:
         targets[row["url"], row["reason"], row["pages"]].append(row["page"])
     first = [BrokenTarget(*target, pages) for target, pages in targets.items()]
-    return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:BROKEN_SHOWN]) if rows else BrokenLinks(0, 0, [])
+    return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:MAX_BROKEN_TARGETS])
 
 
-async def _pages(store: Store, sql: str, now: float) -> list[PageRow]:
-    """Without the titles of those that may not be shown any more."""
-    rows = await store.query(sql, (PAGES_SHOWN,))
+async def _pages(store: Store, statement: str, now: float) -> list[PageRow]:
+    """Pages of a list of extremes. A title that the page no longer allows to be shown is left out."""
+    rows = await store.query(_SQL[statement], {"limit": MAX_PAGES})
     shown = [row["title"] if asked_of(row["directives"]).until > now else None for row in rows]
     return [PageRow(row["url"], title, row["figure"]) for row, title in zip(rows, shown, strict=True)]
 
 
 async def _depths(store: Store) -> Mapping[int, Mapping[State, int]]:
     depths: defaultdict[int, dict[State, int]] = defaultdict(dict)
-    for row in await store.query(queries.DEPTHS):
-        depths[row["depth"]][State(row["state"])] = row["n"]
+    for row in await store.query(_SQL["urls_by_depth"]):
+        depths[row["depth"]][State(row["state"])] = row["urls"]
     return depths
 
 
 async def _timeline(store: Store) -> Timeline:
-    """Slots as narrow as leaves no more than _SLOTS of them filled."""
-    (active,) = await store.query(queries.ACTIVE_S)
-    for width_s in _SPANS_S:
-        (filled,) = await store.query(queries.FILLED, (width_s, _SLOTS + 1))
-        if filled["n"] <= _SLOTS:
+    """The timeline with the narrowest slots of which at most ``_MAX_SLOTS`` contain a request."""
+    (active,) = await store.query(_SQL["active_time"])
+    for width_s in _WIDTHS_S:
+        (filled,) = await store.query(_SQL["filled_slots"], {"width_s": width_s, "limit": _MAX_SLOTS + 1})
+        if filled["slots"] <= _MAX_SLOTS:
             break
-    pages = {row["slot"]: row["n"] for row in await store.query(queries.SLOT_PAGES, (width_s,))}
+    width = {"width_s": width_s}
+    pages = {row["slot"]: row["pages"] for row in await store.query(_SQL["pages_by_slot"], width)}
     requests: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for row in await store.query(queries.SLOT_REQUESTS, (width_s,)):
-        requests[row["slot"]][row["answer"]] = row["n"]
+    for row in await store.query(_SQL["requests_by_slot"], width):
+        requests[row["slot"]][row["answer"]] = row["requests"]
     slots = [
         Slot(number, pages.get(number, 0), [requests[number].get(answer, 0) for answer in ANSWERS])
         for number in sorted({*pages, *requests})
     ]
-    return Timeline(active["s"], width_s, slots)
+    return Timeline(active["active_s"], width_s, slots)
 
 
-async def _distribution(store: Store, expression: str, source: str, bounds: Sequence[float]) -> Distribution:
-    """Counts between ``bounds`` and exact quantiles; empty classes at both ends are left out."""
-    below = ", ".join(f"count(*) FILTER (WHERE x < {bound}) AS b{n}" for n, bound in enumerate(bounds))
-    values = f"(SELECT {expression} AS x FROM {source}) AS v"
-    (row,) = await store.query(f"SELECT {below}, count(*) AS n, max(x) AS most FROM {values}")
-    *cumulated, total, most = row.values()
+async def _distribution(store: Store, quantity: str) -> Distribution:
+    """Counts by class and exact quantiles. Empty classes at both ends are left out."""
+    classes = await store.query(_SQL[f"{quantity}_classes"])
+    total = sum(row["n"] for row in classes)
     if not total:
         return Distribution((), (), (), 0)
-    ranks = [max(1, math.ceil(share * total)) for share in QUANTILES]
-    ranked = f"SELECT x, row_number() OVER (ORDER BY x) AS n FROM {values}"
-    rows = await store.query(
-        f"SELECT n, x FROM ({ranked}) AS r WHERE n IN ({','.join('?' * len(ranks))}) ORDER BY n", ranks
+    places = [max(1, math.ceil(share * total)) for share in QUANTILES]
+    parameters = dict(zip(("half", "most", "nearly_all", "all"), [*places, total], strict=True))
+    at_place = {row["place"]: row["x"] for row in await store.query(_SQL[f"{quantity}_ranks"], parameters)}
+    filled = [n for n, row in enumerate(classes) if row["n"]]
+    shown = classes[filled[0] : filled[-1] + 1]
+    return Distribution(
+        [float(row["low"]) for row in shown],
+        [row["n"] for row in shown],
+        [at_place[place] for place in places],
+        at_place[total],
     )
-    by_rank = {row["n"]: row["x"] for row in rows}
-    counts = [above - under for under, above in zip(cumulated, [*cumulated[1:], total], strict=True)]
-    filled = [n for n, count in enumerate(counts) if count]
-    shown = slice(filled[0], filled[-1] + 1)
-    return Distribution(bounds[shown], counts[shown], [by_rank[rank] for rank in ranks], most)
 
 
 async def _sites(store: Store) -> list[SiteRow]:
-    states = ", ".join(f"count(*) FILTER (WHERE u.state = '{state}') AS {state}" for state in State)
-    names = ", ".join(f"coalesce(e.{state}, 0) AS {state}" for state in State)
     sites = []
-    for row in await store.query(queries.SITES.format(states=states, names=names), (SITES_SHOWN,)):
-        number, site, *rest = row.values()
-        ended = {state: row[state] for state in State}
-        sites.append(SiteRow(number, site, ended, *rest[len(State) :]))
+    for row in await store.query(_SQL["sites"], {"limit": MAX_SITES}):
+        states = {state: row.pop(state) for state in State}
+        sites.append(SiteRow(states=states, **row))
     return sorted(sites, key=lambda site: (-site.states[State.FETCHED], -site.requests, site.number))
 
 
-async def _doubtful(store: Store) -> tuple[list[DoubtfulSite], int]:
-    """The first sites whose robots.txt has lines in doubt, and how many there are.
-
-    Sites come by their text, which is judged once, however many have it.
-    """
-    first: list[tuple[int, int, DoubtfulSite]] = []  # a heap, the last to be shown on top
-    count, judged, found = 0, None, Doubts()
-    async with aclosing(store.rows(queries.ROBOTS_FILES)) as sites:
-        async for number, site, fetched, text in sites:
-            if text != judged:
-                (row,) = await store.query(queries.ROBOTS_TEXT, (text,))
-                judged, found = text, doubts_about(row["body"])
+async def _doubtful_sites(store: Store) -> tuple[list[DoubtfulSite], int]:
+    """The first sites whose robots.txt has lines in doubt, and their number. Each text is read once."""
+    first: list[tuple[int, int, DoubtfulSite]] = []  # a heap; its least element is the last to be shown
+    number, text, found = 0, None, Doubts()
+    async with aclosing(store.rows(_SQL["robots_files"])) as sites:
+        async for site in sites:
+            if site.text_id != text:
+                (row,) = await store.query(_SQL["robots_text"], {"text_id": site.text_id})
+                text, found = site.text_id, doubts_about(row["body"])
             if found.count:
-                count += 1
-                put = heappush if len(first) < DOUBTFUL_SHOWN else heappushpop
-                put(first, (fetched, -number, DoubtfulSite(site, fetched, found)))
-    return [site for *_, site in sorted(first, reverse=True)], count
+                number += 1
+                put = heappush if len(first) < MAX_DOUBTFUL_SITES else heappushpop
+                put(first, (site.fetched, -site.site_id, DoubtfulSite(site.site, site.fetched, found)))
+    return [site for *_, site in sorted(first, reverse=True)], number
 
 
-async def _graph(store: Store) -> SiteGraph:
-    drawn = await store.query(queries.DRAWN, (SITES_DRAWN,))
-    places = {row["id"]: place for place, row in enumerate(drawn)}
-    wanted = ", ".join("?" * len(places)) or "NULL"
-    rows = await store.query(queries.EDGES.format(places=wanted), [*places, *places])
-    links = {(places[row["a"]], places[row["b"]]): row["n"] for row in rows}
-    (fetched,) = await store.query(queries.FETCHED_SITES)
-    return SiteGraph([(row["name"], row["fetched"]) for row in drawn], links, fetched["n"])
+async def _graph(store: Store, fetched_sites: int) -> SiteGraph:
+    limit = {"limit": MAX_GRAPH_SITES}
+    sites = await store.query(_SQL["graph_sites"], limit)
+    places = {row["site_id"]: place for place, row in enumerate(sites)}
+    links = {
+        (places[row["source_site_id"]], places[row["target_site_id"]]): row["links"]
+        for row in await store.query(_SQL["graph_links"], limit)
+    }
+    return SiteGraph([(row["site"], row["fetched"]) for row in sites], links, fetched_sites)

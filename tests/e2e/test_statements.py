@@ -12,12 +12,13 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Page
-from crawler.report.queries import BROKEN
 from crawler.search.index_backend import SQL
+from crawler.store.feature_sql import load_statements
 from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqliteStore
 from tests.web import LoopbackWeb
 
+REPORT_SQL = load_statements("crawler.report")
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
 READS_OR_WRITES = re.compile(r"\s*(?:SELECT|WITH|INSERT|REPLACE|UPDATE|DELETE)\b").match
 #: Asked once, when the crawl has ended.
@@ -64,13 +65,18 @@ async def test_no_statement_walks_over_what_grows_with_the_crawl(
     assert {statement: steps for statement, steps in walks.items() if steps} == {}
 
 
-@pytest.mark.parametrize("statement", [SQL["anchors"].format(pages=":a, :b"), BROKEN])
+@pytest.mark.parametrize(
+    "statement", [SQL["anchors"].format(pages=":a, :b"), load_statements("crawler.report")["broken_links"]]
+)
 async def test_links_to_some_pages_are_found_in_one_look_through_all(statement: str, db_path: Path) -> None:
     """There is no index by target, which would cost every page; nor is one made for the occasion."""
     await (await SqliteStore.open(db_path)).close()
     with sqlite3.connect(db_path) as db:
         named = re.sub(r"\?", ":p", statement)
         steps = [
-            step for *_, step in db.execute(f"EXPLAIN QUERY PLAN {named}", dict.fromkeys(("a", "b", "p", "limit"), 1))
+            step
+            for *_, step in db.execute(
+                f"EXPLAIN QUERY PLAN {named}", dict.fromkeys(("a", "b", "limit", "pages_of_each"), 1)
+            )
         ]
     assert [step for step in steps if re.match(r"(SCAN|SEARCH) (l|link)\b", step)] in (["SCAN l"], ["SCAN link"])

@@ -14,7 +14,7 @@ from crawler.audit.run_audit import AuditResult
 from crawler.model import Purpose, State
 from crawler.reasons import ErrorKind, ReasonCode, RequestError
 from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
-from crawler.report.gather import BROKEN_SHOWN, DOUBTFUL_SHOWN, gather
+from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_DOUBTFUL_SITES, gather
 from crawler.report.rendering import render
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.settings.settings import Settings
@@ -73,7 +73,7 @@ async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monke
         return doubts_about(body)
 
     monkeypatch.setattr("crawler.report.gather.doubts_about", judge)
-    names = [f"http://s{n:02}.test" for n in range(DOUBTFUL_SHOWN + 5)]
+    names = [f"http://s{n:02}.test" for n in range(MAX_DOUBTFUL_SITES + 5)]
     await harness.seed(*(f"{name}/" for name in names))
     claims = {claim.urls[0].url: claim for claim in await harness.claim(100)}
     for name in names[1:]:
@@ -86,7 +86,7 @@ async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monke
     assert facts.all_doubtful == len(names) - 3
     assert sorted(judged) == [b"Disallow: /x\n", b"User-agent: *\nDisallow: /x\n"]
     assert [(row.site, row.fetched) for row in facts.doubtful[:2]] == [(names[-1], 1), (names[3], 0)]
-    assert len(facts.doubtful) == DOUBTFUL_SHOWN
+    assert len(facts.doubtful) == MAX_DOUBTFUL_SITES
     assert [doubt.line for doubt in facts.doubtful[0].doubts.first] == [1]
     assert "The table shows the 50 sites with most pages." in render(facts).decode()
 
@@ -162,16 +162,16 @@ async def test_the_list_of_broken_links_is_bounded(harness: Harness) -> None:
     pages = [f"{A}p{n}" for n in range(5)]
     await harness.finish(claim, fetched(claim.urls[0], pages))
     (claim,) = await harness.claim()
-    gone = [f"{A}gone{n}" for n in range(BROKEN_SHOWN + 5)]
+    gone = [f"{A}gone{n}" for n in range(MAX_BROKEN_TARGETS + 5)]
     await harness.finish(claim, *(fetched(queued, gone) for queued in claim.urls))
     while claims := await harness.claim():
         for claim in claims:
             await harness.finish(claim, *(failed(queued) for queued in claim.urls))
     facts = await gathered(harness)
     assert (facts.broken.links, facts.broken.targets) == (5 * len(gone), len(gone))
-    assert len(facts.broken.first) == BROKEN_SHOWN
+    assert len(facts.broken.first) == MAX_BROKEN_TARGETS
     assert {(row.pages, len(set(row.linked_from))) for row in facts.broken.first} == {(5, 3)}
-    assert f"The table shows the {BROKEN_SHOWN} most linked of them" in render(facts).decode()
+    assert f"The table shows the {MAX_BROKEN_TARGETS} most linked of them" in render(facts).decode()
 
 
 async def test_closed_urls_are_counted_by_site(harness: Harness) -> None:
