@@ -1,4 +1,4 @@
-"""The crawler from Python, as README.md shows it."""
+"""The Python API, as README.md shows it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_leaving_early_stops_in_order_and_a_later_run_goes_on(web: Loopbac
     assert len(paths) == len(set(paths)), "nothing was fetched twice"
 
 
-async def test_an_error_in_the_loop_stops_the_crawl_and_comes_through(web: LoopbackWeb, db_path: Path) -> None:
+async def test_an_error_in_the_loop_stops_the_crawl_and_is_raised(web: LoopbackWeb, db_path: Path) -> None:
     async def fail() -> None:
         async with crawler.open(db_path, QUICK) as crawl:
             async for _ in crawl.run(seeds=[web.url("a.test")]):
@@ -79,7 +79,7 @@ async def test_an_error_in_the_loop_stops_the_crawl_and_comes_through(web: Loopb
         assert len([page async for page in crawl.run()]) >= 20
 
 
-async def test_cancelling_the_caller_leaves_a_store_to_go_on_with(web: LoopbackWeb, db_path: Path) -> None:
+async def test_a_cancelled_crawl_can_be_continued(web: LoopbackWeb, db_path: Path) -> None:
     async def consume() -> None:
         async with crawler.open(db_path, QUICK) as crawl:
             async for _ in crawl.run(seeds=[web.url("a.test")]):
@@ -97,7 +97,7 @@ async def test_cancelling_the_caller_leaves_a_store_to_go_on_with(web: LoopbackW
 
 
 @pytest.mark.parametrize("hurry", ["cancelled again", "interrupted"])
-async def test_who_does_not_wait_for_the_end_leaves_a_whole_log(hurry: str, web: LoopbackWeb, db_path: Path) -> None:
+async def test_a_caller_that_does_not_wait_leaves_a_complete_log(hurry: str, web: LoopbackWeb, db_path: Path) -> None:
     """A timeout around another, or a second Ctrl-C, at which ``asyncio.run`` cancels all tasks there are."""
     asked = threading.Event()
 
@@ -145,7 +145,7 @@ async def test_limits_of_a_run(web: LoopbackWeb, db_path: Path) -> None:
         assert len(more) == 2
 
 
-async def test_a_slow_caller_is_waited_for(web: LoopbackWeb, db_path: Path) -> None:
+async def test_the_crawl_waits_for_a_slow_caller(web: LoopbackWeb, db_path: Path) -> None:
     taken = 0
     async with crawler.open(db_path, QUICK | {"politeness.delay": 0}) as crawl:
         async for _ in crawl.run(seeds=[web.url("a.test")]):
@@ -184,7 +184,7 @@ def test_a_wrong_configuration_is_refused_where_it_is_given(tmp_path: Path) -> N
         crawler.open("c.db", tmp_path / "none.toml")
 
 
-async def test_what_goes_wrong_is_a_crawler_error(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+async def test_every_failure_is_a_crawler_error(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
     url = web.url("a.test")
 
     async def run(db: Path = db_path, seeds: tuple[str, ...] = (url,), **limits: Any) -> None:
@@ -227,7 +227,7 @@ async def test_two_crawls_cannot_share_a_store(web: LoopbackWeb, db_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_a_crawl_is_used_by_name(
+async def test_each_method_works_on_both_databases(
     kind: str, request: pytest.FixtureRequest, web: LoopbackWeb, db_path: Path, tmp_path: Path
 ) -> None:
     db = request.getfixturevalue("postgres").make_database() if kind == "postgres" else db_path
@@ -314,7 +314,7 @@ async def test_a_call_after_a_loop_that_was_left_waits_for_its_end(web: Loopback
     assert rest
 
 
-async def test_pages_that_are_still_being_taken_are_no_loop_that_was_left(web: LoopbackWeb, db_path: Path) -> None:
+async def test_a_generator_that_is_still_held_is_not_a_loop_that_was_left(web: LoopbackWeb, db_path: Path) -> None:
     async with crawler.open(db_path, QUICK) as crawl:
         pages = crawl.run(seeds=[web.url("a.test")])
         async for _ in pages:
@@ -326,7 +326,7 @@ async def test_pages_that_are_still_being_taken_are_no_loop_that_was_left(web: L
         crawl.run()  # never begun
 
 
-async def test_what_goes_wrong_after_a_loop_was_left_is_raised_once(
+async def test_a_failure_after_a_loop_was_left_is_raised_once(
     web: LoopbackWeb, db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object) -> None:

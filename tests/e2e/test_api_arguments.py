@@ -1,4 +1,4 @@
-"""What the crawler is given from Python: settings that a command would heed, and arguments that mean nothing."""
+"""Arguments of the Python API: settings work as for a command, and wrong arguments raise UsageError."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_configuration_names_the_store_and_the_seeds(
     assert (tmp_path / "other.db").exists()
 
 
-async def test_strata_come_with_the_file_that_the_settings_name(web: LoopbackWeb, db_path: Path) -> None:
+async def test_strata_are_read_from_the_seed_file_of_the_settings(web: LoopbackWeb, db_path: Path) -> None:
     file = db_path.with_name("seeds.csv")
     file.write_text(f"url,stratum\n{web.url('a.test')},one\n{web.url('b.test')},two\n")
     drawing = {"seeds.file": str(file), "sample.size": 2, "sample.method": "stratified"}
@@ -62,7 +62,7 @@ async def test_strata_come_with_the_file_that_the_settings_name(web: LoopbackWeb
     assert strata == [{"stratum": "one"}, {"stratum": "two"}]
 
 
-async def test_settings_that_cannot_hold_in_one_process(web: LoopbackWeb, db_path: Path) -> None:
+async def test_settings_that_one_process_cannot_fulfil(web: LoopbackWeb, db_path: Path) -> None:
     for more, said in (
         ({"workers.count": 2}, r"workers\.count = 2: run\(\) is one process; .* `crawler run`"),
         ({"seeds.file": "none.txt"}, r"seeds\.file = 'none\.txt': No such file"),
@@ -84,7 +84,7 @@ async def test_settings_that_cannot_hold_in_one_process(web: LoopbackWeb, db_pat
         ({"config": 5}, "config = 5: must be a path"),
     ],
 )
-def test_what_opens_no_store(arguments: dict[str, Any], said: str) -> None:
+def test_arguments_that_cannot_open_a_store(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(crawler.UsageError, match=said):
         crawler.open(**arguments)
 
@@ -103,14 +103,14 @@ def test_what_opens_no_store(arguments: dict[str, Any], said: str) -> None:
         {"http://a.test/": 1},
     ],
 )
-async def test_what_are_no_seeds(seeds: Any, web: LoopbackWeb, db_path: Path) -> None:
+async def test_arguments_that_are_not_seeds(seeds: Any, web: LoopbackWeb, db_path: Path) -> None:
     async with crawler.open(db_path, QUICK) as crawl:
         with pytest.raises(crawler.UsageError, match=r"^seeds.* = .*: must be URLs, each a text"):
             [page async for page in crawl.run(seeds)]
     assert not db_path.exists()
 
 
-async def test_other_arguments_that_mean_nothing(web: LoopbackWeb, db_path: Path) -> None:
+async def test_other_wrong_arguments(web: LoopbackWeb, db_path: Path) -> None:
     async with crawler.open(db_path, QUICK) as crawl:
         [page async for page in crawl.run(web.url("a.test"))]
         await crawl.index()

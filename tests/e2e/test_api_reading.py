@@ -1,4 +1,4 @@
-"""The store read from Python: what is left half-way, cancelled, or would write."""
+"""Reading the store from Python: loops that are left, cancellation, and queries that would write."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def home(loopback: LoopbackWeb, db_path: Path) -> str:
     return loopback.url("a.test")
 
 
-def test_a_loop_that_was_left_lets_go_of_the_store(home: str, db_path: Path) -> None:
+def test_a_loop_that_was_left_closes_the_store(home: str, db_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "always::ResourceWarning", "-c", LEAVING, db_path, home],
         cwd=ROOT,
@@ -67,7 +67,7 @@ ENDLESS = ROWS.replace("SELECT i FROM n WHERE i = 2", "SELECT count(*) FROM n")
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_what_looks_for_too_long_can_be_cancelled(
+async def test_a_long_query_can_be_cancelled(
     kind: str, request: pytest.FixtureRequest, loopback: LoopbackWeb, db_path: Path
 ) -> None:
     db = request.getfixturevalue("postgres").make_database() if kind == "postgres" else db_path

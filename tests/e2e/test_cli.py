@@ -1,4 +1,4 @@
-"""The command in a process of its own: exit codes, signals, stores that fail, what is printed and what is not."""
+"""The command in a process of its own: exit codes, signals, failing stores and output."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def states(db: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_sitemap_is_no_page_wherever_pages_are_counted(
-    loopback: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str
-) -> None:
+def test_a_sitemap_is_not_counted_as_a_page(loopback: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str) -> None:
     url = loopback.url("a.test", "/x")
     loopback.sites["a.test"] = {
         "/": Page("start"),
@@ -80,7 +78,7 @@ def test_a_sitemap_is_no_page_wherever_pages_are_counted(
 # --- a crawl that ends by itself ------------------------------------------------------------------
 
 
-def test_a_finished_crawl_its_summary_and_what_can_be_asked_of_it(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+def test_a_finished_crawl_and_the_commands_that_read_it(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     url = web.url("a.test")
     ended = crawler("run", url, "--config", hasty, *LOOPBACK, "--db", db_path, "--json")
     assert (ended.code, ended.err) == (0, "")
@@ -115,7 +113,7 @@ def test_a_finished_crawl_its_summary_and_what_can_be_asked_of_it(web: LoopbackW
     assert "404, no instructions, so everything is allowed" in text
 
 
-def test_nothing_but_the_summary_is_printed_where_there_is_no_terminal(web: LoopbackWeb, db_path: Path) -> None:
+def test_without_a_terminal_only_the_summary_is_printed(web: LoopbackWeb, db_path: Path) -> None:
     options = [option for option in LOOPBACK if option != "--no-progress"]
     ended = crawler("run", web.url("a.test"), "--delay", "0", *options, "--db", db_path)
     assert (ended.code, ended.err) == (0, "")
@@ -124,7 +122,7 @@ def test_nothing_but_the_summary_is_printed_where_there_is_no_terminal(web: Loop
     assert "Ctrl-C" not in ended.out
 
 
-def test_a_terminal_shows_the_crawl_as_it_goes(web: LoopbackWeb, db_path: Path) -> None:
+def test_a_terminal_shows_the_live_display(web: LoopbackWeb, db_path: Path) -> None:
     web.sites["a.test"] = chain(30)
     options = [option for option in LOOPBACK if option != "--no-progress"]
     master, slave = pty.openpty()
@@ -146,7 +144,7 @@ def _read(terminal: int) -> Iterator[bytes]:
         os.close(terminal)
 
 
-def test_every_option_is_taken(web: LoopbackWeb, db_path: Path, tmp_path: Path, hasty: Path) -> None:
+def test_every_option_is_accepted(web: LoopbackWeb, db_path: Path, tmp_path: Path, hasty: Path) -> None:
     (tmp_path / "seeds.txt").write_text(f"# seeds\n{web.url('a.test')}\nnone\n")
     options = {
         "--db": db_path, "--seeds": tmp_path / "seeds.txt", "--config": hasty, "--contact": "crawl@example.org",
@@ -221,7 +219,7 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     assert len(paths) == len(set(paths)), "nothing was fetched twice"
 
 
-def test_a_server_that_never_answers_does_not_hold_up_the_end(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+def test_a_server_that_never_answers_does_not_delay_the_end(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     """The request may take an hour, so the command ends before its answer or not within the time of the test."""
     web.sites["a.test"] = {"/": Page(fault=Fault.HANG), "/robots.txt": Page("", content_type="text/plain")}
     hasty.write_text(hasty.read_text() + 'read_timeout = "1 hour"\ntotal_timeout = "1 hour"\n')
@@ -269,7 +267,7 @@ def test_a_second_crawl_into_the_same_store_is_refused(web: LoopbackWeb, db_path
     assert here("run", *LOOPBACK, "--db", db_path, "--max-pages", "1").code == 0
 
 
-def test_a_killed_run_is_told_at_once_from_one_that_goes_on(web: LoopbackWeb, db_path: Path) -> None:
+def test_status_distinguishes_a_killed_run_from_a_running_one(web: LoopbackWeb, db_path: Path) -> None:
     web.sites["a.test"] = chain(500)
     process = start("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0.05")
     until(lambda: len(web.log) >= 2, "the first requests")
@@ -279,7 +277,7 @@ def test_a_killed_run_is_told_at_once_from_one_that_goes_on(web: LoopbackWeb, db
     assert "it was killed; the same command goes on" in here("status", "--db", db_path).out
 
 
-def test_why_a_run_failed_is_kept_where_the_store_still_takes_it(
+def test_the_store_keeps_why_a_run_failed_if_it_can_be_written(
     web: LoopbackWeb, db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(*_: object) -> None:
@@ -372,7 +370,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     folder.chmod(0o755)
 
 
-def test_a_folder_that_may_not_be_written_to(web: LoopbackWeb, read_only: Path) -> None:
+def test_a_folder_without_write_permission(web: LoopbackWeb, read_only: Path) -> None:
     db = read_only / "c.db"
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db, "--delay", "0").code == 0
     asked = len(web.log)
@@ -397,7 +395,7 @@ def shell(command: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_reader_that_has_seen_enough(web: LoopbackWeb, db_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(web: LoopbackWeb, db_path: Path) -> None:
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
     me = f"{sys.executable} -m crawler"
     for command in (
@@ -412,14 +410,14 @@ def test_a_reader_that_has_seen_enough(web: LoopbackWeb, db_path: Path) -> None:
     assert (code, out.count("\n"), err) == (0, 1, "")
 
 
-def test_an_output_that_is_full(web: LoopbackWeb, db_path: Path) -> None:
+def test_a_full_output_device(web: LoopbackWeb, db_path: Path) -> None:
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
     code, _, err = shell(f"{sys.executable} -m crawler status --db {db_path} > /dev/full")
     assert code == 2
     assert err == "crawler: standard output: No space left on device\n"
 
 
-def test_a_terminal_that_knows_no_unicode(web: LoopbackWeb, db_path: Path) -> None:
+def test_a_terminal_without_unicode(web: LoopbackWeb, db_path: Path) -> None:
     web.sites["a.test"] = {"/": Page("<title>Füße – 東京</title>")}
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
     me = f"PYTHONIOENCODING=ascii {sys.executable} -m crawler why --db {db_path} {web.url('a.test')}"
@@ -438,7 +436,7 @@ def test_a_terminal_that_knows_no_unicode(web: LoopbackWeb, db_path: Path) -> No
         ((*LOOPBACK, "--exclude", "a.test"), "scope: matches --exclude ('a.test')"),
     ],
 )
-def test_a_crawl_that_is_kept_from_every_seed_says_why_where_nobody_overlooks_it(
+def test_a_crawl_with_every_seed_left_out_says_why_on_standard_error(
     options: tuple[str, ...], reason: str, web: LoopbackWeb, db_path: Path
 ) -> None:
     ended = here("run", web.url("a.test"), *options, "--json", "--db", db_path)
@@ -447,7 +445,7 @@ def test_a_crawl_that_is_kept_from_every_seed_says_why_where_nobody_overlooks_it
     assert ended.err == f"crawler: nothing was crawled: every seed was left out: {why}\n"
 
 
-def test_one_is_counted_as_one(loopback: LoopbackWeb, tmp_path: Path) -> None:
+def test_counts_of_one_are_singular(loopback: LoopbackWeb, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(HASTY)
     loopback.sites["a.test"] = {"/": Page("<a href=http://elsewhere.test/>one link</a>")}
     said = here("run", loopback.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")

@@ -1,4 +1,4 @@
-"""Wrong usage: exit code 2, one clear line that names the place and the remedy, nothing fetched, no store made."""
+"""Wrong usage ends with exit code 2 and one line that names the place and the remedy; no request, no store."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_wrong_options(options: list[str], told: str, tmp_path: Path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_wrong_options_are_told_at_once(tmp_path: Path) -> None:
+def test_several_wrong_options_are_reported_at_once(tmp_path: Path) -> None:
     told = refused("run", SEED, "--db", tmp_path / "c.db", "--delay", "-1", "--contact", "me", "--max-pages", "-1")
     assert all(option in told for option in ("--delay -1", "--contact me", "--max-pages -1"))
 
@@ -75,7 +75,7 @@ def test_no_seeds_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_crawl_of_others_needs_a_contact(tmp_path: Path) -> None:
+def test_a_crawl_outside_loopback_needs_a_contact(tmp_path: Path) -> None:
     told = refused("run", "https://example.org/", "--db", tmp_path / "c.db")
     assert "https://example.org/ is not on loopback: name a URL or an e-mail address" in told
     assert told.endswith("with --contact\n")
@@ -83,17 +83,17 @@ def test_a_crawl_of_others_needs_a_contact(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "why"])
-def test_a_store_that_is_not_there(command: str, tmp_path: Path) -> None:
+def test_a_missing_store(command: str, tmp_path: Path) -> None:
     url = [SEED] if command == "why" else []
     told = refused(command, *url, "--db", tmp_path / "none.db")
     assert "no such store; `crawler run --db" in told
 
 
-def test_why_of_something_that_is_no_url(tmp_path: Path) -> None:
+def test_why_of_a_text_that_is_not_a_url(tmp_path: Path) -> None:
     assert "not a URL: hello" in refused("why", "hello", "--db", tmp_path / "none.db")
 
 
-def test_a_sqlite_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_another_sqlite_file_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     db = tmp_path / "diary.db"
     with sqlite3.connect(db) as connection:
         connection.execute("CREATE TABLE entry (day TEXT)")
@@ -135,7 +135,7 @@ def test_bad_seeds_are_listed_with_their_lines_and_nothing_is_fetched(web: Loopb
     assert not db.exists()
 
 
-def test_skip_bad_seeds_takes_the_others(web: LoopbackWeb, tmp_path: Path) -> None:
+def test_skip_bad_seeds_crawls_the_good_ones(web: LoopbackWeb, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.txt"
     seeds.write_bytes(GARBAGE.replace(b"PORT", str(web.port).encode()))
     ended = here("run", "--seeds", seeds, "--skip-bad-seeds", "--delay", "0", *LOOPBACK, "--db", tmp_path / "c.db")
@@ -180,7 +180,7 @@ def test_the_check_commands_say_what_they_need(command: str) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["robots", "page"])
-def test_a_case_that_is_none(command: str, line: bytes, told: str) -> None:
+def test_a_malformed_case(command: str, line: bytes, told: str) -> None:
     ended = crawler(command, "check", "--jsonl", stdin=line + b"\n\n")
     assert ended.code == 2
     assert told in ended.err
@@ -193,7 +193,7 @@ def test_a_case_that_is_nested_too_deeply() -> None:
     assert "standard input, line 1: not JSON" in ended.err
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_a_missing_file() -> None:
     assert "none.txt" in refused("robots", "check", "--file", "none.txt", SEED)
 
 
@@ -206,7 +206,7 @@ def test_the_help_of_every_command_and_the_version() -> None:
     assert here("--version").out.startswith("crawler, version ")
 
 
-def test_nothing_asked_for_shows_what_there_is() -> None:
+def test_without_a_command_the_help_is_shown() -> None:
     ended = crawler()
     assert ended.code == 2
     assert "Usage: crawler" in ended.err

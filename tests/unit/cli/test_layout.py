@@ -1,4 +1,4 @@
-"""Reports are set so that they can be read at 80 columns, and nothing of a URL is lost."""
+"""Reports fit into 80 columns and show each URL in full."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def test_a_long_url_is_folded_and_whole() -> None:
     assert "".join(line[10:] for line in lines) == url
 
 
-def test_brackets_in_what_pages_say_are_no_markup() -> None:
+def test_brackets_in_page_texts_are_not_markup() -> None:
     assert printed([("page", "title: [bold]not[/bold] [/]")]) == ["page  title: [bold]not[/bold] [/]"]

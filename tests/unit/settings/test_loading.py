@@ -1,4 +1,4 @@
-"""Configuration: the shipped files are true, and whatever is wrong is named with its remedy."""
+"""Settings are read from TOML, and each wrong key or value is named with its remedy."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_each_duration_form(tmp_path: Path) -> None:
         assert from_toml(tmp_path, f"[politeness]\ndelay = {form}").politeness.delay_s == seconds
 
 
-def test_no_limit_is_0_and_for_the_depth_minus_1(tmp_path: Path) -> None:
+def test_0_is_no_limit_and_minus_1_is_no_limit_of_the_depth(tmp_path: Path) -> None:
     settings = from_toml(tmp_path, "[limits]\nmax_pages = 0\nmax_depth = -1\nmax_time = 0\nmax_pages_per_site = 0")
     assert settings == Settings()
     assert from_toml(tmp_path, "[limits]\nmax_depth = 0").scope.max_depth == 0
@@ -151,13 +151,13 @@ def test_no_limit_is_0_and_for_the_depth_minus_1(tmp_path: Path) -> None:
         (b"x = " + b"[" * 100_000, "not TOML"),
     ],
 )
-def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes, message: str) -> None:
     text = refusal(tmp_path, content)
     assert message in text
     assert "c.toml" in text
 
 
-def test_a_byte_order_mark_and_crlf_are_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_crlf_are_accepted(tmp_path: Path) -> None:
     assert from_toml(tmp_path, b"\xef\xbb\xbf[politeness]\r\ndelay = 5\r\n").politeness.delay_s == 5
 
 
@@ -168,13 +168,13 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         load_file(Settings(), tmp_path)
 
 
-def test_later_values_win_and_the_rest_stays() -> None:
+def test_later_values_replace_earlier_ones() -> None:
     file = settings_from({"politeness.delay": 5, "limits.max_pages": 7}, source="file")
     both = apply(file, {"politeness.delay": 1}, source="command line")
     assert (both.politeness.delay_s, both.crawl.max_pages) == (1, 7)
 
 
-def test_dotted_keys_and_tables_say_the_same() -> None:
+def test_dotted_keys_and_tables_are_equivalent() -> None:
     dotted = settings_from({"politeness.delay": 5, "scope.mode": "host"}, source="config")
     assert dotted == settings_from({"politeness": {"delay": 5}, "scope": {"mode": "host"}}, source="config")
 

@@ -1,4 +1,4 @@
-"""Seed lists as people and programs write them: what is good is taken, what is bad is named with its line."""
+"""Seed lists: good lines are read, and each bad line is named with its number."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_empty_list(text: str) -> None:
         (b"\x89PNG\r\x1a", "not text in UTF-8"),
     ],
 )
-def test_a_bad_line_is_named_and_does_not_spoil_the_others(line: bytes | str, reason: str) -> None:
+def test_a_bad_line_is_named_and_the_others_are_read(line: bytes | str, reason: str) -> None:
     told = reason_for(line)
     assert reason in told
     assert len(told) < 500
@@ -83,7 +83,7 @@ def test_a_bad_line_is_named_and_does_not_spoil_the_others(line: bytes | str, re
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
-def test_another_encoding_is_told_how_to_be_mended(encoding: str) -> None:
+def test_another_encoding_is_named_with_its_remedy(encoding: str) -> None:
     seeds, bad = read("http://a.test/\nhttp://b.test/\n".encode(encoding))
     assert seeds == []
     assert all("save the list as UTF-8" in seed.reason for seed in bad)
@@ -113,7 +113,7 @@ def test_a_line_of_many_megabytes_is_one_line_and_costs_no_memory() -> None:
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_lines_around_the_bound_are_counted_right(extra: int) -> None:
+def test_lines_at_the_length_limit_are_counted_correctly(extra: int) -> None:
     content = b"x" * (_LINE_BYTES + extra) + b"\nhttp://a.test/\nbad\n"
     seeds, bad = read(content)
     assert seeds == ["http://a.test/"]
@@ -131,7 +131,7 @@ def test_many_bad_lines_are_counted_and_the_first_are_shown() -> None:
     assert text.endswith("… and 1,480 more")
 
 
-def test_good_lines_need_nothing() -> None:
+def test_require_good_accepts_good_lines() -> None:
     require_good([], "seeds.txt")
 
 
