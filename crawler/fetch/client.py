@@ -48,26 +48,27 @@ from crawler.model import (
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of
 
-#: Seconds an idle connection is kept. Less than the five of common servers, so that it is we who close it, and
-#: no request is lost on a connection that the server is just closing.
+#: Seconds for which an idle connection is kept. Common servers close it after five; the client closes it first, because
+#: a request sent on a connection that the server is closing is lost.
 KEEP_ALIVE_S = 4
 #: Open connections, idle ones included, per request that may be in flight.
 CONNECTIONS_PER_REQUEST = 4
-#: Octets of a status line or header, and headers in one answer. Cookies alone come to 9,000 octets on real sites.
+#: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
 MAX_FIELD_BYTES = 32_768
 MAX_HEADERS = 256
 DNS_CACHE_S = 300
 DNS_CACHE_NAMES = 10_000
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: Successes that bring no document, or a part of one that must not pass for the whole (RFC 9110, 15.3.5 to 15.3.7).
+#: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
 _NO_DOCUMENT = {
     204: "so there is no page",
     205: "so there is no page",
     206: "though no part was asked for",
 }
-#: A validator that goes back as it came: the HTTP library raises on control characters, and encodes octets above 0x7f
-#: anew. A long one may cost us an answer: many servers take no more than 8,192 octets of headers.
+#: A validator that can be sent back as it was received. The HTTP library raises on control characters and encodes
+#: octets above 0x7f again. Many servers accept at most 8,192 octets of headers, so a long validator could cost an
+#: answer.
 _VALIDATOR = re.compile(r"[\x20-\x7e]{1,1000}")
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
@@ -81,7 +82,7 @@ class FetchSettings:
     accept_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
     connect_timeout_s: float = 10  # one address: TCP and TLS
     read_timeout_s: float = 30  # silence before or between bytes
-    total_timeout_s: float = 120  # from the name's look-up to the last byte
+    total_timeout_s: float = 120  # from the lookup of the name to the last byte
     resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``resolver.address_for``
     allow_private: bool = False
     loopback_only: bool = False
@@ -89,16 +90,17 @@ class FetchSettings:
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
-#: The search for an address that the current task's request is on.
+#: The addresses that the request of the current task has tried.
 _attempts: ContextVar[Attempts] = ContextVar("attempts")
 
 
 class HttpFetcher:
-    """Fetches URLs; an async context manager, to be entered in the running loop that it serves."""
+    """Fetches URLs. An async context manager, to be entered in the event loop that it serves."""
 
     def __init__(self, settings: FetchSettings, clock: Clock, may_send: Callable[[], bool] | None = None) -> None:
-        """``may_send`` is asked when a connection stands: connecting may take long, and the process may have been
-        stopped meanwhile. If it returns false, the request is cancelled. ``None``: requests are always sent."""
+        """``may_send`` is asked when a connection is established, because connecting may take long and the process may
+        have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: requests are always sent.
+        """
         self._may_send = may_send
         self._settings = settings
         self._clock = clock
@@ -138,8 +140,8 @@ class HttpFetcher:
             max_headers=MAX_HEADERS,
             trace_configs=None if self._may_send is None else [_check_before_sending(self._may_send)],
         )
-        # aiohttp sends a GET again, at once, where a connection breaks before the answer. A second request without
-        # a pause is impolite, and no log would know of it.
+        # aiohttp repeats a GET at once if a connection breaks before the answer. A second request without a pause is
+        # impolite, and would not be logged.
         self._session._retry_connection = False
         return self
 
@@ -150,8 +152,11 @@ class HttpFetcher:
         await self._resolver.close()
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Send one request and read its answer. Never raises for what a server or the network does, nor for a bug of
-        ours that it brings to light."""
+        """Send one request and read its answer.
+
+        Failures of the server or the network, and bugs that the answer reveals, are in the result. Raises nothing but
+        :class:`asyncio.CancelledError`.
+        """
         request = _with_usable_validators(request)
         if not self._settings.keep_exchanges:
             return await self._ask_safely(request)
@@ -164,7 +169,7 @@ class HttpFetcher:
         try:
             return await self._ask(request, tape)
         except Exception as error:
-            told = fault(error) if request.shown_url is None else type(error).__name__  # it may repeat a secret
+            told = fault(error) if request.shown_url is None else type(error).__name__  # its words may repeat a secret
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.FAULT, detail=told)
 
     async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
@@ -187,13 +192,13 @@ class HttpFetcher:
         finally:
             if tape is not None:
                 tape.complete = response.content.is_eof()
-            # Gives the connection back where the body has come in full, and closes it elsewhere.
+            # Returns the connection to the pool if the body was received in full, and closes it otherwise.
             response.release()
 
     async def _answer(self, request: Request, started_at: float, response: aiohttp.ClientResponse) -> FetchResult:
-        """What the response is, by its status and headers; the body is read only where it is wanted."""
+        """The result for a response, by its status and headers. The body is read only if it is wanted."""
         url, status = request.url, response.status
-        # As latin-1 every octet is kept, and none becomes a surrogate that no database takes.
+        # Latin-1 keeps every octet, and makes no surrogates, which databases refuse.
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
@@ -231,7 +236,7 @@ class HttpFetcher:
         )
 
     def _objection(self, request: Request, content_type: str, headers: Headers) -> RequestError | None:
-        """Why the body is not worth reading, as the headers tell."""
+        """The reason not to read the body, if the headers give one."""
         if content_type not in self._accepted and not request.any_type:
             return RequestError(ErrorKind.UNWANTED_TYPE, content_type[:100])
         length = header(headers, "Content-Length")
@@ -240,7 +245,7 @@ class HttpFetcher:
         return None
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | RequestError:
-        connection = response.connection and response.connection.protocol  # gone where all has come already
+        connection = response.connection and response.connection.protocol  # None if all was received
         try:
             decoder = decoder_for(header_values(headers, "Content-Encoding"))
             body = await _read(response.content, decoder, request.max_bytes)
@@ -256,7 +261,7 @@ class HttpFetcher:
         return body
 
     def _extra_headers(self, request: Request) -> dict[str, str]:
-        """The headers in which this request differs from the others."""
+        """The headers that are particular to this request."""
         extra = {}
         if request.any_type:
             extra["Accept"] = "*/*"
@@ -271,7 +276,7 @@ class HttpFetcher:
         return extra
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """The address guard's place: called just before each connection, with the address that it is made to."""
+        """Make the socket of a connection. The address guard is here: this is the last call that knows the address."""
         family, kind, protocol, _, where = address
         allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
         reason = refusal(str(where[0]), allow_private=allow_private, loopback_only=loopback_only)
@@ -286,7 +291,7 @@ class HttpFetcher:
 
 
 def _with_usable_validators(request: Request) -> Request:
-    """``request`` as it can be sent. Without a validator it asks for the document, whatever we have of it."""
+    """``request`` without validators that cannot be sent. Without a validator, a request is unconditional."""
     if request.etag is None and request.last_modified is None:
         return request
     etag, last_modified = (
@@ -298,11 +303,15 @@ def _with_usable_validators(request: Request) -> Request:
 class _Body(NamedTuple):
     plain: bytes | None  # the decoded body; None if ``gzipped`` holds it
     gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
-    overflowed: bool  # there was more than was allowed
+    overflowed: bool  # the body was longer than allowed
 
 
 async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_bytes: int) -> _Body:
-    """Read until the end, or until more than ``max_bytes`` came, as it is on the wire or decoded."""
+    """Read a body until its end, or until more than ``max_bytes`` were received or decoded.
+
+    A body that is one gzip member is decoded to check it, and kept as it was received. Raises
+    :class:`~crawler.fetch.decoding.BadCoding` for broken data, and the errors of the HTTP library.
+    """
     pieces: list[bytes] = []
     coded: list[bytes] = []
     size = wire = 0
@@ -321,7 +330,7 @@ async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_byte
 
 
 def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:
-    """Whether a body that only the connection's end delimits (RFC 9112, 6.3) ended in a reset."""
+    """Whether a body that ends with its connection (RFC 9112, 6.3) ended in a reset."""
     if not isinstance(connection.exception(), OSError):
         return False
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
@@ -332,7 +341,7 @@ def _too_large(request: Request, what: str) -> RequestError:
 
 
 def _content_type(value: str) -> tuple[str, str | None]:
-    """The bare type and the charset of a Content-Type; a value that names no type counts as missing."""
+    """The bare type and the charset of a Content-Type. A value without a type counts as missing."""
     bare, _, parameters = value.partition(";")
     bare = bare.strip(" \t").lower()
     charset = _CHARSET.search(parameters) if parameters else None
@@ -340,14 +349,14 @@ def _content_type(value: str) -> tuple[str, str | None]:
 
 
 def _ascii(location: str) -> str:
-    """Octets above 0x7f, which RFC 3986 does not allow and servers send, as %xx."""
+    """``location`` with octets above 0x7f as %xx; servers send these, though RFC 3986 does not allow them."""
     if location.isascii():
         return location
     return "".join(c if c.isascii() else f"%{ord(c):02X}" for c in location)
 
 
 def _status_line(status: int) -> str:
-    """``404 Not Found``, in the standard's words, not the server's."""
+    """The status with the phrase of the standard, not that of the server: ``404 Not Found``."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -355,7 +364,7 @@ def _status_line(status: int) -> str:
 
 
 def _check_before_sending(may_send: Callable[[], bool]) -> aiohttp.TraceConfig:
-    """Cancel a request whose connection stands, if ``may_send`` returns false."""
+    """Cancel a request when its connection is established, if ``may_send`` returns false."""
 
     async def check(*_: object) -> None:
         if not may_send():

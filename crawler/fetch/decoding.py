@@ -1,7 +1,7 @@
 """Content codings (RFC 9110, 8.4.1): bounded, incremental decoders. Pure.
 
-The HTTP library could decode too, but takes a gzip stream that stops half-way for a whole one, and lets
-``gzip, gzip`` through undecoded; both must be failures here.
+The HTTP library could decode too, but it accepts a gzip stream that stops half-way and does not decode ``gzip, gzip``.
+Both are failures here.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ else:
 
 _BROKEN: tuple[type[Exception], ...] = (*gunzip.BROKEN, zstd.ZstdError)
 
-#: Concatenated members (RFC 1952, 2.2) or frames (RFC 8878, 3.1) taken in one body. More is an attack: each
-#: costs a copy of the bytes that follow it.
+#: Concatenated members (RFC 1952, 2.2) or frames (RFC 8878, 3.1) accepted in one body. Each costs a copy of the bytes
+#: behind it, so a body with more is an attack.
 MAX_MEMBERS = 64
 
 
 class BadCoding(ValueError):
-    """A coding that was not offered, or data that is not in it; ``str()`` says it to a person."""
+    """A coding that was not offered, or data that is not in its coding; ``str()`` is a sentence for people."""
 
 
 class Decoder(Protocol):
-    """One body's decoder."""
+    """The decoder of one body."""
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """The next decoded bytes, ``room`` (> 0) at most. Once ``room`` was filled, feed no more.
+        """Decode ``data``; returns at most ``room`` (> 0) bytes. When ``room`` was filled, feed no more.
 
         Raises :class:`BadCoding` where the data is broken.
         """
@@ -46,7 +46,7 @@ class Decoder(Protocol):
         ...
 
     def is_one_gzip(self) -> bool:
-        """Whether all that was fed is one whole gzip member, checksum and all, so that it may stand for the body."""
+        """Whether all data fed is one whole gzip member with a valid checksum, so that it can be kept for the body."""
         ...
 
 
@@ -68,7 +68,7 @@ class _Brotli:
 
 
 class _Member(Protocol):
-    """What zlib's and zstd's streams have in common."""
+    """The common part of the decoders of zlib and zstd."""
 
     @property
     def eof(self) -> bool: ...
@@ -80,7 +80,7 @@ class _Member(Protocol):
 
 
 class _Members:
-    """A series of gzip members or zstd frames, read as one. What follows that is neither, is padding."""
+    """A series of gzip members or zstd frames, decoded as one body. Other data behind them is padding."""
 
     def __init__(self, name: str, new: Callable[[], _Member], magic: bytes) -> None:
         self._name, self._new, self._magic = name, new, magic
@@ -126,14 +126,14 @@ class _Members:
 
 
 class _Deflate:
-    """Zlib format by the standard, but bare deflate is what many servers mean (RFC 9110, 8.4.1.2, note)."""
+    """Zlib format, which the standard requires, or bare deflate, which many servers send (RFC 9110, 8.4.1.2, note)."""
 
     def __init__(self) -> None:
         self._stream: zlib._Decompress | None = None
 
     def feed(self, data: bytes, room: int) -> bytes:
         if self._stream is None:
-            # The low half of a zlib header's first byte is always 8 (RFC 1950, 2.2).
+            # The low four bits of a zlib header are always 8 (RFC 1950, 2.2).
             self._stream = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
         try:
             return self._stream.decompress(data, room)
@@ -156,7 +156,7 @@ def _zstd() -> Decoder:
 
 
 def _decodes_brotli() -> bool:
-    """Whether ``brotli`` is what we take it for: brotlipy, which others bring, puts itself in its place."""
+    """Whether the module ``brotli`` is the expected one; the package brotlipy installs another one of that name."""
     try:
         _Brotli().feed(b"\x3b", 1)
     except (AttributeError, TypeError):
@@ -168,15 +168,15 @@ _DECODERS: dict[str, Callable[[], Decoder]] = {"gzip": _gzip, "deflate": _Deflat
 if not _decodes_brotli():
     del _DECODERS["br"]
 
-#: What to send: exactly the codings that can be decoded.
+#: The value of ``Accept-Encoding``: exactly the codings that can be decoded.
 ACCEPT_ENCODING = ", ".join(_DECODERS)
 
 
 def decoder_for(content_encoding: Iterable[str]) -> Decoder | None:
-    """The decoder that the values of ``Content-Encoding`` ask for; ``None`` for a body as it is.
+    """The decoder for the values of ``Content-Encoding``; ``None`` for a body without coding.
 
-    Raises :class:`BadCoding` for a coding that was not offered, and for several on top of each other, which
-    nobody sends but by mistake or to multiply the size of what comes out.
+    Raises :class:`BadCoding` for a coding that was not offered, and for several codings on top of each other, which
+    servers send by mistake or to multiply the size of the decoded body.
     """
     named = (coding.strip(" \t").lower() for value in content_encoding for coding in value.split(","))
     codings = [coding.removeprefix("x-") for coding in named if coding not in ("", "identity")]

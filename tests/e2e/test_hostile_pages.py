@@ -1,4 +1,4 @@
-"""Pages made to tie up the HTML parser are given up and recorded as such; the crawl goes on beside them."""
+"""A page made to tie up the HTML parser is recorded as unread, and the crawl goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = {
     "/attributes": "<p " + "".join(f"a{n}=1 " for n in range(COUNT)) + ">",
     "/formatting": "".join(f"<p><font size={n}>x" for n in range(COUNT)),
 }
-#: 50 kB that make a tree of more than a gigabyte, as ASCII; in other encodings no count of tags finds it.
+#: 50 kB that make a tree of more than a gigabyte. In UTF-16 and ISO-2022-JP, counting bytes does not find the tags.
 LIMITS = ("0.7 s of processor time", "512 MB of memory")
 REOPENED = "<p>" + "".join(f"<b a{n}>" for n in range(2_000)) + "<p>x" * 2_000
 ENCODINGS = {"utf-8": "/utf-8", "utf-16": "/utf-16", "iso2022_jp": "/iso-2022-jp", "utf-16-be": "/utf-16be"}

@@ -1,4 +1,4 @@
-"""What holds for every page: reading never fails, what comes out is bounded, saying a thing twice changes nothing."""
+"""Properties of every page: reading never fails, the facts are bounded, and repeating a directive changes nothing."""
 
 from hypothesis import given
 from hypothesis import strategies as st
