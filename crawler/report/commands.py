@@ -22,7 +22,7 @@ from crawler.store.location import store_name
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT.html")
 @db_option
 def report(out: Path, db: str) -> int:
-    """Show a crawl in one HTML file that opens without network: figures, plots, politeness."""
+    """Write a crawl as one HTML file with figures, charts and the audit. The file loads nothing."""
     if require_html(out).resolve() == Path(db).resolve():
         raise UsageError(f"{out}: this is the store itself; name another file")
 
@@ -39,6 +39,6 @@ def report(out: Path, db: str) -> int:
 def _said(facts: Facts) -> str:
     pages = f"{many(facts.counts.pages, 'page')} of {many(facts.graph.fetched_sites, 'site')}"
     if isinstance(facts.audit, str):
-        return f"{pages}; politeness could not be judged: {facts.audit}"
+        return f"{pages}; the audit is impossible: {facts.audit}"
     violations = facts.audit.violation_count
     return f"{pages}, {many(violations, 'violation') if violations else 'no violation'} of politeness"

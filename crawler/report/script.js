@@ -1,5 +1,5 @@
 "use strict";
-/* Tables sort by a click on a column's head; figures are told where the pointer is. All text is set as text. */
+/* A click on the head of a column sorts its table. A tooltip shows the figures below the pointer. All text is set as text. */
 
 for (const table of document.querySelectorAll("table.sort")) {
   const heads = [...table.tHead.rows[0].cells];

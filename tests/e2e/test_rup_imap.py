@@ -67,7 +67,7 @@ service imap-login {{
 
 @dataclass
 class Dovecot:
-    """A mail server with one account, whose Maildir is ``box``; its certificate is good for localhost only."""
+    """A mail server with one account, whose Maildir is ``box``. Its certificate is valid for localhost only."""
 
     port: int
     box: Path

@@ -1,4 +1,4 @@
-"""``crawler rup`` on a crawl's store, against a server written from the draft's text alone, as its log tells it."""
+"""``crawler rup`` on the store of a crawl, against a server written from the draft alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIG = HASTY
 
 
 class Robot(Stored):
-    """A crawl's store and Maildir, and the one server that it knows of."""
+    """The store and the Maildir of a crawl, and the one server that it knows."""
 
     def __init__(self, server: OldServer, folder: Path) -> None:
         self.server = server
@@ -37,7 +37,7 @@ class Robot(Stored):
         assert ended.code == 0, ended
 
     def revisit(self, *options: str) -> list[str]:
-        """Crawl again; the paths of the pages that were asked for."""
+        """Crawl again; return the paths of the requested pages."""
         before = len(self.server.asked)
         self.run(*options)
         return sorted(line.split()[1] for line in self.server.asked[before:])
@@ -64,18 +64,18 @@ class Robot(Stored):
         return mail
 
     def all_due(self) -> None:
-        """Every page would be due for a revisit."""
+        """Make every page due for a revisit."""
         connection = sqlite3.connect(self.db)
         with connection:
             connection.execute("UPDATE revisit SET due_at = 0, not_before = 0")
         connection.close()
 
     def forms(self) -> list[str]:
-        """The Actions that the server was asked for."""
+        """The actions in the requests to the server."""
         return [line.partition("Action=")[2].partition("&")[0] for line in self.server.asked if "Action=" in line]
 
     def pages(self) -> dict[str, str]:
-        """What the store has for pages that are not gone: path -> title."""
+        """The pages in the store that are not gone: path -> title."""
         rows = self.query("SELECT url, title FROM pages WHERE gone_at IS NULL")
         return {url.removeprefix(self.server.base): title for url, title in rows}
 
@@ -101,7 +101,7 @@ def server() -> Iterator[OldServer]:
 
 @pytest.fixture
 def robot(server: OldServer, tmp_path: Path) -> Robot:
-    """Crawled once, and registered."""
+    """A robot that has crawled once and registered."""
     robot = Robot(server, tmp_path)
     robot.run()
     robot.register()
@@ -109,14 +109,14 @@ def robot(server: OldServer, tmp_path: Path) -> Robot:
 
 
 def change(robot: Robot) -> list[str]:
-    """One file is made, one changed, one deleted; their paths."""
+    """Create a file, change one, delete one; return their paths."""
     robot.server.put("/later.html", page("made"))  # a page that was linked to, and not there
     robot.server.put("/p1.html", page(f"changed at {time.time()}"))
     robot.server.delete("/p2.html")
     return ["/later.html", "/p1.html", "/p2.html"]
 
 
-def test_only_what_a_report_names_is_fetched_and_the_store_equals_the_tree(robot: Robot) -> None:
+def test_only_reported_pages_are_fetched_and_the_store_equals_the_tree(robot: Robot) -> None:
     changed = change(robot)
     deliver(robot.mail, robot.report())
     assert "1 reports of 3 changes" in robot.sync().out
@@ -134,7 +134,7 @@ def test_only_what_a_report_names_is_fetched_and_the_store_equals_the_tree(robot
     assert {agent.partition("/")[0] for agent in robot.server.agents} == {"PoliteCrawler"}
 
 
-def test_what_a_site_offers_is_asked_for_once_in_a_crawl_and_shown(server: OldServer, tmp_path: Path) -> None:
+def test_a_crawl_asks_once_for_the_offer_of_a_site_and_shows_it(server: OldServer, tmp_path: Path) -> None:
     robot = Robot(server, tmp_path)
     robot.run(toml="[updates]\nrup = true\n")
     robot.run(toml="[updates]\nrup = true\n")
@@ -176,9 +176,7 @@ def test_a_cgi_that_robots_txt_closes_is_not_asked(server: OldServer, tmp_path: 
     assert here("audit", "--db", robot.db).code == 0
 
 
-def test_a_server_that_takes_no_post_is_asked_by_get_and_the_key_is_nowhere_to_be_seen(
-    server: OldServer, tmp_path: Path
-) -> None:
+def test_a_server_without_post_gets_get_and_no_output_contains_the_key(server: OldServer, tmp_path: Path) -> None:
     server.takes_post = False
     robot = Robot(server, tmp_path)
     robot.run()
@@ -257,7 +255,7 @@ def test_preferences_and_the_end_of_a_registration(robot: Robot) -> None:
     assert robot.rup("modify", robot.server.base).code == 2
 
 
-def test_what_the_server_does_not_offer_is_not_asked_for(robot: Robot) -> None:
+def test_the_robot_does_not_request_a_latency_that_the_server_does_not_offer(robot: Robot) -> None:
     assert "not of week" in robot.rup("modify", robot.server.base, "--latency", "2-week").err
     assert robot.forms() == ["Register"]
 
@@ -370,7 +368,7 @@ def test_a_server_that_begins_its_numbers_anew_is_followed(robot: Robot) -> None
 
 
 @pytest.mark.parametrize("span", ["1-hour", ""])
-def test_where_the_index_does_not_reach_the_whole_site_is_looked_at_again(
+def test_the_whole_site_is_revisited_if_the_index_does_not_reach_far_enough(
     server: OldServer, tmp_path: Path, span: str
 ) -> None:
     server.max_query_span = span
@@ -449,7 +447,7 @@ def test_a_server_that_is_gone_is_asked_less_and_less(server: OldServer, tmp_pat
 # --- dates ------------------------------------------------------------------------------------
 
 
-def test_what_a_report_names_is_visited_whatever_its_date(robot: Robot) -> None:
+def test_a_reported_page_is_visited_whatever_the_date_of_its_change(robot: Robot) -> None:
     dates = (
         "[Sat, 03 Jan 1998 10:00:00 GMT]",
         time.strftime("[%Y-%m-%d]", time.gmtime()),
@@ -562,7 +560,7 @@ def test_mail_cannot_flood_the_frontier_and_the_index_tells_the_rest(robot: Robo
     assert robot.query("SELECT count(*) FROM urls WHERE url LIKE '%/true%'") == [(150,)]
 
 
-def test_a_report_longer_than_is_read_is_told_by_the_index(robot: Robot) -> None:
+def test_the_index_replaces_a_report_that_is_too_long(robot: Robot) -> None:
     changed = change(robot)
     robot.report()
     deliver(robot.mail, forged(robot.server.base, 1, ", ".join(f"/flood{n}.html" for n in range(100_001))))
@@ -614,7 +612,7 @@ def test_a_killed_sync_finds_its_mail_again(robot: Robot, monkeypatch: pytest.Mo
         (("sync", "--agent", "OtherBot"), "the crawl in this store has PoliteCrawler"),
     ],
 )
-def test_wrong_options_are_told_in_a_sentence(
+def test_wrong_options_end_in_one_sentence(
     server: OldServer, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     robot = Robot(server, tmp_path)
@@ -626,7 +624,7 @@ def test_wrong_options_are_told_in_a_sentence(
     assert "secret" not in ended.err
 
 
-def test_imap_without_its_library_says_what_to_install(
+def test_imap_without_its_library_names_the_extra(
     server: OldServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     robot = Robot(server, tmp_path)

@@ -1,4 +1,4 @@
-"""A whole round: ``crawler rup serve`` over a tree, a real mail server, a Maildir, and the crawler that is told."""
+"""A whole round: ``crawler rup serve`` over a tree, a real mail server, a Maildir, and the crawler that reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rup.tour import Round
 
 @pytest.fixture
 def tour(tmp_path: Path) -> Iterator[Round]:
-    """A site of 32 pages, crawled, and registered with."""
+    """A site of 32 pages that the robot has crawled and registered with."""
     root = tmp_path / "tree"
     root.mkdir()
     box = maildir(tmp_path / "mail")
@@ -37,7 +37,7 @@ def tour(tmp_path: Path) -> Iterator[Round]:
         yield tour
 
 
-def test_round_after_round_only_what_changed_is_asked_for(tour: Round) -> None:
+def test_each_round_requests_only_changed_pages(tour: Round) -> None:
     for turn in range(1, 4):
         changed = [
             tour.write(f"new{turn}.html", f"new {turn}"),

@@ -1,4 +1,4 @@
-"""``crawler rup serve`` with a real mail server, asked by a robot that knows the draft and nothing else."""
+"""``crawler rup serve`` with a real mail server and a robot that knows only the draft."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PostOffice:
 
 @dataclass
 class Server:
-    """A site whose changes are served, in a process of its own."""
+    """A site with ``crawler rup serve`` in a process of its own."""
 
     folder: Path
     post: PostOffice
@@ -111,14 +111,14 @@ class Server:
             connection.close()
 
     def register(self, **preferences: str) -> dict[str, str]:
-        """Register, and return what later requests are signed with."""
+        """Register, and return the key and the address for later requests."""
         status, html = self.post_form(Action="Register", RobotEmail="r@robot.example", **preferences)
         assert status == 200, html
         [key] = re.findall(r"^RegistrationKey: (\S+)$", html, re.MULTILINE)
         return {"RegistrationKey": key, "RegisteredRobotEmail": "r@robot.example"}
 
     def confirm(self, signed: dict[str, str]) -> None:
-        """Answer the first report, as soon as the mail server's word for it is in the store."""
+        """Answer the first report when the store knows that the mail server has accepted it."""
         until(lambda: self.rows("SELECT taken_at IS NULL FROM registration") == [(0,)], "the report's leaving")
         status, html = self.post_form(Action="GetSequenceNumber", **signed)
         assert status == 200
@@ -158,7 +158,7 @@ DATE = r"\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\
 
 
 def changes_of(texts: list[str]) -> set[tuple[str, str]]:
-    """What reports say, read by the letter of the draft."""
+    """The content of reports, read exactly by the draft."""
     found = set()
     for line in "".join(texts).split("\n"):
         if match := re.fullmatch(rf"(New|Change|Delete){DATE}: (.*)", line):
@@ -166,7 +166,7 @@ def changes_of(texts: list[str]) -> set[tuple[str, str]]:
     return found
 
 
-def test_a_robot_that_knows_only_the_draft_is_told_what_changes(server: Server) -> None:
+def test_a_robot_that_knows_only_the_draft_receives_reports(server: Server) -> None:
     server.run()
     status, info = server.get("/rupinfo.txt")
     assert (status, info) == server.get("/rupinfo.tex")
@@ -208,7 +208,7 @@ def test_a_robot_that_knows_only_the_draft_is_told_what_changes(server: Server) 
 
 
 @pytest.mark.parametrize("by", ["link", "key"])
-def test_an_address_is_confirmed_by_whoever_has_its_mail_or_goes_on(server: Server, by: str) -> None:
+def test_the_link_in_a_mail_or_a_signed_request_confirms_an_address(server: Server, by: str) -> None:
     server.run()
     signed = server.register(Latency="1-second")
     assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 200  # too early to confirm anything
@@ -233,7 +233,7 @@ def test_an_address_is_confirmed_by_whoever_has_its_mail_or_goes_on(server: Serv
     assert server.post.mails[1]["RUP-Confirm"] is None
 
 
-def test_who_has_the_mail_can_leave_and_is_not_mailed_again(server: Server) -> None:
+def test_the_link_in_a_mail_ends_the_reports(server: Server) -> None:
     server.run()
     signed = server.register(Latency="1-second")
     (server.root / "a.html").write_text("1")
@@ -336,7 +336,7 @@ def test_hostile_forms_are_answered_and_change_nothing(server: Server) -> None:
         ("--listen", "192.0.2.1:80", "--listen 192.0.2.1:80: "),
     ],
 )
-def test_wrong_options_are_told_in_one_sentence(
+def test_wrong_options_end_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str, says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -351,7 +351,7 @@ def test_wrong_options_are_told_in_one_sentence(
 
 
 @pytest.mark.parametrize("missing", ["re2", "aiosmtplib"])
-def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path, missing: str) -> None:
+def test_without_its_extra_the_command_names_it(tmp_path: Path, missing: str) -> None:
     arguments = ("crawler", "rup", "serve", "--root", ".", "--base-url", "http://a.example/", "--listen",
                  "127.0.0.1:0", "--smtp", "127.0.0.1:25")  # fmt: skip
     script = (

@@ -1,4 +1,4 @@
-"""``crawler rup serve`` with mail servers that want TLS, a login, or neither."""
+"""``crawler rup serve`` with mail servers that require TLS, a login, or neither."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAIL = b"Subject: a report\r\n\r\nSequenceNumber: 1\r\n"
 
 @dataclass
 class Office:
-    """A mail server on loopback that takes what ``user`` brings, over TLS; anybody's where there is no ``user``."""
+    """A mail server on loopback that accepts mail of ``user`` over TLS; without ``user``, mail of everybody."""
 
     certificate: tuple[Path, Path] | None = None
     user: str = ""
@@ -40,7 +40,7 @@ class Office:
         return AuthResult(success=good, handled=good)
 
     async def sends(self, user: str | None = None, password: str | None = None) -> Outcome:
-        """What becomes of a mail."""
+        """The outcome for one mail."""
         options: dict[str, Any] = {}
         if self.certificate is not None:
             options["tls_context"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -59,7 +59,7 @@ class Office:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """Of localhost, signed by itself."""
+    """A certificate of localhost, signed by itself."""
     pair = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
@@ -69,7 +69,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return pair
 
 
-async def test_a_login_goes_over_tls_to_a_server_whose_certificate_holds(
+async def test_a_login_requires_tls_and_a_valid_certificate(
     certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office = Office(certificate, "me")
@@ -96,7 +96,7 @@ async def test_no_login_is_shown_to_a_server_without_tls() -> None:
     assert office.taken == []
 
 
-async def test_without_a_login_tls_is_used_where_it_is_offered(certificate: tuple[Path, Path]) -> None:
+async def test_without_a_login_tls_is_used_if_the_server_offers_it(certificate: tuple[Path, Path]) -> None:
     with_tls, without = Office(certificate), Office()
     assert [await with_tls.sends(), await without.sends()] == [Sent(), Sent()]
     assert with_tls.taken == [(True, False)]
@@ -104,7 +104,7 @@ async def test_without_a_login_tls_is_used_where_it_is_offered(certificate: tupl
 
 
 @pytest.mark.parametrize("name", ["CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"])
-def test_half_a_login_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_login_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "secret")
     ended = crawler("rup", "serve", "--root", tmp_path, "--base-url", "http://a.example/", "--listen", "127.0.0.1:0",
                     "--smtp", "127.0.0.1:25", "--db", tmp_path / "rup.db")  # fmt: skip

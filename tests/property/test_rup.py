@@ -1,4 +1,4 @@
-"""The Remote Update Protocol: what is written reads back the same, and nothing that is read can raise or cost much."""
+"""The Remote Update Protocol: readers read what writers write, never raise, and take linear time."""
 
 from __future__ import annotations
 
@@ -214,9 +214,12 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_every_true_report_is_heeded_whatever_is_forged_and_silence_is_noticed(steps: list[object]) -> None:
-    """Reports arrive in any order, or never, between forged ones. The robot visits what every one that arrives names,
-    believes no number that the server did not say, and in the end knows all, or asks for the time since it did."""
+def test_every_true_report_counts_despite_forged_ones_and_silence_is_noticed(steps: list[object]) -> None:
+    """Reports arrive in any order or never, between forged ones.
+
+    The robot visits the pages of every report, trusts only numbers from the server, and in the end knows every change
+    or asks for the changes since the last known one.
+    """
     server, now, sent, arrived, heeded = SERVER, 2000.0, 0, set[int](), set[str]()
     pending: list[int] = []
     heard: robot.Unconfirmed = {}
@@ -258,7 +261,7 @@ def test_every_true_report_is_heeded_whatever_is_forged_and_silence_is_noticed(s
 
 
 def now_known(server: robot.Server, number: int) -> bool:
-    """The same words came under a number that the server had confirmed: visited since they were written."""
+    """A report with the same content arrived under a confirmed number: its pages were visited after it was written."""
     said = Report(number, "http://a.example/", (Change(ChangeKind.CHANGE, None, f"/true{number}"),))
     return number <= server.sequence_number and robot.digest_of(said) in server.digest.split()
 
@@ -289,7 +292,7 @@ def now_known(server: robot.Server, number: int) -> bool:
     ids=lambda octets: octets[:30].decode(),
 )
 def test_hostile_texts_cost_little(octets: bytes) -> None:
-    """Each reads in some milliseconds; what is quadratic in such a text takes minutes."""
+    """Each text takes some milliseconds; a quadratic reader would take minutes."""
     began = time.process_time()
     test_anything_at_all_can_be_read.hypothesis.inner_test(octets)  # type: ignore[attr-defined]
     assert time.process_time() - began < 20

@@ -1,4 +1,4 @@
-"""A Remote Update Protocol server as its draft of 1998 prints it, written from that text alone, quirks included.
+"""A server of the Remote Update Protocol, written from the draft of 1998 alone, with its quirks.
 
 It shares no code with the crawler: what it sends is what the draft shows, in the ways in which people of the time might
 have done it. Mails are dropped into a Maildir by whoever uses it, so that they can be lost, doubled and reordered.
@@ -20,7 +20,7 @@ _SPANS_S = {"minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2
 
 @dataclass
 class OldServer:
-    """Pages, registrations, a log. What is not to be as usual is set from outside."""
+    """Pages, registrations and a log. A test sets attributes to change the usual behaviour."""
 
     files: dict[str, tuple[str, float]] = field(default_factory=dict)  # path -> text, time of change
     robots: str = ""
@@ -44,7 +44,7 @@ class OldServer:
         return f"http://old.test:{self.port}"
 
     def put(self, path: str, text: str) -> None:
-        """Write a file, and note it."""
+        """Write a file, and log the change."""
         self.log.append((time.time(), "Change" if path in self.files else "New", path))
         self.files[path] = (text, time.time())
 
@@ -183,7 +183,7 @@ def maildir(folder: Path) -> Path:
 
 
 def deliver(folder: Path, mail: bytes) -> None:
-    """As a mail server does: written to tmp, renamed into new."""
+    """Deliver a mail like a mail server: write it to tmp, rename it into new."""
     name = f"{time.time():.6f}.{len(list(folder.rglob('*')))}.host"
     (folder / "tmp" / name).write_bytes(mail)
     (folder / "tmp" / name).rename(folder / "new" / name)

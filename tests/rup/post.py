@@ -1,4 +1,4 @@
-"""A real mail server on loopback that delivers into a Maildir; what is not to be delivered yet is held."""
+"""A real mail server on loopback that delivers into a Maildir, and can hold mail back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.rup.old_server import deliver
 
 @dataclass
 class Post:
-    """``held`` collects mail while ``holding``, in the order in which it came."""
+    """``held`` collects mail while ``holding``, in the order of arrival."""
 
     box: Path
     port: int = 0
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @contextmanager
 def post_office(box: Path) -> Iterator[Post]:
-    """Take mail until left."""
+    """Accept mail until the context ends."""
     post = Post(box, free_port())
     controller = Controller(post, hostname="127.0.0.1", port=post.port)
     controller.start()

@@ -1,4 +1,4 @@
-"""A site on loopback as it would stand in the world: a web server over a folder, ``crawler rup serve`` behind it."""
+"""A site on loopback: a web server for a folder, with ``crawler rup serve`` behind it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROXIED = ("/rupinfo.txt", "/rupinfo.tex", "/rup")
 
 @dataclass
 class TreeSite:
-    """``asked`` has every request, method and path; ``octets`` counts what was answered with."""
+    """``asked`` has the method and path of every request; ``octets`` counts the bytes of the answers."""
 
     root: Path
     db: Path
@@ -69,7 +69,7 @@ class TreeSite:
 
 @contextmanager
 def serving(site: TreeSite) -> Iterator[TreeSite]:
-    """Serve the tree, and let ``/rup`` and ``/rupinfo.txt`` through to the server behind."""
+    """Serve the tree, and forward ``/rup`` and ``/rupinfo.txt`` to the server."""
     ready, ended = threading.Event(), threading.Event()
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""The crawler's store, as the tests of updates look at it and let time pass in it."""
+"""Access to the crawler's store for the tests of updates: read it, and let time pass in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Stored:
-    """Whoever has a store at ``db``."""
+    """The store at ``db``."""
 
     db: Path
 
@@ -20,7 +20,7 @@ class Stored:
             connection.close()
 
     def later(self, seconds: float) -> None:
-        """Let time pass: for the store, all of it happened so much earlier."""
+        """Let time pass: move every time in the store back."""
         connection = sqlite3.connect(self.db)
         with connection:
             for column in ("registered_at", "good_until", "heard_at", "silent_at"):

@@ -1,4 +1,4 @@
-"""A crawler's store beside a site that reports to it: what both tests and the benchmark do with them."""
+"""A crawler's store and a site that reports to it, for tests and the benchmark."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Round(Stored):
         until(lambda: self.post.count >= count, f"mail {count}", 30)
 
     def is_in_step(self) -> bool:
-        """Whether the pages in the store are those of the tree."""
+        """Whether the store has the pages of the tree."""
         rows = self.query("SELECT url, title FROM pages WHERE gone_at IS NULL")
         tree = {path: text.partition("<title>")[2].partition("<")[0] for path, text in self.site.tree().items()}
         return {url.removeprefix(self.site.base): title for url, title in rows} == tree

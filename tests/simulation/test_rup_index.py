@@ -1,4 +1,4 @@
-"""Answers to GetIndex: what strangers cost, and that nobody waits for them."""
+"""Answers to GetIndex: the cost of robots is bounded, and no other request waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAY = GetIndex(Span(1, "day"))
 
 
 class Made:
-    """Counts the answers that are made, and in which threads."""
+    """Counts the answers, and records their threads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.threads: list[threading.Thread] = []

@@ -1,4 +1,4 @@
-"""The publisher in virtual time: what is mailed when, to whom, and what happens when a mail server fails."""
+"""The publisher in virtual time: which mails it sends when and to whom, also if the mail server fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROBOT = Registration("r@b.example", "KEY", Span(1, "hour"), EPOCH_S, "192.0.2.1"
 
 @dataclass
 class PostOffice:
-    """Takes mails, or says ``trouble``."""
+    """Accepts mails, or fails with ``trouble``."""
 
     clock: VirtualClock
     trouble: Outcome | None = None
@@ -50,7 +50,7 @@ class PostOffice:
         return None
 
     def said(self) -> list[tuple[float, int | None, list[str]]]:
-        """Minutes from the start, sequence number and what changed."""
+        """Minutes since the start, sequence number and changes."""
         return [
             (at / MINUTE, mail.report.sequence_number, [f"{c.kind.value} {c.path}" for c in mail.report.changes])
             for at, _, mail in self.mails
@@ -59,7 +59,7 @@ class PostOffice:
 
 @dataclass
 class Round:
-    """A publisher at work over ``root``."""
+    """A running publisher for ``root``."""
 
     clock: VirtualClock
     store: RupStore
@@ -123,7 +123,7 @@ def play(
     run_virtual(main)
 
 
-def test_changes_are_told_once_in_a_latency_and_quiet_days_once_a_day(tmp_path: Path) -> None:
+def test_a_report_is_due_once_per_latency_and_on_a_quiet_day_once_a_day(tmp_path: Path) -> None:
     async def story(stage: Round) -> None:
         await stage.register()
         (stage.root / "a.html").write_text("a")
@@ -144,7 +144,7 @@ def test_changes_are_told_once_in_a_latency_and_quiet_days_once_a_day(tmp_path: 
     play(tmp_path, story)
 
 
-def test_an_address_that_nobody_answered_for_gets_one_mail_and_is_forgotten_in_the_end(tmp_path: Path) -> None:
+def test_an_unconfirmed_address_gets_one_mail_and_is_deleted_later(tmp_path: Path) -> None:
     async def story(stage: Round) -> None:
         await stage.register(replace(ROBOT, confirmed=False))
         for number in range(5):
@@ -176,7 +176,7 @@ def test_a_quiet_site_sends_a_first_report_without_changes_so_that_it_can_be_ans
     play(tmp_path, story, scan_every_s=HOUR)
 
 
-def test_who_leaves_and_comes_again_gets_no_second_mail(tmp_path: Path) -> None:
+def test_an_address_that_registers_again_gets_no_second_mail(tmp_path: Path) -> None:
     async def story(stage: Round) -> None:
         for turn in range(3):
             await stage.register(
@@ -212,7 +212,7 @@ def test_a_long_latency_has_its_first_report_before_it_is_dropped(tmp_path: Path
     play(tmp_path, story, scan_every_s=DAY)
 
 
-def test_a_robot_hears_only_what_it_wants_and_may(tmp_path: Path) -> None:
+def test_a_report_has_only_paths_that_the_robot_wants_and_may_know(tmp_path: Path) -> None:
     async def story(stage: Round) -> None:
         robots = "User-agent: indie\nDisallow: /closed/\n\nUser-agent: *\nDisallow: /\nAllow: /robots.txt\n"
         (stage.root / "robots.txt").write_text(robots)
@@ -325,7 +325,7 @@ def test_a_tree_that_cannot_be_read_is_no_news(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_restart_continues(tmp_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         post = PostOffice(clock, Later("down", reached=False))
         async with publishing(clock, tmp_path, post=post) as stage:
@@ -342,7 +342,7 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     run_virtual(main)
 
 
-def test_changes_are_kept_for_the_span_and_for_those_still_to_be_told(tmp_path: Path) -> None:
+def test_changes_are_kept_for_the_span_and_for_pending_reports(tmp_path: Path) -> None:
     async def story(stage: Round) -> None:
         await stage.register(replace(ROBOT, latency=Span(40, "day")))
         (stage.root / "a.html").write_text("a")

@@ -13,7 +13,7 @@ from crawler.rup.protocol.forms import ONE_CLICK
 from crawler.rup.protocol.units import Span
 from crawler.rup.protocol.wire import decode, unwrap
 
-#: The readers search so many bytes of an answer.
+#: The readers search this many bytes of an answer.
 MAX_BYTES = 64 * 1024
 
 _KEY = re.compile(r"\bRegistrationKey[ \t]*+[:=][ \t]*+(\S{1,200})(?!\S)", re.IGNORECASE)

@@ -29,7 +29,7 @@ from crawler.sitemaps.dates import epoch_s
 from crawler.terminal_text import shown
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
-#: The reader reads so many bytes and changes of a report.
+#: The reader reads this many bytes and changes of a report.
 MAX_BYTES = 8 * 2**20
 MAX_CHANGES = 100_000
 
@@ -99,7 +99,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _change_lines(changes: Iterable[Change]) -> Iterator[str]:
-    """A line for changes in a row of one kind and second, or several where it would be too long."""
+    """Yield a line for consecutive changes of one kind and second, or several lines if one would be too long."""
     for (kind, second), group in groupby(changes, lambda c: (c.kind, None if c.at is None else int(c.at // 1))):
         start = f"{kind.value}{_stamp(second)}: "
         line = ""

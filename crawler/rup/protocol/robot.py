@@ -19,7 +19,7 @@ from crawler.rup.protocol.report import ChangeKind, Report, write_report
 from crawler.rup.protocol.units import Span, span_over
 from crawler.url import NotCrawlable, canonicalise, split
 
-#: GetIndex reaches back so much further than necessary, in seconds: clocks differ, and a report that was composed just
+#: GetIndex reaches back this many seconds further than necessary: clocks differ, and a report that was composed just
 #: before the last good one may have been lost.
 OVERLAP_S = 600.0
 
@@ -29,7 +29,7 @@ MIN_GRACE_S, MAX_GRACE_S = 300.0, 86_400.0
 #: Upper bound of the pause between two questions because of mail, in seconds; below it a quarter of the latency.
 MAX_BETWEEN_S = 3600.0
 
-#: The robot remembers so many reports, to recognise a duplicate.
+#: The robot remembers this many reports, to recognise a duplicate.
 _REMEMBERED = 64
 
 #: The longest pause between two questions to a server that has no news or does not answer, in seconds.
@@ -99,7 +99,7 @@ class RegisterAgain:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Expect no reports of this server. The site is revisited like any other, and the user is told."""
+    """Expect no reports of this server. The crawler revisits the site like any other, and informs the user."""
 
     why: str
 

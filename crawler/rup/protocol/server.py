@@ -31,7 +31,7 @@ from crawler.rup.protocol.units import Span
 #: The longest time between two reports, in seconds.
 MAX_LATENCY_S = 365 * 86_400
 
-#: If nothing changes, a robot receives a report at most once in so many seconds, whatever its latency.
+#: If nothing changes, a robot receives a report at most once in this many seconds, whatever its latency.
 SIGN_OF_LIFE_S = 86_400
 
 #: When a robot that the server refused for lack of room may ask again, in seconds.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-#: The readers read so many lines of a text; consecutive blank lines count once.
+#: The readers read this many lines of a text; consecutive blank lines count once.
 MAX_LINES = 400_000
 
 _LINE = re.compile(r"([^\r\n]++)(?:\r\n|\r|\n)?|[\r\n]++")

@@ -13,7 +13,7 @@ from crawler.rup.protocol.robot import PageHint
 from crawler.store.protocols import Store
 from crawler.url import split
 
-#: By the server's clock, a page seen so many seconds after its change may have been seen before the change.
+#: By the server's clock, a page seen this many seconds after its change may have been seen before the change.
 _CLOCKS_DIFFER_S = 60.0
 
 #: New pages of a site that the mails of one reading may name: this number, or the site's known pages if these are more.

@@ -29,7 +29,7 @@ from crawler.url import host_of
 
 #: Pauses between attempts to send a mail, in seconds: each is twice the one before, up to the longest.
 FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
-#: The server gives up a mail after so many seconds (RFC 5321, 4.5.4.1). The robot notices by the next number.
+#: The server gives up a mail after this many seconds (RFC 5321, 4.5.4.1). The robot notices by the next number.
 GIVE_UP_S = 5 * 86_400.0
 #: Consecutive permanent refusals after which the server deletes a confirmed registration; without confirmation: one.
 MOST_REFUSALS = 5

@@ -1,18 +1,18 @@
 -- The store of `crawler rup serve`: see docs/rup-server.md. Times in seconds since the epoch, UTC.
 
--- The document tree as it was when last scanned.
+-- The document tree at the last scan.
 CREATE TABLE file (
-  path TEXT PRIMARY KEY,      -- of its URL, percent-encoded
-  mtime_ns INTEGER NOT NULL,  -- 0: changed so lately that the next scan reads it again
+  path TEXT PRIMARY KEY,      -- path of its URL, percent-encoded
+  mtime_ns INTEGER NOT NULL,  -- 0: changed just before the scan, so the next scan reads it again
   ctime_ns INTEGER NOT NULL,
   size INTEGER NOT NULL,
   sha256 BLOB NOT NULL
 ) WITHOUT ROWID;
 
--- The last scan that was carried through; one row.
+-- The last complete scan; one row.
 CREATE TABLE scan (only INTEGER PRIMARY KEY CHECK (only = 1), at REAL NOT NULL);
 
--- The modification log. Numbers only grow, so that "reported up to" means the same for ever.
+-- The modification log. AUTOINCREMENT never reuses a number, so registration.reported_to stays valid.
 CREATE TABLE change (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   found_at REAL NOT NULL,
@@ -28,31 +28,31 @@ CREATE TABLE registration (
   latency_count INTEGER NOT NULL,
   latency_unit TEXT NOT NULL,
   registered_at REAL NOT NULL,
-  client TEXT NOT NULL,       -- the network address it came from
+  client TEXT NOT NULL,       -- the network address that sent Register
   agent TEXT NOT NULL,        -- product token, for robots.txt
-  exclude TEXT NOT NULL,      -- patterns with blanks between
+  exclude TEXT NOT NULL,      -- patterns, separated by blanks
   include_only TEXT NOT NULL,
   confirmed INTEGER NOT NULL,
   sequence_number INTEGER NOT NULL,
   reported_to INTEGER NOT NULL,  -- change.id
   reported_at REAL,
-  refusals INTEGER NOT NULL DEFAULT 0, -- mails in a row that the mail server refused for good
-  token TEXT NOT NULL DEFAULT '',      -- a secret that only mails to the address tell
-  taken_at REAL                        -- when the mail server first took a report to this address
+  refusals INTEGER NOT NULL DEFAULT 0, -- consecutive mails that the mail server refused permanently
+  token TEXT NOT NULL DEFAULT '',      -- a secret that only mails to the address contain
+  taken_at REAL                        -- when the mail server first accepted a report to this address
 );
 CREATE INDEX registration_client ON registration (client);
 CREATE INDEX registration_token ON registration (token);
 
--- Addresses that were mailed to under registrations that are no more: kept as long as a registration without an answer.
+-- Addresses that received mail under a registration that has ended. Rows stay as long as an unconfirmed registration.
 CREATE TABLE mailed (
   email TEXT PRIMARY KEY COLLATE NOCASE,
   client TEXT NOT NULL,
-  reported_at REAL NOT NULL,  -- the last time
-  taken_at REAL               -- the first time
+  reported_at REAL NOT NULL,  -- the last report
+  taken_at REAL               -- the first mail that the mail server accepted
 ) WITHOUT ROWID;
 CREATE INDEX mailed_client ON mailed (client);
 
--- Mails made and not yet taken by the mail server, whole as they will be sent.
+-- Complete mails that the mail server has not accepted yet.
 CREATE TABLE outbox (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   email TEXT NOT NULL COLLATE NOCASE,

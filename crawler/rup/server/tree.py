@@ -19,7 +19,7 @@ from urllib.parse import quote_from_bytes
 from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.url import MAX_URL_CHARS
 
-#: A file that was changed less than so many seconds before the scan may change again without a new time.
+#: A file that was changed less than this many seconds before the scan may change again without a new time.
 UNSETTLED_S = 2.0
 
 _SAFE = "/!$&'()*+,;=:@~"

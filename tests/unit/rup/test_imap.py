@@ -1,4 +1,4 @@
-"""Where mail is read from, and with which password."""
+"""The mailbox's URL and the source of its password."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_a_place_is_read_from_its_url(url: str, place: ImapPlace) -> None:
     [
         ("imap://me@mail.example.org", "unencrypted"),
         ("imap://me@127.0.0.1.evil.test", "unencrypted"),
-        ("imaps://me:pw@h", "no password"),
+        ("imaps://me:pw@h", "must not contain a password"),
         ("imaps://h/INBOX", "imaps://user@host/folder"),
         ("https://me@h", "imaps://user@host/folder"),
         ("imaps://me@h:port", "not a URL"),
-        ("imaps://a%0d%0ab@h", "no blanks"),
+        ("imaps://a%0d%0ab@h", "without blanks"),
         ("imaps://me@h/x%0d%0aDELETE", "ASCII"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What stands in the head of a report's mail."""
+"""The header of a mail with a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def head_of(unsubscribe_url: str) -> Message:
     return message_from_bytes(write_mail(mail))
 
 
-def test_a_list_is_left_by_one_click_where_the_link_is_https() -> None:
+def test_one_click_unsubscribe_needs_an_https_link() -> None:
     head = head_of("https://a.example/rup?Action=Leave&Token=x")
     assert head["List-Unsubscribe"] == "<https://a.example/rup?Action=Leave&Token=x>"
     assert head["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"

@@ -1,4 +1,4 @@
-"""Reports and rupinfo as the draft prints them, and as others may write them."""
+"""Reports and rupinfo files in the format of the draft, and in other formats that are accepted."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_date_may_be_missing_or_nonsense() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hello", "New: /a", "SequenceNumber: 1", "URLBase: mailto:a@b", "URLBase:"])
-def test_what_names_no_base_is_no_report(text: str) -> None:
+def test_a_text_without_a_base_is_not_a_report(text: str) -> None:
     assert isinstance(read_report(text), Unreadable)
 
 
@@ -134,7 +134,7 @@ def test_rupinfo_is_read_however_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Not found</html>", b"Latency: day", b"RUP-CGI: ftp://a.example/"])
-def test_what_names_no_cgi_is_no_rupinfo(body: bytes) -> None:
+def test_a_text_without_a_cgi_is_not_a_rupinfo(body: bytes) -> None:
     assert isinstance(read_info(body, "https://a.example/rupinfo.txt"), NoInfo)
 
 

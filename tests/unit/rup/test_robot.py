@@ -1,4 +1,4 @@
-"""What a robot concludes: each failure of the draft's section 3.3.3."""
+"""Decisions of a robot: each failure in section 3.3.3 of the draft."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_reports_without_a_number_and_those_of_others_are_ignored(said: Report) 
     assert isinstance(robot.on_report(None, said), IgnoredReport)
 
 
-def test_an_old_number_with_other_words_is_heeded_once() -> None:
+def test_a_changed_report_under_an_old_number_counts_once() -> None:
     once = taken(SERVER, report(4, "/a"))
     assert [hint.url for hint in once.hints] == ["http://a.example/a"]
     assert isinstance(robot.on_report(once.server, report(4, "/a")), IgnoredReport)
@@ -85,7 +85,7 @@ def test_paths_of_other_sites_are_refused_and_counted() -> None:
     assert follows.refused == 3
 
 
-def test_a_gap_is_asked_about_and_what_was_lost_is_fetched() -> None:
+def test_the_robot_asks_about_a_gap_and_recovers_lost_changes() -> None:
     for reports in ((report(8),), (report(6), report(8)), (report(6), report(7))):
         server, then = robot.on_number(SERVER, 8, came(*reports), now=11 * DAY)
         assert then == AskIndex(Span(25, "hour"), "some of the reports 6 to 8 did not arrive")
@@ -110,7 +110,7 @@ def test_mail_makes_it_ask_at_a_bounded_rate() -> None:
     assert robot.ask_at(replace(fresh, heard_at=11 * DAY)) > 11 * DAY
 
 
-def test_a_date_in_mail_moves_what_is_known_no_further_than_the_last_answer() -> None:
+def test_the_date_of_a_mail_counts_only_up_to_the_last_answer() -> None:
     for sent_at, good_until in ((10.5, 10), (99, 10), (9, 10), (9.5, 10)):
         server, _ = robot.on_number(SERVER, 6, came(report(6), sent_at=sent_at * DAY), now=12 * DAY)
         assert server.good_until == good_until * DAY
@@ -138,7 +138,7 @@ def test_grace_is_bounded(latency: Span) -> None:
     assert robot.MIN_GRACE_S <= robot.grace_s(latency) <= robot.MAX_GRACE_S
 
 
-def test_what_the_index_cannot_give_is_read_anew() -> None:
+def test_the_site_is_crawled_again_if_the_index_is_not_enough() -> None:
     _, then = robot.on_number(SERVER, 6, {}, now=41 * DAY)
     assert isinstance(then, Reindex)
     _, then = robot.on_number(replace(SERVER, max_query_span=None), 6, {}, now=11 * DAY)
@@ -172,7 +172,7 @@ def test_a_server_that_is_gone_is_asked_ever_more_seldom() -> None:
     assert then.until < later.until
 
 
-def test_a_robot_registers_only_where_it_understands_and_is_understood() -> None:
+def test_a_robot_registers_only_if_it_knows_the_authentication_and_the_server_accepts_its_preferences() -> None:
     assert robot.may_register(INFO, URL, latency=Span(2, "day"), exclude=["/a"]) is None
     assert robot.may_register(replace(INFO, authentifier="kerberos"), URL) is not None
     assert robot.may_register(replace(INFO, cgi="http://b.example/rup"), URL) is not None

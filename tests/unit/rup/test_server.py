@@ -1,4 +1,4 @@
-"""What a server answers to each Action, and when a report is due."""
+"""Answers of a server to each action, and when a report is due."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_robot_registers() -> None:
     )
 
 
-def test_a_robot_that_names_no_latency_is_told_once_a_day() -> None:
+def test_the_default_latency_is_a_day() -> None:
     _, effect = ask(Register("r@b.example"))
     assert isinstance(effect, Put)
     assert effect.registration.latency == Span(1, "day")
@@ -113,13 +113,13 @@ def test_a_robot_that_names_no_latency_is_told_once_a_day() -> None:
         (501, {"Action": "Authenticate"}),
     ],
 )
-def test_what_is_wrong_is_answered_by_the_status_of_the_draft(status: int, fields: dict[str, str]) -> None:
+def test_wrong_requests_get_the_status_of_the_draft(status: int, fields: dict[str, str]) -> None:
     answer, effect = ask(form(**fields))
     assert (answer.status, effect) == (status, None)
     assert "Error: " in answer.html
 
 
-def test_what_a_stranger_writes_is_shown_as_text() -> None:
+def test_received_text_is_escaped() -> None:
     answer, _ = ask(form(Action="<script>alert(1)</script>"))
     assert "<script>" not in answer.html
 
@@ -225,7 +225,7 @@ def test_an_address_that_had_mail_under_another_registration_gets_no_first_repor
     assert not may_report(effect.registration)
 
 
-def test_modified_preferences_keep_what_is_not_named() -> None:
+def test_modify_keeps_preferences_that_are_not_named() -> None:
     robot = replace(ROBOT, exclude=("/a",), sequence_number=3, confirmed=True)
     for asked, changed in [
         (Preferences(), robot),
@@ -238,7 +238,7 @@ def test_modified_preferences_keep_what_is_not_named() -> None:
         assert effect == Put(changed, "r@b.example")
 
 
-def test_a_robot_moves_to_another_address_where_it_must_answer_anew() -> None:
+def test_a_new_address_must_be_confirmed() -> None:
     robot = replace(ROBOT, confirmed=True, reported_at=3000.0, taken_at=3001.0, token="OLD")
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), Known(robot))
     moved = replace(
@@ -274,7 +274,7 @@ def test_an_index_further_back_than_the_span_is_refused_without_being_made() -> 
     assert answer_index(GetIndex(Span(31, "day")), OFFER, changes()).status == 400
 
 
-def test_an_address_that_nobody_answered_for_gets_one_report() -> None:
+def test_an_unconfirmed_address_gets_one_report() -> None:
     assert may_report(ROBOT)
     assert not may_report(replace(ROBOT, reported_at=2000.0))
     assert may_report(replace(ROBOT, reported_at=2000.0, confirmed=True))

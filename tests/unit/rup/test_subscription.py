@@ -1,4 +1,4 @@
-"""What a robot keeps of its registrations, and what follows from a batch of mail."""
+"""The stored registrations of a robot, and the effect of mails on them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def letter(number: int, *paths: str, base: str = SITE) -> RawMail:
     return RawMail(f"m{number}", write_mail(mail))
 
 
-def test_reports_are_taken_in_their_order_whatever_the_order_of_the_mail() -> None:
+def test_reports_are_taken_in_the_order_of_their_numbers() -> None:
     read = read_mails([letter(3, "/c"), letter(1, "/a"), letter(2, "/b")], {SITE: KNOWN}, now=NOW)
     (after,) = read.changed
     assert sorted(read.heard[SITE]) == [1, 2, 3]
@@ -60,7 +60,7 @@ def test_no_mail_raises_and_none_speaks_for_another_site(mails: list[bytes]) -> 
     assert read_mails([RawMail(str(n), octets) for n, octets in enumerate(mails)], {}, now=NOW).hints == ()
 
 
-def test_what_is_not_named_stays_and_one_list_takes_the_place_of_the_other() -> None:
+def test_preferences_that_are_not_named_stay_and_a_new_list_replaces_the_other() -> None:
     slower = modified(KNOWN, ModifyPreferences("key", "me@robot.test", None, Preferences(Span(2, "week"))))
     assert (slower.server.latency, slower.preferences.exclude) == (Span(2, "week"), ("a", "b"))
     only = modified(
@@ -70,7 +70,7 @@ def test_what_is_not_named_stays_and_one_list_takes_the_place_of_the_other() -> 
     assert (only.preferences.exclude, only.preferences.include_only) == (None, ("c",))
 
 
-def test_a_day_is_asked_for_or_what_is_nearest_to_it() -> None:
+def test_the_usual_latency_is_a_day_or_the_nearest_unit() -> None:
     cgi = f"{SITE}/cgi"
     assert usual_latency(RupInfo(cgi)) == Span(1, "day")
     assert usual_latency(RupInfo(cgi, latencies=("hour", "day", "week"))) == Span(1, "day")

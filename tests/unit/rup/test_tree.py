@@ -14,7 +14,7 @@ SOON = 4e9  # any file is settled by then
 
 
 class Watched:
-    """A tree and what is known of it."""
+    """A tree and its known state."""
 
     def __init__(self, root: Path, prefix: str = "/", skip: frozenset[Path] = frozenset()) -> None:
         self.tree = Tree(root, prefix, skip)
@@ -33,7 +33,7 @@ class Watched:
         return [(change.kind.value, change.path) for change in self.look().changes]
 
 
-def test_what_is_there_at_first_is_no_news(tmp_path: Path) -> None:
+def test_the_first_scan_reports_no_changes(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("a")
     watched = Watched(tmp_path)
     assert watched.look().changes == []
@@ -41,7 +41,7 @@ def test_what_is_there_at_first_is_no_news(tmp_path: Path) -> None:
     assert watched.changes() == []
 
 
-def test_new_changed_and_deleted_files_are_told(tmp_path: Path) -> None:
+def test_new_changed_and_deleted_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("a")
     (tmp_path / "b.html").write_text("b")
     watched = Watched(tmp_path)
@@ -120,7 +120,7 @@ def test_names_that_are_no_utf_8_are_served_as_octets(tmp_path: Path) -> None:
     assert list(watched.known) == ["/%FF.html"]
 
 
-def test_a_change_has_the_files_time_where_that_can_be_true(tmp_path: Path) -> None:
+def test_a_change_has_the_time_of_the_file_if_that_is_plausible(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     watched.look(1000.0)
     for name, modified in [("true", 1500.0), ("before", 500.0), ("future", 9000.0)]:
