@@ -36,13 +36,13 @@ async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> 
     if progress.pages:
         return done
     seeds = await store.query(
-        "SELECT state, reason, count(*) AS n FROM url WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"
+        "SELECT state, reason, count(*) AS n FROM urls_by_id WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"
     )
     if seeds and all(row["state"] == State.EXCLUDED for row in seeds):
         others = len(seeds) - 1
         more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
         return RunEnd(EndCode.SEEDS_LEFT_OUT, f"{seeds[0]['reason']}{more}")
-    last = await store.query("SELECT run_id FROM request ORDER BY id DESC LIMIT 1")
+    last = await store.query("SELECT run_id FROM requests_by_id ORDER BY request_id DESC LIMIT 1")
     others_asked = bool(last) and last[0]["run_id"] == store.run_id
     if not progress.requests and not progress.ends.total() and not others_asked:
         return RunEnd(EndCode.NOTHING_QUEUED)

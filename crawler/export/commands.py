@@ -1,4 +1,4 @@
-"""The command that gives a crawl's results to other programs: ``export``."""
+"""The command ``crawler export``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crawler.formatting import duration, many
 from crawler.settings.stores import existing_store
 
 _REFRESH_S = 0.2
-_LEFT_OUT = "no body is stored, or the page asks for no copies, or to be shown no longer"
+_LEFT_OUT = "no body is stored, or the page forbids copies, or to be shown any longer"
 _OF_RANK = ("ranks", "site_ranks")
 
 
@@ -49,7 +49,7 @@ def export(
     """
 
     async def write() -> int:
-        Signals()  # a SIGTERM, too, leaves nothing half-written behind
+        Signals()  # so that a SIGTERM also leaves no half-written file
         clock, tally = SystemClock(), ExportProgress()
         began = clock.now()
         async with existing_store(store_at(db)) as store, _progress(tally, FORMATS[format].counts):
@@ -76,7 +76,7 @@ def export(
 
 @asynccontextmanager
 async def _progress(tally: ExportProgress, unit: str) -> AsyncIterator[None]:
-    """Show how many are written."""
+    """Show how many units are written."""
     with progress_line(f"0 {unit}") as say:
 
         async def follow() -> None:

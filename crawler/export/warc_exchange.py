@@ -1,9 +1,10 @@
-"""A request and its answer as WARC 1.1 records, octet by octet as they went over the connection.
+"""A request and its answer as WARC 1.1 records, octet by octet as they were transferred.
 
-Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/), and what readers agree on where it
-leaves room: a payload digest is over the payload as it stands in the record, chunks and codings included. Records are
-put together here and not by warcio, which reads HTTP headers and writes them anew; here every octet counts, but
-where a body is left out or cut short (WARC-Truncated): there its headers are renamed as Common Crawl does.
+Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/). Where it is open, the records follow
+the common practice of readers: a payload digest covers the payload as it is in the record, with chunks and codings.
+This module does not use warcio, which parses HTTP headers and writes them anew, because the records must keep every
+octet. If a body is omitted or truncated (WARC-Truncated), the headers about its length are renamed, as Common Crawl
+does.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Fields = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A payload that an archive has whole: its digest, and the URL and date of its record."""
+    """A payload that the archive contains completely: its digest, and the URL and date of its record."""
 
     digest: str
     url: str
@@ -38,24 +39,24 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Records in their order, and the payload that they are the first to hold."""
+class ExchangeRecords:
+    """The records of an exchange in order, and the payload that is new in the archive."""
 
     records: list[bytes]
     payload: Payload | None = None
 
 
 def warcinfo(filename: str, fields: Sequence[tuple[str, str]], now: float) -> tuple[str, bytes]:
-    """The first record of a file, behind its number. ``now`` in seconds since the epoch."""
+    """The id and the content of the first record of a file. ``now`` is in seconds since the epoch."""
     number = _number()
     head = [("WARC-Date", warc_date(now)), ("WARC-Filename", filename)]
     return number, _record("warcinfo", number, head, warc_fields(fields), "application/warc-fields")
 
 
-def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload | None]) -> Made:
-    """The response or revisit record, the request and the metadata of one request; of what never was, no record.
+def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload | None]) -> ExchangeRecords:
+    """The records of one request: response or revisit, request, and metadata; those that apply.
 
-    ``seen`` gives the payload with a digest that is in the archive already.
+    ``seen`` returns the archived payload with a digest, if there is one.
     """
     answer, exchange = recorded.answer, recorded.answer.exchange
     common = [("WARC-Target-URI", answer.url), ("WARC-Date", warc_date(answer.started_at))]
@@ -78,11 +79,11 @@ def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload |
         first = first or number
     fields = common + ([("WARC-Concurrent-To", first)] if first else [])
     records.append(_record("metadata", _number(), fields, warc_fields(_said(recorded)), "application/warc-fields"))
-    return Made(records, payload)
+    return ExchangeRecords(records, payload)
 
 
 def _head(recorded: Recorded) -> bytes:
-    """Status line and headers of the answer; nothing where it is not HTTP, or stops within them."""
+    """The status line and headers of the answer; empty if the answer is not HTTP, or ends within them."""
     exchange = recorded.answer.exchange
     head = exchange and _HEAD.match(exchange.response)
     return head[0] if head else b""
@@ -105,7 +106,7 @@ def _answered(
         return "response", [("WARC-Truncated", "length")], _renamed(head, _LENGTH) + body, None
     payload = Payload(_digest(body), answer.url, warc_date(answer.started_at))
     fields = [("WARC-Payload-Digest", payload.digest)]
-    if not body or recorded.purpose is Purpose.ROBOTS:  # what was obeyed stands there in full, each time
+    if not body or recorded.purpose is Purpose.ROBOTS:  # every robots.txt that was obeyed is archived in full
         return "response", fields, exchange.response, None
     before = seen(payload.digest)
     if before is not None:
@@ -116,8 +117,10 @@ def _answered(
 
 
 def _renamed(head: bytes, names: re.Pattern[bytes]) -> bytes:
-    """Headers of a body that is not there, or not whole, under the names that archives keep such by: whoever replays
-    them as they were would have its reader wait for the rest."""
+    """The headers with these names prefixed, for a body that is missing or incomplete.
+
+    A replayed answer with the original headers would make its reader wait for the rest of the body.
+    """
     return names.sub(rb"X-Crawler-\1", head)
 
 

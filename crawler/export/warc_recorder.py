@@ -1,10 +1,9 @@
-"""WARC while crawling: a folder of files that one crawl adds to, and that outlive a crash.
+"""Records WARC files during a crawl, into a folder that one crawl writes to at a time.
 
-A file under way is called ``….warc.gz.open``. Each record in it is one gzip member, and what a call of
-:meth:`WarcFolder.record` brought is on the disk when it returns, so a crawl that calls it before it commits never
-claims a page that the archive lacks. After a crash the next run cuts the file behind its last whole record, and gives
-it its name. ``payloads.sqlite`` beside the files knows which payloads they hold, for revisit records: it may be
-deleted, and then what comes again is recorded again in full.
+An unfinished file is named ``….warc.gz.open``. Each record is one gzip member. :meth:`WarcFolder.record` returns when
+its records are on the disk; the crawl calls it before the commit, so the store never has a page that the archive lacks.
+After a crash, the next run truncates the file after its last complete record and renames it. ``payloads.sqlite`` in the
+folder lists the archived payloads, for revisit records. If it is deleted, repeated payloads are archived again.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ from crawler.version import VERSION
 
 MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"
-_OPEN = ".open"  # behind it, while a file is under way
+_OPEN = ".open"  # appended while the file is unfinished
 _OURS = re.compile(r"crawl-\d{14}-\d{5,}\.warc\.gz\.open", re.ASCII)  # other programs may have files in the folder
 _LEVEL = 6
 _PIECE = 1 << 14
-_WHAT_IS_HERE = (
-    "Every request of the crawl, robots.txt included, and its answer, octet by octet as they went over the connection "
-    "(behind TLS), without informational (1xx) answers, without what is no HTTP answer, and without requests cut off "
-    "because the crawl was stopped: these are in its request log alone. Headers alone, WARC-Truncated: pages that ask "
-    "by NOINDEX or NOARCHIVE that no copy is kept; redirects, errors, unwanted types and what is not HTTP within "
-    "limits, whose bodies are not read; metadata records say which. There Content-Length, Content-Encoding and "
-    "Transfer-Encoding are called X-Crawler-Content-Length and so on, for what they tell of is not in the record. "
-    "Payload digests are of payloads as they stand here."
+_DESCRIPTION = (
+    "Every request of the crawl, robots.txt included, and its answer, octet by octet as they were transferred "
+    "(within TLS). Not included: informational (1xx) answers, answers that are not HTTP, and requests that were cut "
+    "off because the crawl was stopped; these are in its request log. Headers without a body (WARC-Truncated): pages "
+    "whose NOINDEX or NOARCHIVE forbids a copy, and redirects, errors, unwanted types and oversized answers, whose "
+    "bodies the crawler does not read; metadata records give the reason. In these records Content-Length, "
+    "Content-Encoding and Transfer-Encoding are named X-Crawler-Content-Length and so on, because they describe a body "
+    "that the record lacks. Payload digests cover the payloads as recorded."
 )
 
 
 class WarcFolder:
-    """A folder of WARC files that one crawl adds to; an async context manager. See the module."""
+    """A folder of WARC files, written by one crawl at a time; an async context manager."""
 
     def __init__(
         self,
@@ -72,9 +71,9 @@ class WarcFolder:
             ("operator", contact),
             ("http-header-user-agent", user_agent),
             ("robots", f"obeyed, {reading} reading"),
-            ("description", _WHAT_IS_HERE),
+            ("description", _DESCRIPTION),
         ]
-        self._busy = threading.Lock()  # a write goes on in its thread although whoever waited for it was cancelled
+        self._busy = threading.Lock()  # a write continues in its thread after its task was cancelled
         self._file: _File | None = None
         self._failed = False
         self._serial = 0
@@ -89,8 +88,10 @@ class WarcFolder:
         await asyncio.to_thread(self._close)
 
     async def record(self, batch: Sequence[Recorded]) -> None:
-        """Write requests with their answers; on the disk when it returns. Raises :class:`StoreError` where that fails,
-        after which this is only good for closing."""
+        """Write requests with their answers to the disk.
+
+        Raises :class:`StoreError` if that fails; the folder can then only be closed.
+        """
         await asyncio.to_thread(self._record, batch)
 
     def _open(self) -> None:
@@ -102,11 +103,13 @@ class WarcFolder:
             self._lock.acquire()
             for path in sorted(self._folder.iterdir()):
                 if _OURS.fullmatch(path.name) and path.is_file():
-                    mend(path)
+                    repair(path)
             self._payloads = _Payloads(self._folder / "payloads.sqlite")
         except Timeout:
             raise UsageError(
-                "another crawl records into it; name another folder", key="output.warc", value=str(self._folder)
+                "another crawl is recording into it; choose another folder",
+                key="output.warc",
+                value=str(self._folder),
             ) from None
         except OSError as error:
             self._lock.release()
@@ -173,12 +176,14 @@ class WarcFolder:
 
 
 class _File:
-    """A file under way, which is called ``path`` in the end."""
+    """An unfinished file, which gets the name ``path`` when it is finished."""
 
     def __init__(self, path: Path, info_id: str) -> None:
         self._path = path
-        self._meanwhile = path.with_name(path.name + _OPEN)
-        self._file = self._meanwhile.open("xb", buffering=0)  # nothing waits here for a flush that may fail
+        self._unfinished = path.with_name(path.name + _OPEN)
+        self._file = self._unfinished.open(
+            "xb", buffering=0
+        )  # unbuffered: no write is delayed until a flush that may fail
         self.info_id = info_id
         self.size = 0
         sync_folder(path.parent)
@@ -196,22 +201,22 @@ class _File:
     def finish(self) -> None:
         self.sync()
         self._file.close()
-        _rename(self._meanwhile, self._path)
+        _rename(self._unfinished, self._path)
 
     def abandon(self) -> None:
-        """Leave it as it is, for the next run to mend."""
+        """Close the file as it is; the next run repairs it."""
         self._file.close()
 
 
 def _member(record: bytes) -> bytes:
-    """A gzip member. A short record needs no more than a short window, which is made in a fraction of the time."""
+    """A record as a gzip member. A short record gets a small window, which is much faster to set up."""
     window_bits, memory = (12, 5) if len(record) < 4096 else (15, 8)
     made = zlib.compressobj(_LEVEL, zlib.DEFLATED, 16 + window_bits, memory)
     return made.compress(record) + made.flush()
 
 
 class _Payloads:
-    """Which payloads the files hold. Kept without waiting for the disk: what a power cut takes is recorded again."""
+    """The archived payloads. It does not wait for the disk: payloads lost in a power cut are archived again."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -235,7 +240,7 @@ class _Payloads:
         self._db.execute("INSERT OR IGNORE INTO payload VALUES (?, ?, ?)", row)
 
     def keep(self) -> None:
-        """The records of what was added are on the disk: from now on it may be referred to."""
+        """Commit the added payloads. Call it when their records are on the disk."""
         self._db.execute("COMMIT")
         self._db.execute("BEGIN")
 
@@ -243,8 +248,8 @@ class _Payloads:
         self._db.close()
 
 
-def mend(path: Path) -> None:
-    """Cut a file that a crash left under way behind its last whole record, and give it its name."""
+def repair(path: Path) -> None:
+    """Truncate a file that a crash left unfinished after its last complete record, and rename it."""
     with path.open("r+b") as file:
         whole = _whole_bytes(file)
         file.truncate(whole)
@@ -256,7 +261,7 @@ def mend(path: Path) -> None:
 
 
 def _whole_bytes(file: BinaryIO) -> int:
-    """Where the last whole gzip member ends."""
+    """The end of the last complete gzip member, in octets."""
     whole = at = 0
     stream = member()
     while piece := file.read(_PIECE):

@@ -1,4 +1,1 @@
-"""What a store, a robots.txt file or a page says, for people: ``status``, ``why``, ``robots check``, ``page check``.
-
-Only reads.
-"""
+"""Commands that inspect: ``status``, ``why``, ``robots check``, ``page check``, and ``store copy``."""

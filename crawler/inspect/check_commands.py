@@ -1,4 +1,4 @@
-"""The commands without network or store: ``robots check`` and ``page check``."""
+"""The commands ``crawler robots check`` and ``crawler page check``, which need neither network nor store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that read a store: ``status``, ``why``."""
+"""The commands ``crawler status`` and ``crawler why``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``crawler why`` and ``crawler status`` tell of revisits: only reads."""
+"""Revisits in ``crawler why`` and ``crawler status``."""
 
 from __future__ import annotations
 
@@ -9,33 +9,29 @@ from crawler.cli.layout import Fact
 from crawler.clock import brief_time, iso
 from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Store
 
 _VERSIONS_SHOWN = 10
 
+_SQL = load_statements("crawler.inspect")
+
 
 async def revisits_of(store: Store, number: int, now: float) -> dict[str, Any] | None:
-    """When a URL is visited again, on what grounds, and its versions, the newest first; ``None``: never."""
-    rows = await store.query(
-        "SELECT due_at, checked_at, changes, watched_s, failures, hint, hinted_at, why FROM revisit WHERE url_id = ?",
-        (number,),
-    )
+    """When and why a URL is revisited, and its versions, the newest first; ``None`` if it is not revisited."""
+    rows = await store.query(_SQL["revisit"], {"url_id": number})
     if not rows:
         return None
     row = rows[0]
     habits = Habits(row["changes"], row["watched_s"])
     row["changes_every_s"] = 1.0 / habits.rate_per_s
     row["chance_of_change"] = habits.chance(now - row["checked_at"])
-    row["versions"] = await store.query(
-        "SELECT version, fetched_at, last_seen_at, status, body_sha256, text_sha256 FROM page_versions WHERE url_id = ?"
-        " ORDER BY version DESC LIMIT ?",
-        (number, _VERSIONS_SHOWN),
-    )
+    row["versions"] = await store.query(_SQL["versions"], {"url_id": number, "limit": _VERSIONS_SHOWN})
     return row
 
 
 def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
-    """The same in words."""
+    """The result of :func:`revisits_of` as labelled lines."""
     if revisit is None:
         return []
     seen = f"{revisit['changes']:.1f} changes seen lately, {duration(revisit['watched_s'])} without"
@@ -56,16 +52,13 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
 
 
 async def count_revisits(store: Store, now: float) -> dict[str, Any]:
-    """How many URLs are visited again, how many of them are due, and when the first is (``None``: there are none)."""
-    (row,) = await store.query(
-        "SELECT count(*) AS known, count(*) FILTER (WHERE due_at <= ?) AS due, min(due_at) AS next_at FROM revisit",
-        (now,),
-    )
+    """How many URLs are revisited, how many of them are due, and the time of the first (``None`` if there are none)."""
+    (row,) = await store.query(_SQL["count_revisits"], {"now": now})
     return row
 
 
 def told(counts: Mapping[str, Any], now: float) -> list[Fact]:
-    """The same in words; nothing where no run has had ``--revisit``."""
+    """The result of :func:`count_revisits` as labelled lines; empty if no run had ``--revisit``."""
     if not counts["known"]:
         return []
     when = f"the first {brief_time(counts['next_at'], now)}"

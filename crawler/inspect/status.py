@@ -1,4 +1,4 @@
-"""``crawler status``: what the store holds, per state and site, and what is waited for."""
+"""``crawler status``: the URLs of the store by state and site, and what the crawl waits for."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.inspect.revisits import count_revisits, told
 from crawler.model import State
 from crawler.reasons import ReasonCode
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Beat, Counts, Store, Waiting
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
 _NUMBERS_SHOWN = 5
-#: Of the last run: those at work, then those that have ended.
-_WORKERS = """SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests,
-    groups_held
-  FROM workers WHERE run_id = ? ORDER BY ended_at IS NOT NULL, worker LIMIT ?"""
-#: A crawl that has given no sign of life for so long was killed, or is stuck: it gives one every 5 s.
+
+_SQL = load_statements("crawler.inspect")
+
+#: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
 SILENT_S = 15.0
-#: How a paused crawl is set going.
-GO_ON = "`crawler control resume` or the dashboard lets it go on"
+#: How a paused crawl is resumed.
+GO_ON = "`crawler control resume` or the dashboard resumes it"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One look at a store. Times in seconds since the epoch."""
+    """The status of a store at one moment. Times in seconds since the epoch."""
 
     at: float
     counts: Counts
@@ -48,40 +48,38 @@ class Status:
     revisits: Mapping[str, Any]
     standing: Standing
     beats: list[Beat]
-    is_held: bool  # False: no process is crawling into the store
+    is_held: bool  # whether a process may be crawling into the store
 
 
 async def workers(store: Store) -> list[dict[str, Any]]:
-    """The workers of the last run: those at work, then those that have ended; not ``alive`` who is known to be dead."""
+    """The workers of the last run: first those at work, then those that have ended.
+
+    ``alive`` is false for a worker that has ended or is known to be dead.
+    """
     run = await store.last_run()
     if run is None:
         return []
     dead = await store.known_dead()
-    rows = await store.query(_WORKERS, (run["id"], _WORKERS_SHOWN))
+    rows = await store.query(_SQL["workers"], {"run_id": run["id"], "limit": _WORKERS_SHOWN})
     return [row | {"alive": row["ended_at"] is None and row["worker"] not in dead} for row in rows]
 
 
 def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether there is something to say of them: they are more than one, or could be."""
+    """Whether the crawl has several workers, or could have."""
     return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
 
 
 async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
-    sites = await store.query(
-        "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
-        " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group"
-        " WHERE s.robots_status IS NOT NULL OR s.queued > 0 ORDER BY s.queued DESC, s.fetched DESC, s.site LIMIT ?",
-        (_SITES_SHOWN,),
-    )
-    (worked,) = await store.query("SELECT count(*) AS n FROM site WHERE robots_id IS NOT NULL")
+    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
+    (asked,) = await store.query(_SQL["count_asked_sites"])
     return Status(
         at=now,
         counts=await store.counts(),
         last_run=run,
         sites=sites,
-        more_sites=max(0, worked["n"] - len(sites)),
+        more_sites=max(0, asked["sites"] - len(sites)),
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
@@ -95,11 +93,8 @@ async def look(store: Store, now: float) -> Status:
 
 async def reasons(store: Store, state: State) -> list[tuple[ReasonCode, int]]:
     """How many URLs are in ``state`` for each reason, the most frequent first."""
-    rows = await store.query(
-        "SELECT reason_code, count(*) AS n FROM urls WHERE state = ? GROUP BY reason_code ORDER BY n DESC, reason_code",
-        (state,),
-    )
-    return [(ReasonCode(row["reason_code"]), row["n"]) for row in rows]
+    rows = await store.query(_SQL["reasons"], {"state": state.value})
+    return [(ReasonCode(row["reason_code"]), row["urls"]) for row in rows]
 
 
 def as_json(status: Status) -> dict[str, Any]:
@@ -179,7 +174,7 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
 
 
 def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
-    """When a run gave its last sign of life, in seconds since the epoch."""
+    """The time of the last sign of life of a run, in seconds since the epoch."""
     return max((beat.seen_at for beat in beats if beat.run_id == run["id"]), default=float(run["started_at"]))
 
 
@@ -203,7 +198,7 @@ def _workers_table(status: Status) -> Table:
 
 
 def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """Why workers ended, each reason once with their numbers."""
+    """The reasons for which workers ended, each with the numbers of these workers."""
     ends: dict[str, list[int]] = {}
     for row in workers:
         if row["ended_at"] is not None:

@@ -1,4 +1,4 @@
-"""The commands on stores as a whole: ``store copy``."""
+"""The command ``crawler store copy``."""
 
 from __future__ import annotations
 

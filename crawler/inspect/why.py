@@ -1,4 +1,4 @@
-"""``crawler why URL``: everything known and decided about one URL, with the evidence."""
+"""``crawler why URL``: everything that is known and decided about one URL, with the evidence."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.readings import read
 from crawler.robots.text import parse
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Store
 from crawler.url import split
 
@@ -29,15 +30,17 @@ _LINKERS_SHOWN = 10
 _STEPS_SHOWN = 30
 _DOUBTS_SHOWN = 3
 
-#: What an operator can do where a robots.txt says less than its owner may have meant.
+_SQL = load_statements("crawler.inspect")
+
+#: What an operator can do if a robots.txt may forbid less than its owner meant.
 REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
 
 
 async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str, Any]:
-    """What the store knows of a canonical URL, as one JSON object. ``known`` is false for a URL never met.
+    """Everything that the store knows about a canonical URL, as one JSON object.
 
-    What robots.txt and the scope say is read anew, with the settings of the last run; ``token`` is the product
-    token where these name none.
+    ``known`` is false if the crawl never found the URL. The verdicts of robots.txt and of the scope are computed anew,
+    with the settings of the last run. ``token`` is the product token if these settings have none.
     """
     site, path = split(url)
     settings = await store.last_settings() or {}
@@ -46,22 +49,13 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
     known: dict[str, Any] = {"url": url, "known": False, "at": now}
     number = await store.find(url)
     if number is not None:
-        (row,) = await store.query(
-            """SELECT u.state, u.reason_code, u.reason, u.depth, u.attempts, u.seed, u.due_at, u.kind, u.lastmod,
-                 (SELECT s.name || t.path FROM url t JOIN site s ON s.id = t.id >> 39 WHERE t.id = u.target) AS target
-               FROM url u WHERE u.id = ?""",
-            (number,),
-        )
+        (row,) = await store.query(_SQL["url"], {"url_id": number})
         known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
         known["leads_to"] = await _leads_to(store, number)
         known["linked_from"] = await _linkers(store, number)
         known["page"] = await _page(store, number, now)
         known["revisit"] = await revisits_of(store, number, now)
-    known["requests"] = await store.query(
-        "SELECT purpose, started_at, finished_at, status, error, bytes, robots_version, verdict_line FROM requests"
-        " WHERE site = ? AND url = ? ORDER BY started_at",
-        (site, url),
-    )
+    known["requests"] = await store.query(_SQL["requests"], {"site": site, "url": url})
     known["site"] = await _site(store, site)
     known["mirror"] = await _mirror(store, site)
     known["robots"] = await _robots(store, site, path, token, reading)
@@ -77,20 +71,20 @@ async def explain(store: Store, url: str, *, token: str, now: float) -> dict[str
 
 
 async def _scope(store: Store, url: str, known: dict[str, Any], settings: dict[str, Any]) -> Reason | None:
-    """Why the scope of the last run, or a rule about traps, leaves this URL out; ``None`` where they take it in."""
+    """Why the scope of the last run, or a rule against traps, excludes this URL; ``None`` if they include it."""
     scope = await scope_of(store, settings, known["at"])
     wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
     return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 
 async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
-    """The scope of a run by its ``settings``, over the seeds of the store."""
-    said = settings.get("scope", {})
+    """The scope of a run with these ``settings``, for the seeds of the store."""
+    scope_settings = settings.get("scope", {})
     last = ScopeSettings(
-        ScopeMode(said.get("mode", ScopeMode.DOMAIN)),
-        tuple(said.get("include", ())),
-        tuple(said.get("exclude", ())),
-        said.get("max_depth"),
+        ScopeMode(scope_settings.get("mode", ScopeMode.DOMAIN)),
+        tuple(scope_settings.get("include", ())),
+        tuple(scope_settings.get("exclude", ())),
+        scope_settings.get("max_depth"),
     )
     traps = TrapSettings(**settings.get("traps", {"enabled": False}))
     scope = Scope(last, await store.seeds(), traps=traps, now=now)
@@ -100,44 +94,32 @@ async def scope_of(store: Store, settings: dict[str, Any], now: float) -> Scope:
 
 
 async def _leads_to(store: Store, number: int) -> list[dict[str, Any]]:
-    """What this URL leads to by redirects (or as a mirror's, or a duplicate), step by step, as far as it goes round."""
+    """The URLs that this URL leads to by redirects, a Host line or a canonical URL, in order; a circle is cut."""
     steps: dict[int, dict[str, Any]] = {}
-    following: int | None = number
-    while following is not None and following not in steps and len(steps) <= _STEPS_SHOWN:
-        (row,) = await store.query(
-            "SELECT s.name || u.path AS url, u.state, u.reason, u.target FROM url u JOIN site s ON s.id = u.id >> 39"
-            " WHERE u.id = ?",
-            (following,),
-        )
-        target = row.pop("target")
-        steps[following], following = row, target
-    again = [] if following not in steps else [steps[following]]
-    return [*list(steps.values())[1:], *again]
+    next_id: int | None = number
+    while next_id is not None and next_id not in steps and len(steps) <= _STEPS_SHOWN:
+        (row,) = await store.query(_SQL["step"], {"url_id": next_id})
+        target = row.pop("target_id")
+        steps[next_id], next_id = row, target
+    repeated = [] if next_id not in steps else [steps[next_id]]
+    return [*list(steps.values())[1:], *repeated]
 
 
 async def _linkers(store: Store, number: int) -> dict[str, Any]:
-    """The first pages that link here, and how many do: the links have no index by target, so few looks through them."""
-    first = await store.query(
-        """SELECT s.name || u.path AS url, l.anchor, l.rel
-           FROM (SELECT source, anchor, rel FROM link WHERE target = ? ORDER BY source LIMIT ?) l
-           JOIN url u ON u.id = l.source JOIN site s ON s.id = l.source >> 39 ORDER BY l.source""",
-        (number, _LINKERS_SHOWN),
-    )
+    """The first pages that link to a URL, and how many there are. Each statement scans the links, so few are sent."""
+    first = await store.query(_SQL["first_links_to"], {"url_id": number, "limit": _LINKERS_SHOWN})
     if len(first) < _LINKERS_SHOWN:
         return {"count": len(first), "first": first}
-    (all_,) = await store.query("SELECT count(*) AS n FROM link WHERE target = ?", (number,))
-    return {"count": all_["n"], "first": first}
+    (row,) = await store.query(_SQL["count_links_to"], {"url_id": number})
+    return {"count": row["links"], "first": first}
 
 
 async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
-    rows = await store.query("SELECT * FROM page WHERE url_id = ?", (number,))
+    """The stored facts about a page, without empty ones; ``None`` if the URL is no fetched page."""
+    rows = await store.query(_SQL["page"], {"url_id": number})
     if not rows:
         return None
-    page = {
-        key: value
-        for key, value in rows[0].items()
-        if key not in ("url_id", "body_id", "group_id") and value not in (None, "")
-    }
+    page = {key: value for key, value in rows[0].items() if value not in (None, "")}
     asked = asked_of(page.get("directives"))
     page |= {"noarchive": True} if not asked.archive else {}
     page |= {"unavailable_since": asked.until} if asked.until <= now else {}
@@ -150,30 +132,19 @@ async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
 
 
 async def _site(store: Store, site: str) -> dict[str, Any] | None:
-    rows = await store.query(
-        "SELECT s.*, (s.queued > 0 AND g.ready_at IS NULL) AS at_limit"
-        " FROM sites s JOIN politeness_group g ON g.name = s.politeness_group WHERE s.site = ?",
-        (site,),
-    )
+    rows = await store.query(_SQL["site"], {"site": site})
     return rows[0] if rows else None
 
 
 async def _mirror(store: Store, site: str) -> dict[str, Any] | None:
-    """Whose mirror the site is, and on what evidence. ``leads_to`` is null where its chain of Host lines goes round."""
-    rows = await store.query(
-        "SELECT main_site, leads_to, evidence, sample, confidence FROM mirrors WHERE site = ?", (site,)
-    )
+    """The main site of a mirror, and the evidence. ``leads_to`` is null if the Host lines form a circle."""
+    rows = await store.query(_SQL["mirror"], {"site": site})
     return rows[0] if rows else None
 
 
 async def _robots(store: Store, site: str, path: str, token: str, reading: Reading) -> dict[str, Any] | None:
-    """The robots.txt in force, and its verdict on this path, read anew."""
-    rows = await store.query(
-        """SELECT t.sha256 AS version_sha256, r.fetched_at, r.valid_until, r.status, r.action, r.note, t.body
-           FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
-           WHERE s.name = ?""",
-        (site,),
-    )
+    """The robots.txt in force, and its verdict on ``path``, computed anew."""
+    rows = await store.query(_SQL["robots"], {"site": site})
     if not rows:
         return None
     row = rows[0]
@@ -217,7 +188,7 @@ def render(known: dict[str, Any], console: Console) -> None:
 
 
 def told(known: dict[str, Any]) -> list[Fact]:
-    """An explanation in words."""
+    """An explanation as labelled lines."""
     rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
     if known["scope"] is None:
         rows.append(("scope", "takes it in"))
@@ -237,7 +208,7 @@ def told(known: dict[str, Any]) -> list[Fact]:
 
 
 def _fate(known: dict[str, Any]) -> list[Fact]:
-    """The URL's state, the way to it, and what comes next."""
+    """The state of the URL, the links to it, and what happens next."""
     rows: list[Fact] = [
         ("state", f"{known['state']}: {known['reason'] or 'waits in the frontier'}"),
         ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
@@ -263,7 +234,7 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
 
 
 def _leads(known: dict[str, Any]) -> list[Fact]:
-    """Each step to where a URL leads, the last with what became of it."""
+    """Each step of the way from a URL, and the state of the last URL."""
     steps = known["leads_to"]
     if not steps:
         return []
@@ -305,7 +276,7 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
 
 
 def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
-    """Lines that may have been meant to close more, and what the operator can do about it."""
+    """The lines that may have been meant to forbid more, and what the operator can do."""
     said = [str(Doubt(**doubt)) for doubt in robots["doubts"][:_DOUBTS_SHOWN]]
     if not said:
         return []
@@ -330,7 +301,7 @@ def _about_mirror(mirror: dict[str, Any]) -> str:
 
 
 def _about_page(page: dict[str, Any] | None) -> list[Fact]:
-    """The page's row in words; flags only where they are set."""
+    """The facts about the page as labelled lines; flags only if they are set."""
     rows: list[Fact] = []
     for key, value in (page or {}).items():
         if key in _FLAGS:

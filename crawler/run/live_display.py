@@ -32,7 +32,7 @@ _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
-_AT_WORK = "SELECT count(*) AS n FROM worker WHERE ended_at IS NULL AND lease_until > ?"
+_AT_WORK = "SELECT count(*) AS n FROM workers WHERE ended_at IS NULL AND lease_until > ?"
 _HINT = "Ctrl-C stops; the same command goes on"
 _AT_ONCE = "Ctrl-C again ends at once"
 

@@ -1,4 +1,4 @@
-"""Samples of a crawl: drawn from what the store knows (``draw``), and what they say (``estimate``, ``show``).
+"""Samples of a crawl: drawing (``draw``, ``random_walk``), estimates (``estimators``, ``survey``), and their display.
 
 Needs the extra ``sample``.
 """
@@ -10,7 +10,7 @@ from crawler.errors import UsageError
 
 
 def load(name: str) -> ModuleType:
-    """The module of that name in this package. Raises :class:`UsageError` where the extra is not installed."""
+    """A module of this package, by name. Raises :class:`UsageError` if the extra is not installed."""
     try:
         return import_module(f"crawler.sampling.{name}")
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The command that tells what a sample says: ``sample``."""
+"""The command ``crawler sample``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from crawler.settings.stores import existing_store
 @db_option
 @json_option
 def sample(db: str, as_json: bool) -> int:
-    """Estimates from the sample that `run --sample N` drew, with 95 % confidence intervals."""
-    estimate, show = load("survey"), load("terminal")
+    """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
+    surveys, terminal = load("survey"), load("terminal")
 
-    async def tell() -> int:
+    async def run() -> int:
         async with existing_store(store_at(db)) as store:
-            survey = await estimate.survey(store)
+            survey = await surveys.survey(store)
         if as_json:
             print_json(survey.as_json())
         else:
-            show.render(survey, console)
+            terminal.render(survey, console)
         return 0
 
-    return run_async(tell())
+    return run_async(run())

@@ -1,4 +1,4 @@
-"""Draws a sample from what the crawl knows, into the store."""
+"""Draws a sample of the known URLs, and stores it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,18 @@ import numpy as np
 
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
+from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import SampleDraw, SampleRow, Store
 
-# Every page URL that the crawl asked for, or would have but for robots.txt, a mirror's Host line, or its address, and
-# those held back: (deepest, held from, pages allowed per site). Of a site that has had its pages while more were
-# queued, only what was asked for until then.
-_FRAME = """
-WITH cut (site_id) AS MATERIALIZED (
-  SELECT s.id FROM site s WHERE s.fetched >= ?3 AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id))
-SELECT u.id, s.name, s.name || u.path, u.id >> 39 IN (SELECT site_id FROM cut)
-FROM url u JOIN site s ON s.id = u.id >> 39
-WHERE u.kind = 'page' AND u.depth <= ?1 AND (
-  u.state IN ('fetched', 'redirected', 'failed')
-  OR (u.state = 'excluded' AND u.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'address'))
-  OR (u.state = 'queued' AND u.depth >= ?2 AND u.id >> 39 NOT IN (SELECT site_id FROM cut)))"""
+_SQL = load_statements("crawler.sampling")
 
-_ENDLESS = 1 << 62
+_NO_LIMIT = 1 << 62
 
 
-class Unit(NamedTuple):
-    """A URL of the frame."""
+class FrameUrl(NamedTuple):
+    """A URL of the sampling frame."""
 
-    number: int
+    url_id: int
     site: str
     url: str
 
@@ -40,20 +30,24 @@ class Unit(NamedTuple):
 async def draw(
     store: Store, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
 ) -> None:
-    """Draw the sample of all that is known, in place of the one in the store."""
+    """Draw a sample of all known URLs, and replace the one in the store."""
     assert settings.size is not None
-    deepest = _ENDLESS if max_depth is None else max_depth
-    limits = (deepest, deepest, _ENDLESS if pages_per_site is None else pages_per_site)
+    deepest = _NO_LIMIT if max_depth is None else max_depth
+    limits = {
+        "deepest": deepest,
+        "held_from": deepest,
+        "pages_per_site": _NO_LIMIT if pages_per_site is None else pages_per_site,
+    }
     frame, cut, sampler = 0, set[str](), Sampler(settings.size, settings.seed)
-    walking, units, numbers = settings.method is Method.RANDOM_WALK, list[Unit](), dict[str, int]()
-    async for number, site, url, is_cut in store.rows(_FRAME, limits):
+    walking, units, numbers = settings.method is Method.RANDOM_WALK, list[FrameUrl](), dict[str, int]()
+    async for row in store.rows(_SQL["frame"], limits):
         frame += 1
-        if is_cut:
-            cut.add(site)
+        if row.is_cut:
+            cut.add(row.site)
         if walking:
-            units.append(Unit(number, site, url))
+            units.append(FrameUrl(row.url_id, row.site, row.url))
         else:
-            sampler.offer(url, site if settings.per is Per.SITE else "")
+            sampler.offer(row.url, row.site if settings.per is Per.SITE else "")
     if walking:
         rows = list(await _walked(store, units, settings))
     else:
@@ -67,7 +61,7 @@ async def draw(
 async def keep_drawn(
     store: Store, drawn: Iterable[Drawn], settings: SampleSettings, listed: int, pages_per_site: int | None, now: float
 ) -> None:
-    """Put a sample of a list of ``listed`` seeds into the store, which knows all that were drawn."""
+    """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
     drawn = list(drawn)
     numbers = await _numbers(store, drawn)
     rows: list[SampleRow] = [(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
@@ -85,15 +79,15 @@ async def _numbers(store: Store, drawn: Iterable[Drawn]) -> dict[str, int]:
     numbers = {}
     for each in drawn:
         number = await store.find(each.url)
-        assert number is not None, "what was drawn is in the store"
+        assert number is not None, "the store knows every drawn URL"
         numbers[each.url] = number
     return numbers
 
 
-async def _walked(store: Store, units: list[Unit], settings: SampleSettings) -> Iterator[SampleRow]:
-    """Walks on the links between the URLs of the frame: on all, or within each site."""
+async def _walked(store: Store, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
+    """Random walks on the links between the URLs of the frame: over the whole frame, or within each site."""
     assert settings.size is not None
-    units.sort(key=lambda unit: unit.url)  # numbers depend on the order in which sites were met
+    units.sort(key=lambda unit: unit.url)  # the numbers of URLs depend on the order in which the crawl found the sites
     links = await _links(store, units)
     if settings.per is Per.CRAWL:
         return _visits({"": range(len(units))} if units else {}, units, links, settings)
@@ -104,7 +98,7 @@ async def _walked(store: Store, units: list[Unit], settings: SampleSettings) -> 
 
 
 def _visits(
-    strata: Mapping[str, Iterable[int]], units: list[Unit], links: np.ndarray, settings: SampleSettings
+    strata: Mapping[str, Iterable[int]], units: list[FrameUrl], links: np.ndarray, settings: SampleSettings
 ) -> Iterator[SampleRow]:
     assert settings.size is not None
     place = np.zeros(len(units), np.int64)  # within its stratum
@@ -119,17 +113,17 @@ def _visits(
         rows = np.fromiter(members, np.int64)
         own = place[links[:, bounds[n] : bounds[n + 1]]]
         for visit in walk(UndirectedGraph.of(len(rows), own[0], own[1]), settings.size, settings.seed, name):
-            yield units[rows[visit.node]].number, name, visit.walk, visit.probability
+            yield units[rows[visit.node]].url_id, name, visit.walk, visit.probability
 
 
-async def _links(store: Store, units: list[Unit]) -> np.ndarray:
-    """The places among ``units`` of the two ends of each link, one row for sources and one for targets."""
-    numbers = np.array([unit.number for unit in units], np.int64)
+async def _links(store: Store, units: list[FrameUrl]) -> np.ndarray:
+    """The indices in ``units`` of the ends of each link: a row of sources, and a row of targets."""
+    numbers = np.array([unit.url_id for unit in units], np.int64)
     order = np.argsort(numbers)
     ends = array("q")
-    async for source, target in store.rows("SELECT source, target FROM link"):
-        ends.append(source)
-        ends.append(target)
+    async for row in store.rows(_SQL["links"]):
+        ends.append(row.source_id)
+        ends.append(row.target_id)
     found = np.array(ends, np.int64).reshape(-1, 2).T
     if not len(numbers):
         return np.zeros((2, 0), np.int64)

@@ -1,18 +1,19 @@
-"""What a sample says of all that it was drawn from: totals, means and shares with confidence intervals (pure).
+"""Estimates totals, means and shares of a population from a sample, with confidence intervals (pure).
 
-Each unit counts by one over the probability with which it was drawn: the Horvitz–Thompson estimator for totals, the
-Hájek estimator for means and shares. Variances are those of the estimator's linear form (C.-E. Särndal, B. Swensson,
-J. Wretman, Model Assisted Survey Sampling, 1992, chapters 4 and 5), by stratum, and between clusters where units were
-drawn together; a cluster's own sampling is the second stage.
+Each unit is weighted by the inverse of the probability with which it was drawn: the Horvitz–Thompson estimator for
+totals, the Hájek estimator for means and shares. Variances are those of the linearised estimator (C.-E. Särndal,
+B. Swensson, J. Wretman, Model Assisted Survey Sampling, 1992, chapters 4 and 5), by stratum, and between clusters if
+units were drawn together. Sampling within a cluster is the second stage.
 
-Intervals are reckoned first as if draws were repeated, then drawn together by the share of the variance that is left
-in a finite population (H. Burstein, JASA 70, 1975). A plain "plus or minus two standard errors" would not hold: what
-is counted on the web is skewed, and shares are near 0 or 1. For means and totals the skewness is taken out by a cubic
-transformation (P. Hall, JRSS B 54, 1992), for shares the exact binomial interval of as large a sample as would be as
-precise is taken (E. L. Korn, B. I. Graubard, Survey Methodology 24, 1998).
+An interval is first computed for draws with replacement, then narrowed by the share of the variance that remains in a
+finite population (H. Burstein, JASA 70, 1975). An interval of plus or minus two standard errors would be wrong, because
+quantities on the web are skewed, and shares are near 0 or 1. For means and totals, a cubic transformation removes the
+skewness (P. Hall, JRSS B 54, 1992). For shares, the interval is the exact binomial interval for the effective sample
+size (E. L. Korn, B. I. Graubard, Survey Methodology 24, 1998).
 
-What no interval can do: tell of what is in no unit drawn. Where one page in a thousand holds a third of all (links
-that point at a page are so), or a few large sites most pages and some fifty sites are drawn, it holds less often.
+No interval accounts for what is in no drawn unit. An interval contains the true value less often than stated if one
+page in a thousand holds a third of the total (as with links to a page), or if a few large sites hold most pages and
+only about fifty sites are drawn.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from scipy.special import betaincinv, stdtrit
 
 CONFIDENCE = 0.95
 
-#: A mean or total of fewer units may be of none of a rare kind that decides it: what is 2 % of all is in none of 150
-#: once in twenty samples (the rule of three: J. A. Hanley, A. Lippman-Hand, JAMA 249, 1983).
+#: A sample of fewer units may lack a rare kind that dominates a mean or total: one sample of 150 units in twenty lacks
+#: a kind that is 2 % of the population (the rule of three: J. A. Hanley, A. Lippman-Hand, JAMA 249, 1983).
 ENOUGH_UNITS = 150
-#: The skewness of an estimator from which on its interval is not to be relied on: n > 25 G² for single units drawn at
-#: random, whose G has come down by √n in their mean (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, 2.15).
-MOST_SKEWED = 0.2
+#: The skewness of an estimator above which its interval is unreliable. It corresponds to n > 25 G² for units drawn
+#: individually, whose mean has the skewness G / √n (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, 2.15).
+MAX_SKEWNESS = 0.2
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -38,27 +39,28 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``low`` to ``high`` holds the truth with :data:`CONFIDENCE`; infinite where the sample cannot tell."""
+    """``low`` to ``high`` contains the true value with :data:`CONFIDENCE`; infinite if undetermined."""
 
     value: float
     low: float
     high: float
     standard_error: float
     units: int
-    """How many units have a value."""
+    """The number of units with a value."""
     may_be_too_narrow: bool = False
-    """Whether the interval may hold the truth less often: of a mean or total, see ``ENOUGH_UNITS``, ``MOST_SKEWED``."""
+    """Whether the interval of a mean or total may be unreliable, see ``ENOUGH_UNITS`` and ``MAX_SKEWNESS``."""
 
 
 class Sample:
-    """What was drawn, and how. All arrays have a row for each unit drawn.
+    """A sample and its design. Each array has one entry for each drawn unit.
 
-    ``probability`` is that with which it was drawn, above 0 and at most 1; where draws were repeated, as on a random
-    walk, any multiple of it does for means and shares. ``strata`` were drawn from apart (any labels). ``clusters``
-    were drawn as a whole, or first and units from them: sites, or walks; each within one stratum. A cluster was drawn
-    with ``cluster_probability``; 0, where draws were repeated or it is not known, makes intervals at most too wide.
+    ``probability`` is the probability with which the unit was drawn, above 0 and at most 1. For draws with replacement,
+    as on a random walk, any multiple of it suffices for means and shares. ``strata`` are the labels of strata that were
+    sampled separately. ``clusters`` are the labels of clusters (sites, or walks) that were drawn whole, or drawn first
+    with units drawn from them; a cluster lies within one stratum. ``cluster_probability`` is the probability with which
+    the cluster was drawn; 0, for draws with replacement or an unknown probability, makes intervals too wide at worst.
 
-    Raises :class:`ValueError` for probabilities that are none.
+    Raises :class:`ValueError` for an invalid probability.
     """
 
     def __init__(
@@ -70,51 +72,53 @@ class Sample:
         cluster_probability: ArrayLike = 0.0,
     ) -> None:
         drawn = np.asarray(probability, np.float64)
-        #: The unit of the first stage that each unit belongs to, that one's stratum and sampling fraction.
+        #: The cluster of each unit, and the stratum and the sampling fraction of each cluster.
         self.cluster = np.arange(len(drawn)) if clusters is None else _labels(clusters)
         first = np.unique(self.cluster, return_index=True)[1]
         self.stratum = _labels(np.zeros(len(drawn)) if strata is None else strata)[first]
         whole = drawn if clusters is None else np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)
         self.fraction: Floats = whole[first]
-        #: The fraction of its cluster that was drawn with each unit.
+        #: The sampling fraction within the cluster of each unit.
         self.within: Floats = np.divide(drawn, whole, out=np.ones_like(drawn), where=whole > 0)
         for share in (drawn, whole, self.within):
             if not ((share >= 0) & (share <= 1 + 1e-9)).all() or not (drawn > 0).all():
-                raise ValueError("a probability is not above 0 and at most 1")
+                raise ValueError("a probability must be above 0 and at most 1")
         self.weight: Floats = 1 / drawn
 
     def total(self, values: ArrayLike) -> Estimate:
-        """The sum over all units there are. ``values``: of each unit drawn; NaN of one that has none."""
+        """The sum over the population. ``values`` has the value of each drawn unit, NaN if it has none."""
         y = np.asarray(values, np.float64)
         linear = np.where(np.isnan(y), 0, self.weight * y)
         spread = self._spread(linear, np.zeros_like(linear))
         return _skewed(float(linear.sum()), spread, int((~np.isnan(y)).sum()))
 
     def mean(self, values: ArrayLike) -> Estimate:
-        """The mean over all units that have a value; ``values`` as for :meth:`total`."""
+        """The mean over all units with a value; ``values`` as for :meth:`total`."""
         value, spread, units = self._ratio(np.asarray(values, np.float64))
         return _skewed(value, spread, units)
 
     def share(self, values: ArrayLike) -> Estimate:
-        """The share of ones among all units that have a value; ``values``: 0 or 1, else as for :meth:`total`."""
+        """The share of ones among all units with a value; ``values`` are 0, 1 or NaN."""
         y = np.asarray(values, np.float64)
         value, spread, units = self._ratio(y)
         if not units or spread.is_unknown:
             return Estimate(value, 0.0, 1.0, np.inf, units)
-        # A stratum in which none of few units was a one seems not to vary. What it adds must not be lost, least of all
-        # where one that was drawn whole, and so leaves nothing open, makes up all the variance that is seen.
+        # A stratum whose few drawn units are all equal seems to have no variance. Its contribution must not be lost,
+        # above all if the whole observed variance comes from a stratum that was drawn completely.
         squares = self.weight[~np.isnan(y)] ** 2
         most = float(np.sqrt(squares).sum() ** 2 / squares.sum())  # L. Kish's effective size, Survey Sampling, 1965
-        left = 1 - float(np.sqrt(squares).sum() / squares.sum())  # of the variance, if all strata varied alike
+        left = 1 - float(
+            np.sqrt(squares).sum() / squares.sum()
+        )  # the remaining share of the variance, if all strata had the same
         spread = replace(spread, left=max(spread.left, left))
         size = self._effective_size(value, min(units, most), spread)
         ones, tail = value * size, (1 - CONFIDENCE) / 2
         low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
         high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
-        return _drawn_together(value, float(low), float(high), spread, units)
+        return _in_finite_population(value, float(low), float(high), spread, units)
 
     def _ratio(self, y: Floats) -> tuple[float, _Spread, int]:
-        """The Hájek mean, how it spreads, and of how many units it is."""
+        """The Hájek mean, its spread, and its number of units."""
         weight = np.where(np.isnan(y), 0, self.weight)
         units, size = int((~np.isnan(y)).sum()), weight.sum()
         if not units:
@@ -124,20 +128,25 @@ class Sample:
         return value, self._spread(weight * (y - value) / size, weight / size), units
 
     def _effective_size(self, share: float, units: float, spread: _Spread) -> float:
-        """How large a sample of single units drawn at random is as precise, ``units`` at most."""
-        if not spread.variance:  # all alike: units of a cluster may be so for one reason
+        """The size of a simple random sample with the same precision, at most ``units``."""
+        if not spread.variance:  # all values are equal: the units of a cluster may be so for a common reason
             return float(min(units, len(self.fraction)))
         tail = (1 + CONFIDENCE) / 2
         wider = stdtrit(max(units - 1, 1), tail) / stdtrit(max(spread.degrees, 1), tail)
         return float(min(units, share * (1 - share) / spread.variance) * wider**2)
 
     def _spread(self, linear: Floats, size: Floats) -> _Spread:
-        """How an estimator spreads. ``linear``: what each unit adds to its error in first order; ``size``: which part
-        of its denominator each is, where it has one."""
+        """The spread of an estimator.
+
+        ``linear`` is the first-order contribution of each unit to the error, ``size`` the share of each unit in the
+        denominator of a ratio.
+        """
         sums = _sums(self.cluster, linear)
         n = np.bincount(self.stratum)[self.stratum]
-        away = np.where(n == 1, sums - sums.sum() / max(len(sums), 1), self._from_mean(sums))  # alone: against all
-        # As the jackknife has it: a large cluster does not hide how far it draws the mean towards its own.
+        away = np.where(
+            n == 1, sums - sums.sum() / max(len(sums), 1), self._from_mean(sums)
+        )  # a single cluster is compared with all
+        # As in the jackknife, correct for a large cluster, which draws the mean towards its own value.
         without = 1 - self._from_mean(_sums(self.cluster, size)) * n / np.maximum(n - 1, 1)
         away /= np.where(without > 0, without, 1)
         squares = away**2 * n / np.maximum(n - 1, 1)
@@ -150,12 +159,12 @@ class Sample:
         return _Spread(variance, max(finite / variance, 0.0), float(cubes.sum() / variance**1.5), degrees)
 
     def _from_mean(self, sums: Floats) -> Floats:
-        """How far each cluster is from the mean of those of its stratum."""
+        """The deviation of each cluster from the mean of its stratum."""
         means = _sums(self.stratum, sums) / np.maximum(np.bincount(self.stratum), 1)
         return sums - means[self.stratum]
 
     def _second_stage(self, linear: Floats) -> float:
-        """The part of the variance that drawing within clusters adds to drawing a finite number of clusters."""
+        """The part of the variance that comes from sampling within clusters."""
         n = np.bincount(self.cluster)
         away = linear - (_sums(self.cluster, linear) / n)[self.cluster]
         size = n[self.cluster]
@@ -165,7 +174,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """``variance`` as if draws were repeated, ``left`` the share of it that is left in a finite population."""
+    """``variance`` for draws with replacement; ``left`` is the share of it that remains in a finite population."""
 
     variance: float
     left: float
@@ -174,7 +183,7 @@ class _Spread:
 
     @property
     def is_unknown(self) -> bool:
-        """One draw tells nothing of its spread, unless it was of all there is."""
+        """Whether the spread is undetermined: one draw does not determine it, unless it was the whole population."""
         return self.degrees < 1 and self.left > 0
 
 
@@ -188,8 +197,10 @@ def _labels(labels: ArrayLike) -> Labels:
 
 
 def _degrees(stratum: Labels, away: Floats, squares: Floats) -> float:
-    """Degrees of freedom of a variance that strata make up, of which a few may have nearly all, and in these a few
-    units (F. E. Satterthwaite, Biometrics Bulletin 2, 1946, with the kurtosis of each stratum)."""
+    """The degrees of freedom of a variance over strata, which a few strata, and a few of their units, may dominate.
+
+    Source: F. E. Satterthwaite, Biometrics Bulletin 2, 1946, with the kurtosis of each stratum.
+    """
     n = np.bincount(stratum)
     variance = _sums(stratum, squares)
     second, fourth = (_sums(stratum, away**power) / n for power in (2, 4))
@@ -199,7 +210,7 @@ def _degrees(stratum: Labels, away: Floats, squares: Floats) -> float:
 
 
 def _unskewed(x: float, skewness: float) -> float:
-    """The quantile of the studentised estimator, from the symmetric one: the inverse of Hall's cubic."""
+    """The quantile of the studentised estimator from the symmetric one: the inverse of Hall's cubic."""
     if abs(skewness) < 1e-6:
         return x
     return float(3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1))
@@ -211,11 +222,11 @@ def _skewed(value: float, spread: _Spread, units: int) -> Estimate:
     error = np.sqrt(spread.variance)
     t = float(stdtrit(max(spread.degrees, 1), (1 + CONFIDENCE) / 2))
     low, high = (value - error * _unskewed(x, spread.skewness) for x in (t, -t))
-    doubtful = spread.left > 0 and (units < ENOUGH_UNITS or abs(spread.skewness) > MOST_SKEWED)
-    return replace(_drawn_together(value, low, high, spread, units), may_be_too_narrow=doubtful)
+    doubtful = spread.left > 0 and (units < ENOUGH_UNITS or abs(spread.skewness) > MAX_SKEWNESS)
+    return replace(_in_finite_population(value, low, high, spread, units), may_be_too_narrow=doubtful)
 
 
-def _drawn_together(value: float, low: float, high: float, spread: _Spread, units: int) -> Estimate:
+def _in_finite_population(value: float, low: float, high: float, spread: _Spread, units: int) -> Estimate:
     left = np.sqrt(spread.left)
     error = float(np.sqrt(spread.variance) * left)
     return Estimate(value, float(value - (value - low) * left), float(value + (high - value) * left), error, units)

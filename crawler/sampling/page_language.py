@@ -1,4 +1,4 @@
-"""The language that a page says it is in."""
+"""The language that a page states."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.page.charset import to_utf8
 
-_HEAD_BYTES = 16_384  # the tag stands at the beginning; as little cannot tie up the parser
+_HEAD_BYTES = 16_384  # the tags are at the beginning, and so little is parsed fast
 _SUBTAG = re.compile(r"[a-z]{2,3}(?![a-z0-9])")
 
 
 def language(body: bytes, charset: str | None) -> str | None:
     """The primary subtag (BCP 47) of ``<html lang>``, else of its ``xml:lang``, else of ``<meta http-equiv=
-    content-language>`` (HTML Standard, 3.2.6.1); ``None`` where a page says none. ``charset``: that of its header."""
+    content-language>`` (HTML Standard, 3.2.6.1); ``None`` if the page states none.
+
+    ``charset`` is the one in the Content-Type header.
+    """
     page = LexborHTMLParser(to_utf8(body[:_HEAD_BYTES], charset)[1])
     root = page.root
     said = [] if root is None else [root.attributes.get("lang"), root.attributes.get("xml:lang")]

@@ -1,12 +1,12 @@
-"""Random walks on a graph without directions, and with what probability they come to each node (pure).
+"""Random walks on an undirected graph, and the probability with which they visit each node (pure).
 
-A walk that takes any of a node's edges alike comes to a node in proportion to its degree. Here it may also jump, to
-any node alike, as if each node had as many edges more as nodes have on average, that lead anywhere: so it gets out of
-every piece of the graph, and comes to a node in proportion to its degree and these (K. Avrachenkov, B. Ribeiro,
-D. Towsley, Improving random walk estimation accuracy with uniform restarts, WAW 2010). It begins in this proportion as
-well: no steps are needed to burn in. Estimates weigh by one over it (the re-weighted random walk: M. Gjoka, M. Kurant,
-C. T. Butts, A. Markopoulou, Walking in Facebook, INFOCOM 2010). The steps of one walk are alike, walks are independent:
-these are the clusters.
+A walk that follows each edge of a node with equal probability visits a node in proportion to its degree. Here a walk
+may also jump to any node, as if each node had additional edges, as many as the mean degree, to random nodes. So the
+walk can leave every component of the graph, and visits a node in proportion to its degree plus the mean degree (K.
+Avrachenkov, B. Ribeiro, D. Towsley, Improving random walk estimation accuracy with uniform restarts, WAW 2010). The
+first node is drawn from the same distribution, so no burn-in is needed. Estimates weight a visit by the inverse of its
+probability (the re-weighted random walk: M. Gjoka, M. Kurant, C. T. Butts, A. Markopoulou, Walking in Facebook, INFOCOM
+2010). The steps of a walk are correlated while walks are independent, so the walks are the clusters of the sample.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawler.frontier.sample_design import key
 
-#: Walks in one stratum, at most: enough clusters to see how skewed their sums are. (With 30, intervals for the size of
-#: real pages held 90 times of 100.)
+#: The largest number of walks in one stratum. It makes enough clusters to estimate the skewness of their sums. With 30
+#: walks, 90 of 100 intervals for the size of real pages contained the true value.
 WALKS = 100
 
 
-class Visit(NamedTuple):
-    """A node that a walk came to. ``probability`` is that of each single visit being to it."""
+class WalkStep(NamedTuple):
+    """A node that a walk visited. ``probability`` is the probability that any given step visits it."""
 
     node: int
     walk: int
@@ -35,15 +35,14 @@ class Visit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndirectedGraph:
-    """``near[start[n]:start[n + 1]]`` are the neighbours of node ``n``, ascending, each once."""
+    """``near[start[n]:start[n + 1]]`` are the distinct neighbours of node ``n``, ascending."""
 
     start: NDArray[np.int64]
     near: NDArray[np.int64]
 
     @classmethod
     def of(cls, nodes: int, one: ArrayLike, other: ArrayLike) -> UndirectedGraph:
-        """The graph of so many nodes with an edge for each pair, whatever its direction and however often it is named;
-        pairs of a node with itself are none."""
+        """The graph with an edge between ``one[i]`` and ``other[i]`` for each ``i``, without loops and duplicates."""
         a, b = np.asarray(one, np.int64), np.asarray(other, np.int64)
         apart = a != b
         a, b = a[apart], b[apart]
@@ -53,15 +52,15 @@ class UndirectedGraph:
 
     @property
     def weights(self) -> NDArray[np.int64]:
-        """Of each node, its edges and its jumps."""
+        """The weight of each node: its edges and its jumps."""
         degrees = np.diff(self.start)
         return degrees + max(1, round(float(degrees.mean())))
 
 
-def walk(graph: UndirectedGraph, size: int, seed: int, stratum: str = "") -> Iterator[Visit]:
-    """``size`` visits of a graph that is not empty, by up to :data:`WALKS` walks as equal in length as can be.
+def walk(graph: UndirectedGraph, size: int, seed: int, stratum: str = "") -> Iterator[WalkStep]:
+    """``size`` steps on a non-empty graph, in up to :data:`WALKS` walks whose lengths differ by at most one.
 
-    The same arguments give the same visits. Name the nodes in an order that depends on nothing but the web.
+    The same arguments give the same steps. So number the nodes in an order that depends on the web alone.
     """
     weights = graph.weights
     upto = np.cumsum(weights)
@@ -76,4 +75,4 @@ def walk(graph: UndirectedGraph, size: int, seed: int, stratum: str = "") -> Ite
                 node = int(graph.near[place])
             else:
                 node = key(f"{name} jump", seed) * len(weights) >> 64
-            yield Visit(node, number, float(weights[node]) / total)
+            yield WalkStep(node, number, float(weights[node]) / total)

@@ -1,4 +1,4 @@
-"""A sample's estimates, for people on a terminal."""
+"""The estimates from a sample on the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.sampling.survey import Figure, Survey, Unit
 
 
 def render(survey: Survey, console: Console) -> None:
-    """Print what was drawn, and every estimate with its interval."""
+    """Print how the sample was drawn, and every estimate with its interval."""
     for line in told(survey):
         console.print(line, markup=False, soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
@@ -27,7 +27,7 @@ def render(survey: Survey, console: Console) -> None:
 
 
 def told(survey: Survey) -> list[str]:
-    """How the sample was drawn, and what is to be known before it is quoted."""
+    """How the sample was drawn, and its limitations, in sentences."""
     draw = survey.draw
     each = " of each site" if draw.per == "site" else ""
     drawn = f"{many(survey.draws, 'draw')} ({many(survey.urls, 'URL')})" if survey.draws != survey.urls else ""
@@ -36,45 +36,43 @@ def told(survey: Survey) -> list[str]:
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
     ]
     if survey.waiting:
-        lines.append(f"{many(survey.waiting, 'URL')} of it not asked for yet; the same `crawler run` goes on")
+        lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same `crawler run` continues")
     if survey.over_budget:
         lines.append(
-            f"{many(survey.over_budget, 'URL')} of it not asked for: the site has its --max-pages-per-site; "
-            "with more, the sample is drawn anew"
+            f"{many(survey.over_budget, 'URL')} of it not requested: the site has reached --max-pages-per-site; "
+            "with a higher limit, the sample is drawn anew"
         )
     if survey.blocked:
-        lines.append(f"{many(survey.blocked, 'URL')} of it blocked by the operator: no estimate is of them")
+        lines.append(f"{many(survey.blocked, 'URL')} of it blocked by the operator: no estimate includes them")
     if survey.left_out:
         lines.append(
-            f"Not in it: {many(survey.left_out, 'URL')} of blocked sites, and what only they lead to; once they are "
-            "unblocked, the sample is drawn anew"
+            f"Not in it: {many(survey.left_out, 'URL')} of blocked sites, and the URLs that only these link to; after "
+            "unblocking, the sample is drawn anew"
         )
     if draw.cut_sites:
         lines.append(
-            f"{many(draw.cut_sites, 'site')} reached --max-pages-per-site: of these it is of what was asked for until "
-            "then, and hangs on the order in which pages came"
+            f"{many(draw.cut_sites, 'site')} reached --max-pages-per-site: their part of the sample depends on the "
+            "order in which pages were fetched"
         )
     if not draw.stands:
-        lines.append("Seeds or settings have changed since it was drawn")
+        lines.append("Seeds or settings have changed since the sample was drawn")
     return lines
 
 
 def doubts(survey: Survey) -> list[str]:
-    """What is to be known of the intervals."""
+    """Limitations of the intervals, in sentences."""
     if not any(figure.estimate.may_be_too_narrow for figure in survey.figures):
         return []
-    return [
-        "or wider: so few units, or so skewed, that the interval may hold the truth less often than 95 times of 100"
-    ]
+    return ["or wider: few units or skewed values, so the interval may miss the true value more than 5 times in 100"]
 
 
 def value(figure: Figure) -> str:
-    """The estimate itself."""
+    """The estimate."""
     return shown(figure.estimate.value, figure.unit)
 
 
 def interval(figure: Figure) -> str:
-    """From where to where the truth lies, or that nothing is known of it."""
+    """The confidence interval, or a note that the sample does not determine it."""
     low, high = figure.estimate.low, figure.estimate.high
     if not (isfinite(low) and isfinite(high)) or not isfinite(figure.estimate.standard_error):
         return "too few to tell"
@@ -83,7 +81,7 @@ def interval(figure: Figure) -> str:
 
 
 def shown(number: float, unit: Unit) -> str:
-    """A figure in its unit; a minus where there is none."""
+    """A figure with its unit; ``-`` if there is none."""
     if not isfinite(number):
         return "-"
     if unit is Unit.SHARE:

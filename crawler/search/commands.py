@@ -1,4 +1,4 @@
-"""The commands that search what was crawled: ``index``, ``search``."""
+"""The commands ``crawler index`` and ``crawler search``."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from crawler.settings.stores import existing_store
 @db_option
 @json_option
 def index_command(db: str, as_json: bool) -> int:
-    """Build the search index, or bring it up to date with the crawl: only what changed is read."""
+    """Build or update the search index; only changed pages are read."""
 
     async def build() -> int:
         async with existing_store(store_at(db), read_only=False):
-            with progress_line("looking for what to read") as say:
-                built = await build_index(db, lambda done, total: say(f"{done:,} of {total:,} pages looked at"))
+            with progress_line("looking for changed pages") as say:
+                built = await build_index(db, lambda done, total: say(f"{done:,} of {total:,} pages checked"))
         if as_json:
             print_json(asdict(built))
         else:
             console.print(
-                f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} taken out"
+                f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
             )
         return 0
 
     return run_async(build())
 
 
-# Only the long form of help, and what begins with "-" is no option: it is a word to leave out.
+# Only the long form of --help: an argument that begins with "-" is an excluded word, no option.
 @cli.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 @db_option
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
-@click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and those below it.")
+@click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and its subdomains.")
 @click.pass_context
 def search_command(
     ctx: click.Context, /, words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None
 ) -> int:
     """Search the pages crawled, after `crawler index`.
 
-    WORDS are words that pages should have; 'wor*' is any word that begins so, '"a phrase"' words in this order (the
-    inner quotes are for the crawler, the outer for the shell), -word leaves pages with it out. Pages with all of them
-    come first; where these are few, pages with some of the words follow.
+    WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
+    order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word.
+    Pages with all words come first. If there are few of them, pages with some of the words follow.
     """
-    if words == ("-h",):  # no word to be found, so none to leave out
+    if words == ("-h",):  # it contains no word to search for, so it asks for help
         click.echo(ctx.get_help())
         return 0
 
@@ -79,15 +79,15 @@ def search_command(
 
 
 def _render(found: SearchResult, console: Console) -> None:
-    """Results for people: title, address, excerpt, with the words in bold."""
-    console.print(f"{many(found.total, 'page')} with all of it")
+    """Print results for people: title, address and excerpt, with the matches in bold."""
+    console.print(f"{many(found.total, 'page')} with all words")
     parted = False
-    for place, hit in enumerate(found.hits, 1):
+    for position, hit in enumerate(found.hits, 1):
         if not hit.all_words and not parted:
             parted = True
-            console.print("\nWith some of it:")
+            console.print("\nWith some of the words:")
         console.print()
-        console.print(Text.assemble(f"{place}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
+        console.print(Text.assemble(f"{position}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
         lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
         if hit.anchor is not None:
             lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))

@@ -93,7 +93,7 @@ def test_wrong_usage_is_told_in_a_line(crawled: Path) -> None:
     ("command", "said"),
     [
         (("export", "jsonl", "terminal.jsonl"), " 0 rows "),
-        (("index", "--json"), " looking for what to read "),
+        (("index", "--json"), " looking for changed pages "),
         (("rank", "--json"), " ranking "),
         (("report", "terminal.html"), " reading the store "),
         (("audit", "--json"), " checking every request "),

@@ -290,7 +290,7 @@ def test_a_budget_that_is_spent_is_not_waited_for(web: LoopbackWeb, tmp_path: Pa
     assert (said["waiting"], said["over_budget"]) == (0, queued)
     assert queued > 0
     ended = run(web, tmp_path / "s.db", *options)
-    assert f"{queued} URLs of it not asked for: the site has its --max-pages-per-site" in ended.out
+    assert f"{queued} URLs of it not requested: the site has reached --max-pages-per-site" in ended.out
     assert "the same `crawler run` goes on" not in ended.out.partition("Sample:")[2]
 
 

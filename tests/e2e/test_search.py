@@ -50,7 +50,7 @@ def find(db: str, *words: str) -> dict[str, Any]:
 
 def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
     assert json.loads(here("index", "--db", db, "--json").out) == {"pages": 3, "changed": 3, "removed": 0}
-    assert here("index", "--db", db) == Ended(0, "3 pages in the index: 0 read, 0 taken out\n", "")
+    assert here("index", "--db", db) == Ended(0, "3 pages in the index: 0 read, 0 removed\n", "")
     found = find(db, "lexer")
     lexer, parser = loopback.url("a.test", "/lexer"), loopback.url("b.test")
     assert (found["query"], found["total"]) == ("lexer", 2)
@@ -70,7 +70,7 @@ def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
 def test_for_people(db: str) -> None:
     assert here("index", "--db", db).code == 0
     lines = here("search", "lexer", "tokens", "--db", db).out.splitlines()
-    assert lines[0] == "2 pages with all of it"
+    assert lines[0] == "2 pages with all words"
     assert lines[2] == "1. Lexer [31m"
     assert lines[3].endswith("/lexer")
     assert lines[4] == "   Lexers A lexer makes tokens."
@@ -78,7 +78,7 @@ def test_for_people(db: str) -> None:
     assert lines[3].endswith("/lexer")
     assert lines[4:] == ["   a link to it says “the scanner”", "   Lexers A lexer makes tokens."]
     few = here("search", "scanner", "parsers", "--db", db).out
-    assert "0 pages with all of it\n\nWith some of it:\n\n1. " in few
+    assert "0 pages with all words\n\nWith some of the words:\n\n1. " in few
 
 
 def test_words_that_look_like_options_are_left_out_of_the_search(db: str) -> None:

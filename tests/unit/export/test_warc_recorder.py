@@ -21,7 +21,7 @@ from warcio.checker import Checker
 from crawler.clock import SystemClock
 from crawler.errors import StoreError, UsageError
 from crawler.export import warc_recorder
-from crawler.export.warc_recorder import WarcFolder, mend
+from crawler.export.warc_recorder import WarcFolder, repair
 from crawler.model import (
     Exchange,
     Failed,
@@ -290,7 +290,7 @@ async def test_a_crash_at_any_octet_costs_no_whole_record(tmp_path: Path) -> Non
     for cut in {*range(0, len(data), 7), *ends, *(end - 1 for end in ends[1:])}:
         for tail in (b"", bytes(10)):  # zeros: a file that had grown when the power went
             torn.write_bytes(left := data[:cut] + tail)
-            mend(torn)
+            repair(torn)
             whole = max(end for end in ends if left[:end] == data[:end])
             mended = tmp_path / "x.warc.gz"
             assert (mended.read_bytes() if mended.exists() else b"") == data[:whole]
@@ -310,7 +310,7 @@ async def test_the_next_run_mends_and_goes_on_in_a_file_of_its_own(tmp_path: Pat
 
 async def test_a_folder_is_one_crawls(tmp_path: Path) -> None:
     async with folder_at(tmp_path):
-        with pytest.raises(UsageError, match="another crawl records into it"):
+        with pytest.raises(UsageError, match="another crawl is recording into it"):
             await record(tmp_path)
 
 

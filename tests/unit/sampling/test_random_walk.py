@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from crawler.sampling.estimators import Estimate, Sample
-from crawler.sampling.random_walk import UndirectedGraph, Visit, walk
+from crawler.sampling.random_walk import UndirectedGraph, WalkStep, walk
 
 RUNS = 1000
 AT_LEAST = 0.93
@@ -80,7 +80,7 @@ def require_coverage(run: Callable[[int], dict[str, bool]]) -> None:
     assert min(shares.values()) >= AT_LEAST, shares
 
 
-def sample_of(visits: list[Visit]) -> tuple[Sample, NDArray[np.int64]]:
+def sample_of(visits: list[WalkStep]) -> tuple[Sample, NDArray[np.int64]]:
     sample = Sample([visit.probability for visit in visits], clusters=[visit.walk for visit in visits])
     return sample, np.array([visit.node for visit in visits])
 

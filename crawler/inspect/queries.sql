@@ -1,0 +1,78 @@
+-- The statements of status and why, over the views of the store.
+
+-- name: largest_sites
+-- The sites that were asked for their robots.txt or have URLs queued, those with the most queued URLs first. at_limit: a
+-- limit keeps all queued URLs of the site from being claimed.
+SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
+WHERE v.robots_status IS NOT NULL OR v.queued > 0
+ORDER BY v.queued DESC, v.fetched DESC, v.site LIMIT :limit
+
+-- name: site
+SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
+WHERE v.site = :site
+
+-- name: count_asked_sites
+-- The sites that were asked for their robots.txt.
+SELECT count(*) AS sites FROM sites_by_id WHERE robots_copy IS NOT NULL
+
+-- name: reasons
+-- The URLs in a state by reason, the most frequent first.
+SELECT reason_code, count(*) AS urls FROM urls_by_id WHERE state = :state
+GROUP BY reason_code ORDER BY urls DESC, reason_code
+
+-- name: workers
+-- The workers of a run: first those at work, then those that have ended.
+SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests, groups_held
+FROM workers WHERE run_id = :run_id ORDER BY ended_at IS NOT NULL, worker LIMIT :limit
+
+-- name: url
+SELECT v.state, v.reason_code, v.reason, v.depth, v.attempts, v.seed, u.due_at, v.kind, v.lastmod, v.target
+FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id WHERE v.url_id = :url_id
+
+-- name: step
+-- A URL on the way of redirects, mirrors and canonical URLs, and the next one.
+SELECT v.url, v.state, v.reason_code, v.reason, u.target_id
+FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id WHERE v.url_id = :url_id
+
+-- name: first_links_to
+-- The first links to a URL, in the order of the linking pages. No index serves this: it scans the links.
+SELECT s.site || u.path AS url, l.anchor, l.rel
+FROM (SELECT source_id, anchor, rel FROM links_by_id WHERE target_id = :url_id ORDER BY source_id LIMIT :limit) l
+JOIN urls_by_id u ON u.url_id = l.source_id JOIN sites_by_id s ON s.site_id = u.site_id ORDER BY l.source_id
+
+-- name: count_links_to
+SELECT count(*) AS links FROM links_by_id WHERE target_id = :url_id
+
+-- name: page
+SELECT status, content_type, charset, fetched_at, title, description, keywords, canonical_url, meta_url, document_state,
+  noindex, nofollow, body_bytes, etag, last_modified, other_schemes, directives, note, version, last_seen_at, gone_at,
+  text_sha256
+FROM pages_by_id WHERE url_id = :url_id
+
+-- name: requests
+SELECT purpose, started_at, finished_at, status, error_kind, error, bytes, robots_version, verdict_line
+FROM requests WHERE site = :site AND url = :url ORDER BY started_at
+
+-- name: mirror
+SELECT main_site, leads_to, evidence, sample, confidence FROM mirrors WHERE site = :site
+
+-- name: robots
+-- The robots.txt in force at a site.
+SELECT t.sha256 AS version_sha256, r.fetched_at, r.valid_until, r.status, r.action, r.note, t.body
+FROM sites_by_id s JOIN robots_by_id r ON r.robots_copy = s.robots_copy
+LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
+WHERE s.site = :site
+
+-- name: revisit
+SELECT due_at, checked_at, changes, watched_s, failures, hint, hinted_at, why FROM revisits_by_id WHERE url_id = :url_id
+
+-- name: versions
+-- The newest versions of a page.
+SELECT version, fetched_at, last_seen_at, status, body_sha256, text_sha256
+FROM page_versions WHERE url_id = :url_id ORDER BY version DESC LIMIT :limit
+
+-- name: count_revisits
+-- The URLs that are revisited, how many of them are due, and the time of the next revisit.
+SELECT count(*) AS known, count(*) FILTER (WHERE due_at <= :now) AS due, min(due_at) AS next_at FROM revisits_by_id

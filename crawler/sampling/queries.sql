@@ -1,0 +1,48 @@
+-- The statements of sampling, over the views of the store.
+
+-- name: frame
+-- The sampling frame: every page URL up to depth :deepest that the crawl requested, that only robots.txt, a mirror's Host
+-- line, its content type or its address kept from being requested, or that is held back at depth :held_from or deeper.
+-- A site is cut if it has had its :pages_per_site pages and has URLs queued; its queued URLs are not in the frame.
+WITH cut (site_id) AS MATERIALIZED (
+  SELECT s.site_id FROM sites_by_id s
+  WHERE s.fetched >= :pages_per_site AND EXISTS (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id))
+SELECT u.url_id, s.site, s.site || u.path AS url, u.site_id IN (SELECT site_id FROM cut) AS is_cut
+FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
+WHERE u.kind = 'page' AND u.depth <= :deepest AND (
+  u.state IN ('fetched', 'redirected', 'failed')
+  OR (u.state = 'excluded' AND u.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'address'))
+  OR (u.state = 'queued' AND u.depth >= :held_from AND u.site_id NOT IN (SELECT site_id FROM cut)))
+
+-- name: links
+SELECT source_id, target_id FROM links_by_id
+
+-- name: drawn
+-- A row for each draw, with what became of the drawn URL, or of the URL at the end of its redirects (at most
+-- :max_redirects). A redirect to a URL that the crawl does not fetch counts as a redirect.
+WITH RECURSIVE way (drawn_id, url_id, n) AS (
+  SELECT DISTINCT url_id, url_id, 0 FROM samples_by_id
+  UNION ALL
+  SELECT way.drawn_id, t.url_id, n + 1
+  FROM way JOIN urls_by_id u ON u.url_id = way.url_id JOIN urls_by_id t ON t.url_id = u.target_id
+  WHERE n < :max_redirects AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle'))
+    AND (t.state <> 'excluded' OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type'))),
+ends AS (SELECT drawn_id, url_id, row_number() OVER (PARTITION BY drawn_id ORDER BY n DESC) AS back FROM way),
+answers AS (
+  SELECT e.drawn_id, q.status, q.error_kind, row_number() OVER (PARTITION BY e.drawn_id ORDER BY q.request_id DESC) AS back
+  FROM ends e JOIN urls_by_id u ON u.url_id = e.url_id
+  JOIN requests_by_id q ON q.site_id = u.site_id AND q.path = u.path
+  WHERE e.back = 1 AND u.state IN ('redirected', 'failed') AND q.purpose = 'page')
+SELECT a.stratum, a.walk, a.probability, e.drawn_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched,
+  w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.charset,
+  (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) AS links
+FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id AND e.back = 1
+JOIN urls_by_id u ON u.url_id = e.url_id JOIN sites_by_id s ON s.site_id = u.site_id
+LEFT JOIN pages_by_id p ON p.url_id = e.url_id
+LEFT JOIN answers w ON w.drawn_id = e.drawn_id AND w.back = 1 ORDER BY a.draw
+
+-- name: blocked_outside
+-- The known pages of blocked sites that were not drawn. A URL outside the scope has another reason_code.
+SELECT count(*) AS urls FROM urls_by_id
+WHERE state = 'excluded' AND reason_code = 'blocked' AND kind = 'page'
+  AND url_id NOT IN (SELECT url_id FROM samples_by_id)
