@@ -265,7 +265,7 @@ async def test_pages_and_links_out_of_the_store(web: LoopbackWeb, db_path: Path)
         for where, said in (
             ("nosuch = 1", "no such column"),
             ("1); DROP TABLE url; --", "brackets"),
-            (" ", "holds no"),
+            (" ", "contains no condition"),
         ):
             with pytest.raises(UsageError, match=said):
                 [page async for page in crawl.pages(where)]

@@ -318,8 +318,10 @@ def test_what_is_blocked_after_the_draw_counts_in_no_estimate(web: LoopbackWeb, 
     db, options = tmp_path / "s.db", ("--sample", "1000", "--max-depth", "2")
     run(web, db, *options)
     with sqlite3.connect(db) as connection:
-        connection.execute("UPDATE url SET state = 'excluded', reason = 'blocked by the operator' WHERE id IN "
-                           "(SELECT url_id FROM samples WHERE site LIKE '%b.test%' AND state = 'failed')")  # fmt: skip
+        connection.execute(
+            "UPDATE url SET state = 'excluded', reason_code = 'blocked', reason = 'blocked by the operator' "
+            "WHERE id IN (SELECT url_id FROM samples WHERE site LIKE '%b.test%' AND state = 'failed')"
+        )
     ended = here("sample", "--db", db)
     assert "5 URLs of it blocked by the operator" in ended.out
     said = json.loads(here("sample", "--db", db, "--json").out)
