@@ -113,7 +113,7 @@ class ReasonCode(Code):
     FAULT = "fault", "a fault of the crawler: {}; please report it", "failed by a fault of the crawler"
     WORKER_DIED = (
         "worker_died",
-        "the crawler died {} while it worked on this URL; please report it",
+        "the crawler died {} times while it worked on this URL; please report it",
         "given up: the crawler died while it worked on the URL",
     )
 

@@ -79,6 +79,7 @@ class Crawl:
                 alarm=alarm,
                 shutdown=shutdown,
                 progress=progress,
+                store=store,
             )
         )
         self._operator = OperatorListener(store, clock, gate, scope.blocks, outbox, shutdown, progress, frame)

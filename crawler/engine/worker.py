@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from crawler.clock import Clock
@@ -23,7 +23,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, RobotsAction
-from crawler.store.protocols import Claim, ClaimedSite
+from crawler.store.protocols import Claim, ClaimedSite, Store
 from crawler.url import split
 
 
@@ -43,6 +43,8 @@ class WorkerContext:
     alarm: Alarm
     shutdown: Shutdown
     progress: Progress
+    store: Store
+    trial: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the worker that tries a URL alone
 
 
 class Worker:
@@ -136,9 +138,28 @@ class Worker:
                     verdict_line=None if verdict is None else verdict.line,
                     crawl_delay_s=None if rules is None else rules.crawl_delay_s,
                 )
-                await self._fetch(queued, permit)
+                if self._claim.alone:
+                    await self._try_alone(queued, permit)
+                else:
+                    await self._fetch(queued, permit)
             case _:
                 assert_never(decision)
+
+    async def _try_alone(self, queued: Queued, permit: FetchPermit) -> None:
+        """Fetch a URL of a group whose workers died, while no other such URL is in work here.
+
+        The store knows of the trial from before the request until the outcome is committed. So a worker that dies
+        meanwhile names the URL.
+        """
+        context = self._context
+        await context.gate.pause(permit.group)
+        await context.gate.idle(context.trial.acquire())
+        try:
+            await context.store.begin_trial(self._claim)
+            await self._fetch(queued, permit)
+            await context.gate.idle(context.outbox.flush())
+        finally:
+            context.trial.release()
 
     async def _fetch(self, queued: Queued, permit: FetchPermit) -> None:
         context = self._context

@@ -125,6 +125,7 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
+    alone: bool = False  # workers died with this group: its one URL is tried by :meth:`Store.begin_trial`
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +303,14 @@ class Store(Shared, Protocol):
         ...
 
     async def commit(self, batch: CommitBatch) -> CommitResult: ...
+
+    async def begin_trial(self, claim: Claim) -> None:
+        """Commit that this worker tries the URL of a claim that is ``alone``, and no other such URL meanwhile.
+
+        If the worker dies before the next commit that releases the group, the death counts against the URL. The third
+        one fails the URL.
+        """
+        ...
 
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False

@@ -87,7 +87,7 @@ FROM unnest(:groups($8), $1::text[], $2::text[], $3::text[], $4::int[], $5::bigi
   AS t (group_id, state, reason_code, reason, attempts, target, due_at, kind, id) WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: requeue
-UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, target = NULL
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0, target = NULL
 WHERE id = ANY($1::bigint[]) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
@@ -256,7 +256,7 @@ FROM unnest($1::float8[], $2::float8[], $3::float8[], $4::text[], :named($5))
 UPDATE politeness_group SET visited_by = NULL WHERE id = ANY(:named($1));
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers($1));
+UPDATE politeness_group SET claimed_by = NULL, caution = greatest(0, caution - 1) WHERE id = ANY(numbers($1));
 
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
@@ -283,7 +283,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Those that another worker is just about to claim are passed over.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, waits_for, caution FROM politeness_group
 WHERE ready_at <= $1 AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = $2)
 ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED;
 
@@ -356,7 +356,23 @@ WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
 ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 
 -- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ANY($1::bigint[]);
+UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, caution = CASE WHEN caution = 0 THEN 1 ELSE 21 END
+WHERE id = ANY($1::bigint[]);
+
+-- name: begin_trial
+UPDATE worker SET trial = $1 WHERE id = $2;
+
+-- name: lost_trials
+-- Passed over while another worker blames them.
+SELECT id, trial FROM worker WHERE trial IS NOT NULL AND ended_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: blame
+UPDATE url SET deaths = deaths + 1, due_at = $1::float8 + 2 * (deaths + 1)
+WHERE id = $2 AND group_id = :group($2) AND state = 'queued' RETURNING deaths;
+
+-- name: fail_killer
+UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = $1, due_at = 0
+WHERE id = $2 AND group_id = :group($2);
 
 -- name: await_lost_workers
 -- One whose lease has run out may have its row locked, stopped in the middle of a turn: until it goes on, or its

@@ -37,6 +37,7 @@ CREATE TABLE worker (
   turns bigint NOT NULL DEFAULT 0,
   pages bigint NOT NULL DEFAULT 0,
   requests bigint NOT NULL DEFAULT 0,
+  trial bigint,
   granted bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX worker_run ON worker(run_id);
@@ -75,6 +76,7 @@ CREATE TABLE politeness_group (
   next_at double precision NOT NULL DEFAULT 0,
   pause_s double precision NOT NULL DEFAULT 0,
   backoff_s double precision NOT NULL DEFAULT 0,
+  caution integer NOT NULL DEFAULT 0,
   waits_for text NOT NULL DEFAULT '',
   claimed_by bigint,
   visited_by bigint
@@ -157,6 +159,7 @@ CREATE TABLE url (
   found_on bigint,
   target bigint,
   attempts integer NOT NULL DEFAULT 0,
+  deaths integer NOT NULL DEFAULT 0,
   dead_claims integer NOT NULL DEFAULT 0,
   hops integer NOT NULL DEFAULT 0,
   due_at double precision NOT NULL DEFAULT 0,

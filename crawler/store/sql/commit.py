@@ -63,6 +63,7 @@ class TurnTaker:
         await self._keep_paces(batch.paces)
         if batch.released:
             await self._db.execute(self._sql["release_groups"], (json.dumps(batch.released),))
+            await self._workers.end_trial(batch.released)
         if batch.visited:
             await self._db.executemany(self._sql["end_visit"], [(name,) for name in batch.visited])
         if batch.worst_lag_s > self._worst_lag_s:
@@ -303,7 +304,7 @@ class TurnTaker:
             return []
         me, horizon = self._workers.id, now + limits.horizon_s
         groups = await every(self._db, self._sql["claimable_groups"], (horizon, me, limits.groups))
-        claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:]), {}, []) for row in groups}
+        claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:6]), {}, [], alone=row[6] > 1) for row in groups}
         if not claims:
             return []
         ids = json.dumps(list(claims))
@@ -324,7 +325,7 @@ class TurnTaker:
             ]
             batches[group].append(_within(batch, most - fetched))
         for group, claim in claims.items():
-            claim.urls = _in_turn(batches[group])[: limits.urls_per_group]
+            claim.urls = _in_turn(batches[group])[: 1 if claim.alone else limits.urls_per_group]
         return list(claims.values())
 
 

@@ -24,6 +24,7 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.keys import url_number
 from crawler.store.protocols import (
+    Claim,
     CommitBatch,
     CommitResult,
     Counts,
@@ -63,6 +64,11 @@ from crawler.url import split
 
 class SqlStore(SqlRuns):
     """See :class:`crawler.store.protocols.Store`. All but the connection, which a subclass has."""
+
+    @lasting
+    async def begin_trial(self, claim: Claim) -> None:
+        async with self._writing():
+            await self._workers.begin_trial(claim)
 
     # --- seeds and scope ----------------------------------------------------------------------
 

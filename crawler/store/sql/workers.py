@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.store.protocols import CommitBatch
+from crawler.reasons import Reason, ReasonCode
+from crawler.store.protocols import Claim, CommitBatch
 from crawler.store.sqlite.connection import Database, every, one
 
+_DEATHS_BORNE = 3  # of workers that tried a URL alone; the last one fails the URL
+_DIED = Reason(ReasonCode.WORKER_DIED, str(_DEATHS_BORNE))
 _FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
 
 
@@ -38,6 +41,7 @@ class Workers:
         self.lease_s = lease_s
         self.id = 0
         self.turns = 0  # committed, as far as is known here
+        self._trial_group: int | None = None  # of the URL that this worker tries alone
 
     async def join(self, run_id: int, now: float, *, for_others: bool = False) -> None:
         """Be at work on a run from now on; ``for_others``: only until the first worker that claims anything is."""
@@ -86,10 +90,34 @@ class Workers:
             self._sql["set_pace"], [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in kept.items()]
         )
         await self._db.executemany(self._sql["free_group"], [(row[0],) for row in rows])
+        await self._blame(now)
         return {row[0] for row in rows}
+
+    async def begin_trial(self, claim: Claim) -> None:
+        """Note that this worker tries the one URL of a claim alone."""
+        self._trial_group = claim.group_id
+        await self._db.execute(self._sql["begin_trial"], (claim.urls[0].id, self.id))
+
+    async def end_trial(self, released: Collection[int]) -> None:
+        """Note that no trial is under way any more if its group is among the ``released``."""
+        if self._trial_group in released:
+            self._trial_group = None
+            await self._db.execute(self._sql["begin_trial"], (None, self.id))
+
+    async def _blame(self, now: float) -> None:
+        """Count the deaths of workers against the URLs that they tried alone; the third one fails a URL."""
+        for worker, number in list(await every(self._db, self._sql["lost_trials"])):
+            await self._db.execute(self._sql["begin_trial"], (None, worker))
+            await self._db.executemany(self._sql["dequeue"], [(number,)])
+            row = await one(self._db, self._sql["blame"], (now, number))
+            if row is not None and row[0] >= _DEATHS_BORNE:
+                await self._db.execute(self._sql["fail_killer"], (_DIED.sentence, number))
+            await self._db.executemany(self._sql["enqueue"], [(number,)])
 
     async def end(self, worker: int | None, ended_by: str, now: float) -> None:
         """Note that a worker (``None``: this one) is gone; its groups are lost to it."""
+        if worker is None and self._trial_group is not None:  # it ends in order: no URL is to blame
+            await self.end_trial((self._trial_group,))
         await self._db.execute(self._sql["end_worker"], (now, ended_by, worker or self.id))
 
     async def is_at_work(self) -> bool:

@@ -29,7 +29,7 @@ UPDATE url SET state = ?, reason_code = ?, reason = ?, attempts = ?, target = ?,
 
 -- name: requeue
 -- An excluded URL begins anew, unless another worker has seen to that already; its frontier row is still to be made.
-UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, target = NULL
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0, target = NULL
 WHERE id = ? AND state IN ('excluded', 'failed');
 
 -- name: set_seed
@@ -142,7 +142,8 @@ UPDATE politeness_group SET next_at = ?1, pause_s = ?2, backoff_s = ?3, waits_fo
 UPDATE politeness_group SET visited_by = NULL WHERE name = ?;
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL WHERE id IN (SELECT value FROM json_each(?));
+UPDATE politeness_group SET claimed_by = NULL, caution = max(0, caution - 1)
+WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: refresh_ready
 -- When the earliest URL of each named group may be fetched that is not held back: (pages allowed per site, JSON list of
@@ -174,7 +175,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- Longest ready first: (until when, worker, how many).
-SELECT id, name, next_at, pause_s, backoff_s, waits_for FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, waits_for, caution FROM politeness_group
 WHERE ready_at <= ? AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = ?) ORDER BY ready_at LIMIT ?;
 
 -- name: groups_and_workers
@@ -247,7 +248,25 @@ WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
 
 -- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL WHERE id = ?;
+-- The worker of a group died. After the second death in a row, the next 20 URLs of the group are tried alone.
+UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, caution = CASE WHEN caution = 0 THEN 1 ELSE 21 END
+WHERE id = ?;
+
+-- name: begin_trial
+-- (URL number, worker)
+UPDATE worker SET trial = ? WHERE id = ?;
+
+-- name: lost_trials
+-- The URLs that workers tried alone when they died: (worker, URL number).
+SELECT id, trial FROM worker WHERE trial IS NOT NULL AND ended_at IS NOT NULL;
+
+-- name: blame
+-- A worker died while it tried a URL alone: (now, URL number). The URL waits a little, so that others come first.
+UPDATE url SET deaths = deaths + 1, due_at = ?1 + 2 * (deaths + 1) WHERE id = ?2 AND state = 'queued' RETURNING deaths;
+
+-- name: fail_killer
+-- (the sentence of the code worker_died, URL number)
+UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = ?1, due_at = 0 WHERE id = ?2;
 
 -- name: end_lost_workers
 UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE ended_at IS NULL AND lease_until <= ?;
