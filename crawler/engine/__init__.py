@@ -1,3 +1,23 @@
-"""The engine: the crawl and nothing else. It claims politeness groups, fetches, asks the rules what follows, and
-commits once. Pauses are waited for here and nowhere else.
+"""The engine: it crawls, and does nothing else. Pauses of sites are waited for here, and nowhere else.
+
+Nouns:
+
+* :class:`~crawler.engine.crawl.Crawl`: one run, put together from the parts below.
+* :mod:`~crawler.engine.scheduler`: decides what happens next, as a pure function of state, event and situation.
+* :class:`~crawler.engine.driver.Driver`: carries the decisions out, one at a time.
+* :class:`~crawler.engine.worker.Worker`: works on one claim, a politeness group with a batch of its URLs.
+* :class:`~crawler.engine.outbox.Outbox`: what workers have finished since the last commit.
+* :class:`~crawler.engine.gate.Gate`: every request passes it, and it keeps politeness.
+* :class:`~crawler.engine.lease.Lease`: the right to send requests, if other processes work on the same crawl.
+* :class:`~crawler.engine.robots_cache.RobotsCache`: the robots.txt of each site, requested before its pages.
+* :class:`~crawler.engine.parser_pool.ParserPool`: reads pages in child processes.
+* :class:`~crawler.engine.page_budget.Budget` and :class:`~crawler.engine.claim_capacity.ClaimCapacity`: how many pages
+  and how many groups this process takes.
+* :class:`~crawler.engine.operator.OperatorListener`: carries out the orders of the operator.
+* :class:`~crawler.engine.shutdown.Shutdown`: every reason to stop comes here.
+
+A story: the driver commits, and the store gives it a claim. A worker takes up the claim's first URL, asks the robots
+cache for the copy in force, and the rules whether the URL may be fetched. The gate waits for the group's pause and
+sends the request. A parser process reads the page, the rules make an outcome of it, and the outbox takes the outcome.
+The scheduler finds that a commit is due, and the driver commits again.
 """

@@ -25,7 +25,7 @@ from crawler.robots.readings import SiteRules
 from crawler.store.protocols import ClaimedSite, ClaimLimits, RobotsNews, Store
 from crawler.url import split
 
-_ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = ?"
+_ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = :site"
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
 
 
@@ -98,7 +98,7 @@ class PoliteClient:
     async def _site(self, name: str) -> ClaimedSite:
         number = await self._visit(name)
         copy, delay_s = await self._store.robots_copy(name), await self._store.crawl_delay(name)
-        rows = await self._store.query(_ROBOTS_ID, (name,))
+        rows = await self._store.query(_ROBOTS_ID, {"site": name})
         return ClaimedSite(number, name, copy, rows[0]["number"], delay_s)
 
 

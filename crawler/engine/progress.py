@@ -48,7 +48,7 @@ class Progress:
             self.ended(outcome)
 
     def note_active(self, groups: int) -> None:
-        """So many groups are worked on."""
+        """``groups`` groups are worked on."""
         self.active = groups
 
     def note_wait(self, waiting: Waiting | None) -> None:
@@ -66,7 +66,7 @@ class Progress:
         if row.error is not None and row.error.kind is not ErrorKind.FAULT and not _is_nothing(row):
             self.troubles[str(row.status) if row.status and row.status >= 300 else row.error.kind.value] += 1
 
-    def met(self, error: Exception) -> str:
+    def count_fault(self, error: Exception) -> str:
         """Count a bug of the crawler and describe it on one line. Raises it beyond :data:`MAX_FAULTS`."""
         if self.faults >= MAX_FAULTS:
             raise error

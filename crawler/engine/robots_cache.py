@@ -63,7 +63,7 @@ class RobotsIntake(Protocol):
 class FaultCounter(Protocol):
     """Counts bugs of the crawler."""
 
-    def met(self, error: Exception) -> str:
+    def count_fault(self, error: Exception) -> str:
         """Count a bug, and describe it on one line."""
         ...
 
@@ -214,7 +214,7 @@ class RobotsCache:
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
-            now, detail = self._clock.now(), self._faults.met(error)
+            now, detail = self._clock.now(), self._faults.count_fault(error)
             settings = replace(self._needs.settings, stale_if_error=False)
             failed = Failed(seen[-1], now, now, kind=ErrorKind.FAULT, detail=detail)
             unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)

@@ -118,7 +118,7 @@ class Worker:
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
-            self._refuse(after_fault(queued, context.progress.met(error)))
+            self._refuse(after_fault(queued, context.progress.count_fault(error)))
 
     async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite) -> None:
         assert site.copy is not None, "in_force has set it"

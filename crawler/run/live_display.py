@@ -32,7 +32,7 @@ _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
-_AT_WORK = "SELECT count(*) AS n FROM workers WHERE ended_at IS NULL AND lease_until > ?"
+_AT_WORK = "SELECT count(*) AS n FROM workers WHERE ended_at IS NULL AND lease_until > :now"
 _HINT = "Ctrl-C stops; the same command goes on"
 _AT_ONCE = "Ctrl-C again ends at once"
 
@@ -112,7 +112,7 @@ class Watch:
         seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
         if self._store.lease_s is not None:
-            (there,) = await self._store.query(_AT_WORK, (now,))
+            (there,) = await self._store.query(_AT_WORK, {"now": now})
             seen.others = max(0, there["n"] - self._workers)
         if now > seen.at:
             recent = (pages - seen.pages_before) / (now - seen.at)

@@ -36,5 +36,5 @@ def test_a_page_of_another_type_and_a_missing_robots_txt_are_no_trouble() -> Non
 
 def test_a_fault_of_the_crawler_counts_once() -> None:
     progress = sent(None, RequestError(ErrorKind.FAULT, "ZeroDivisionError"))
-    assert progress.met(ZeroDivisionError("a bug")) == "ZeroDivisionError: a bug"
+    assert progress.count_fault(ZeroDivisionError("a bug")) == "ZeroDivisionError: a bug"
     assert progress.faults == 1
