@@ -97,7 +97,7 @@ def dovecot() -> Iterator[Dovecot]:
     assert DOVECOT is not None
     server = subprocess.Popen([DOVECOT, "-F", "-c", folder / "dovecot.conf"], stderr=subprocess.PIPE)
     try:
-        until(lambda: _listens(port), f"dovecot: {(folder / 'dovecot.log')}", 20)
+        until(lambda: _listens(port), f"dovecot: {(folder / 'dovecot.log')}")
         yield Dovecot(port, folder / "mail", folder / "cert.pem")
     finally:
         server.terminate()

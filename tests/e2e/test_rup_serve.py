@@ -78,7 +78,7 @@ class Server:
             *("--listen", f"127.0.0.1:{self.port}", "--smtp", f"127.0.0.1:{self.post.port}"),
             *("--db", self.folder / "rup.db", "--latencies", "second,minute,day", "--scan-every", "0.1", *options),
         )
-        until(self.is_up, "the server", 30)
+        until(self.is_up, "the server")
 
     def is_up(self) -> bool:
         try:
@@ -285,7 +285,7 @@ def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(serv
         server.kill()
         server.run()
     server.post.open()
-    until(lambda: server.rows("SELECT count(*) FROM outbox") == [(0,)], "an empty outbox", 60)
+    until(lambda: server.rows("SELECT count(*) FROM outbox") == [(0,)], "an empty outbox")
     assert [mail["Message-ID"] for mail in server.post.mails] == [mail["Message-ID"] for mail in sent]
     assert [text.partition("\n")[0] for text in server.post.texts()] == [f"SequenceNumber: {n}" for n in (2, 3, 4)]
     assert changes_of(server.post.texts()) == {("New", f"/{number}.html") for number in range(3)}

@@ -46,7 +46,7 @@ class TreeSite:
             "--smtp", f"127.0.0.1:{self.smtp.port}", "--latencies", "second,minute,day",
             "--scan-every", "0.1", "--max-query-span", self.span,
         )  # fmt: skip
-        until(self._answers, "rup serve", 30)
+        until(self._answers, "rup serve")
 
     def _answers(self) -> bool:
         try:

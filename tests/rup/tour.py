@@ -46,7 +46,7 @@ class Round(Stored):
         return ended
 
     def posted(self, count: int) -> None:
-        until(lambda: self.post.count >= count, f"mail {count}", 30)
+        until(lambda: self.post.count >= count, f"mail {count}")
 
     def is_in_step(self) -> bool:
         """Whether the store has the pages of the tree."""
