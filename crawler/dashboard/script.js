@@ -198,10 +198,10 @@ const workers = (seen) => {
   $("workers-section").hidden = !seen.workers.length;
   const lease = (worker) => {
     if (worker.ended_at != null) return `ended: ${worker.ended_by}`;
-    if (!worker.alive) return "killed: its sites pass to who comes next";
-    if (worker.lease_until == null) return "the store is its own";
+    if (!worker.alive) return "killed: other workers take over its sites";
+    if (worker.lease_until == null) return "exclusive use of the store";
     const left = worker.lease_until - seen.at;
-    return left > 0 ? `for ${span(Math.ceil(left))} more` : "has run out: its sites pass to others";
+    return left > 0 ? `for ${span(Math.ceil(left))} more` : "expired: other workers take over its sites";
   };
   fill("workers", ...seen.workers.map((worker) => {
     const rate = worker.pages / Math.max(worker.seen_at - worker.started_at, 1);

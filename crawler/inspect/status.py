@@ -166,11 +166,12 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
     if run["finished_at"] is not None:
         return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
     if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
-        return f"since {started}: it was killed; the same command goes on"
+        return f"since {started}: it was killed; the same command continues"
     seen_at = last_seen(run, status.beats)
     if status.at - seen_at < SILENT_S:
         return f"since {started}: it is running"
-    return f"since {started}, not heard of since {iso(seen_at)}: it was killed (the same command goes on), or is stuck"
+    fate = "it was killed (the same command continues), or is stuck"
+    return f"since {started}, no sign of life since {iso(seen_at)}: {fate}"
 
 
 def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
@@ -215,11 +216,11 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
     if row["ended_at"] is not None:
         return "ended"
     if not row["alive"]:
-        return "killed: its sites pass to who comes next"
+        return "killed: other workers take over its sites"
     if row["lease_until"] is None:
-        return "the store is its own"
+        return "exclusive use of the store"
     left_s = row["lease_until"] - now
-    return f"for {duration(left_s)} more" if left_s > 0 else "has run out: its sites pass to others"
+    return f"for {duration(left_s)} more" if left_s > 0 else "expired: other workers take over its sites"
 
 
 def _sites_table(status: Status) -> Table:

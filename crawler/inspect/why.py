@@ -170,11 +170,11 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
     if known["site"]["at_limit"]:
         return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
     is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
-    deferred = is_deferred and f"robots.txt, which could not be had ({known['robots']['status']})"
+    deferred = is_deferred and f"robots.txt, which could not be fetched ({known['robots']['status']})"
     if known["next_at"] <= now and deferred:
         return f"{deferred} and is asked for again first"
     if known["next_at"] <= now:
-        return "its turn: nothing stands against it but the URLs before it"
+        return "its turn: only the URLs before it"
     if known["due_at"] == known["next_at"]:
         reason = known["site"]["waits_for"]
         return "its next attempt" + (f", {reason}" if reason and known["site"]["next_at"] > now else "")
@@ -189,13 +189,13 @@ def render(known: dict[str, Any], console: Console) -> None:
 
 def told(known: dict[str, Any]) -> list[Fact]:
     """An explanation as labelled lines."""
-    rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no page fetched links to it")]
+    rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no fetched page links to it")]
     if known["scope"] is None:
-        rows.append(("scope", "takes it in"))
+        rows.append(("scope", "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
         rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
     elif known["scope"] != known.get("reason"):
-        rows.append(("scope", f"would be left out: {known['scope']}"))
+        rows.append(("scope", f"would exclude it: {known['scope']}"))
     rows += _about_robots(known["robots"])
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))
@@ -240,7 +240,7 @@ def _leads(known: dict[str, Any]) -> list[Fact]:
         return []
     before = [known["url"], *(step["url"] for step in steps[:-1])]
     end = steps[-1]
-    told = "goes round" if end["url"] in before else f"{end['state']}: {end['reason']}"
+    told = "a circle" if end["url"] in before else f"{end['state']}: {end['reason']}"
     return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({told.rstrip(': ')})")]
 
 
@@ -248,15 +248,15 @@ _MEANINGS = {
     RobotsAction.PARSE: "read and obeyed",
     RobotsAction.FREE: "no instructions, so everything is allowed",
     RobotsAction.RESTRICTED: "closes the whole site",
-    RobotsAction.DEFER: "could not be had, so nothing is fetched until it can",
-    RobotsAction.GIVEN_UP: "could not be had for so long that the site was given up",
+    RobotsAction.DEFER: "could not be fetched, so nothing else is fetched until it can be",
+    RobotsAction.GIVEN_UP: "could not be fetched for so long that the site was given up",
     RobotsAction.UNREACHABLE: "the site's address may not be connected to",
 }
 
 
 def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
     if robots is None:
-        return [("robots.txt", "not asked for yet")]
+        return [("robots.txt", "not requested yet")]
     meaning = _MEANINGS[RobotsAction(robots["action"])]
     version = f", version {robots['version_sha256'][:12]}" if robots["version_sha256"] else ""
     rows: list[Fact] = [
@@ -295,7 +295,9 @@ def _about_mirror(mirror: dict[str, Any]) -> str:
             f" (sure of {mirror['confidence']:.0%}); nothing is done about it"
         )
     if leads_to is None:
-        return f"its site names {main_site} as its main host, but these names go round: none of the sites is asked"
+        return (
+            f"its site names {main_site} as its main host, but these names form a circle: none of the sites is fetched"
+        )
     further = "" if leads_to == main_site else f", and that leads on to {leads_to}"
     return f"its site names {main_site} as its main host{further}"
 

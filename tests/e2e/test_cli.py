@@ -242,7 +242,7 @@ def test_a_crawl_that_only_waits_stops_at_once(web: LoopbackWeb, db_path: Path) 
     assert "for a.test until " in text
     assert "robots.txt: 503" in text
     why = here("why", web.url("a.test"), "--db", db_path).out
-    assert "could not be had, so nothing is fetched until it can" in why
+    assert "could not be fetched, so nothing else is fetched until it can be" in why
     process.send_signal(signal.SIGINT)
     assert finish(process).code == 3
 
@@ -274,7 +274,7 @@ def test_status_distinguishes_a_killed_run_from_a_running_one(web: LoopbackWeb, 
     assert "it is running" in here("status", "--db", db_path).out
     process.kill()
     finish(process)
-    assert "it was killed; the same command goes on" in here("status", "--db", db_path).out
+    assert "it was killed; the same command continues" in here("status", "--db", db_path).out
 
 
 def test_the_store_keeps_why_a_run_failed_if_it_can_be_written(

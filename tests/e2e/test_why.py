@@ -84,8 +84,8 @@ def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     asked.web.sites["cut.test"] = {"/robots.txt": replace(plain(FICT), fault=Fault.CUT), "/": Page()}
     asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n')
     words = asked.words("cut.test")
-    assert "waits for robots.txt, which could not be had (truncated)" in words
-    assert "could not be had, so nothing is fetched until it can" in words
+    assert "waits for robots.txt, which could not be fetched (truncated)" in words
+    assert "could not be fetched, so nothing else is fetched until it can be" in words
     assert "its turn" not in words
     assert "after 200" not in json.dumps(asked.why("cut.test"))
 
@@ -106,7 +106,7 @@ def test_a_forbidden_url_and_the_way_to_it(asked: Asked) -> None:
         "depth 2",
         "found by http://fict.test/ http://fict.test/a",
         "linked by http://fict.test/a “the closed one” rel='ugc'",
-        "scope takes it in",
+        "scope includes it",
         "robots.txt 200, read and obeyed, version ",
         "verdict forbidden by line 2: Disallow: /closed/ (draft1996)",
         "agents atp://fict.org:820, by line 3",
@@ -131,7 +131,7 @@ def test_mirrors_and_circles(asked: Asked) -> None:
     assert asked.why("a.m.test")["mirror"]["evidence"] == "host"
     words = asked.words("y.m.test")
     assert "state excluded: mirror cycle: http://y.m.test → http://z.m.test → http://y.m.test" in words
-    assert "but these names go round: none of the sites is asked" in words
+    assert "but these names form a circle: none of the sites is fetched" in words
     status = " ".join(here("status", "--db", asked.db).out.replace(f":{port}", "").split())
     assert "mirror cycle" in status
 
@@ -151,7 +151,7 @@ def test_redirects_are_followed_to_their_end_or_round(asked: Asked) -> None:
     asked.crawl("s.test")
     words = asked.words("s.test", "/into")
     assert "state failed: redirects in a circle (302 to http://s.test/a)" in words
-    assert "leads to http://s.test/a http://s.test/b http://s.test/a (goes round)" in words
+    assert "leads to http://s.test/a http://s.test/b http://s.test/a (a circle)" in words
     assert "leads to http://s.test/older http://s.test/gone (failed: 404 Not Found)" in asked.words("s.test", "/old")
     too_far = "http://s.test/far11 (excluded: redirects: 11 in a row, at most 10 are followed)"
     assert too_far in asked.words("s.test", "/far0")
