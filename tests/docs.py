@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from crawler.cli.shared import cli
+from crawler.reasons import Code, EndCode, ErrorKind, ReasonCode
 from crawler.settings import reference
 
 ROOT = Path(__file__).parents[1]
@@ -17,6 +18,25 @@ _HEAD = """\
 
 Every command prints its result to standard output and errors to standard error. `crawler COMMAND --help` prints the
 text below. This page is generated from it by `python -m tests.docs`.
+"""
+
+_REASONS = """\
+# Codes of outcomes
+
+Programs compare and count the codes; the views of the [store](store.md) also have a sentence with the particulars. This
+page is generated from `crawler/reasons.py` by `python -m tests.docs`.
+"""
+_OUTCOMES: Mapping[str, type[Code]] = {
+    "Reasons of URLs: `urls.reason_code`": ReasonCode,
+    "Errors of requests: `requests.error_kind`": ErrorKind,
+    "Ends of runs: `runs.ended_code`": EndCode,
+}
+_DECISIONS = """\
+# Decisions
+
+Each page has one decision: its context, the decision, the figures behind it, and its consequences. If a decision
+changes, a new page replaces the old one. `python -m tests.docs` writes this list.
+
 """
 
 
@@ -38,9 +58,29 @@ def _helps(word: str, command: click.Command, parent: click.Context | None) -> I
             yield from _helps(inner_word, inner, context)
 
 
+def decisions() -> str:
+    """The index of the pages on decisions."""
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    titles = [page.read_text("utf-8").partition("\n")[0].removeprefix("# ") for page in pages]
+    lines = [f"- {page.name[:4]}: [{title}]({page.name})\n" for page, title in zip(pages, titles, strict=True)]
+    return "".join([_DECISIONS, *lines])
+
+
+def reasons() -> str:
+    """The codes of outcomes."""
+    return "\n".join([_REASONS, *(f"## {heading}\n\n{_codes(codes)}" for heading, codes in _OUTCOMES.items())])
+
+
+def _codes(codes: type[Code]) -> str:
+    rows = [f"| `{code.value}` | {code.meaning} |\n" for code in codes]
+    return "".join(["| code | meaning |\n| --- | --- |\n", *rows])
+
+
 #: Each generated file, and what writes its text.
 DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": commands,
+    "docs/decisions/README.md": decisions,
+    "docs/reasons.md": reasons,
     "docs/settings.md": reference.markdown,
     "config/crawler.toml": reference.toml,
 }

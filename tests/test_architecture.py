@@ -6,12 +6,14 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "crawler").rglob("*.py"))
+DATA = sorted(path for path in (ROOT / "crawler").rglob("*.*") if path.suffix not in (".py", ".pyc") and path.is_file())
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -23,6 +25,12 @@ def test_imports_point_down() -> None:
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", result.stdout)
+
+
+def test_the_package_contains_every_data_file() -> None:
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["crawler"]
+    packaged = {path for pattern in package for path in (ROOT / "crawler").glob(pattern)}
+    assert [path for path in DATA if path not in packaged] == []
 
 
 @pytest.mark.parametrize("module", MODULES, ids=names(MODULES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -70,23 +71,36 @@ def test_the_index_of_the_documentation_lists_every_page() -> None:
     assert [path.name for path in pages if f"({path.name})" not in index] == []
 
 
-def test_the_index_of_decisions_lists_every_page() -> None:
-    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
-    pages = [path for path in tracked("docs/decisions/*.md") if path.name != "README.md"]
-    missing = [path.name for path in pages if f"[{_title(path)}]({path.name})" not in index]
-    assert missing == []
-
-
-def _title(page: Path) -> str:
-    return page.read_text().partition("\n")[0].removeprefix("# ")
-
-
 def test_the_page_on_the_store_lists_every_view_with_its_columns() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (`.*`) \|$", (ROOT / "docs" / "store.md").read_text(), flags=re.M)
     listed = {
         view: {name for part in re.findall(r"`([^`]+)`", text) for name in part.split(", ")} for view, text in rows
     }
     assert listed == {view: set(columns) for view, columns in VIEWS.items()}
+
+
+def test_the_architecture_names_only_code_that_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    packages = {path.stem for path in (ROOT / "crawler").iterdir()}
+    named = [name.split(".") for name in re.findall(r"`([a-z_]+(?:\.\w+)+)`", text)]
+    assert [
+        ".".join(parts) for parts in named if parts[0] in packages and parts[-1] != "py" and not _exists(parts)
+    ] == []
+    files = re.findall(r"`((?:\w+/)+\w+\.(?:py|sql))`", text)
+    assert [name for name in files if not (ROOT / "crawler" / name).exists() and not (ROOT / name).exists()] == []
+
+
+def _exists(parts: list[str]) -> bool:
+    """Whether ``crawler`` contains this dotted name of a module or of an attribute."""
+    found: object = import_module("crawler")
+    for count, name in enumerate(parts, 1):
+        if not hasattr(found, name):
+            try:
+                import_module(".".join(["crawler", *parts[:count]]))
+            except ModuleNotFoundError:
+                return False
+        found = getattr(found, name)
+    return True
 
 
 @pytest.mark.parametrize(("name", "most"), [("README.md", 120), ("ARCHITECTURE.md", 200)])
