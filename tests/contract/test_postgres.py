@@ -11,7 +11,7 @@ import pytest
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
-from crawler.frontier.operator import Command
+from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.politeness import Pace
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
@@ -283,7 +283,7 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
 @pytest.mark.parametrize(
     "write",
     [
-        lambda store, number, order: store.exclude([(number, "blocked by the operator")]),
+        lambda store, number, order: store.exclude([(number, BLOCKED)]),
         lambda store, number, order: store.requeue([number]),
         lambda store, number, order: store.control.done(order, NOW),
         lambda store, number, order: store.control.orders(),
