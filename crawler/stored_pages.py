@@ -11,7 +11,7 @@ from crawler.errors import StatementError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.model import Link
 from crawler.page.directives import asked_of
-from crawler.store.protocols import Store
+from crawler.store.protocols import Reading
 
 _PAGES = """
   SELECT url_id, url, status, content_type, fetched_at, depth, title, description, keywords, canonical_url, noindex,
@@ -77,7 +77,7 @@ def page_of(outcome: Outcome) -> Page:
     )
 
 
-async def stored_pages(store: Store, where: str | None, now: float) -> AsyncGenerator[Page, None]:
+async def stored_pages(store: Reading, where: str | None, now: float) -> AsyncGenerator[Page, None]:
     """The pages in the store, one in memory at a time. ``where`` is one SQL condition on the columns of ``pages``.
 
     Pages whose ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises
@@ -94,7 +94,7 @@ async def stored_pages(store: Store, where: str | None, now: float) -> AsyncGene
         raise
 
 
-async def _page(store: Store, row: Any) -> Page:
+async def _page(store: Reading, row: Any) -> Page:
     async with aclosing(_links(store, "l.source_id = :number", row.url_id)) as found:
         links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
     return Page(
@@ -114,7 +114,7 @@ async def _page(store: Store, row: Any) -> Page:
     )
 
 
-async def stored_links(store: Store, url: str) -> AsyncGenerator[PageLink, None]:
+async def stored_links(store: Reading, url: str) -> AsyncGenerator[PageLink, None]:
     """The links from a canonical URL, then those of other pages to it; none if the URL is not known."""
     number = await store.find(url)
     if number is not None:
@@ -124,7 +124,7 @@ async def stored_links(store: Store, url: str) -> AsyncGenerator[PageLink, None]
                     yield link
 
 
-async def _links(store: Store, condition: str, number: int) -> AsyncGenerator[PageLink, None]:
+async def _links(store: Reading, condition: str, number: int) -> AsyncGenerator[PageLink, None]:
     async with aclosing(store.rows(f"{_LINKS} WHERE {condition}", {"number": number})) as rows:
         async for row in rows:
             yield PageLink(row.source, row.target, row.anchor, row.rel, bool(row.follow))

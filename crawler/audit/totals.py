@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from crawler.store.feature_sql import load_statements
-from crawler.store.protocols import Store
+from crawler.store.protocols import Reading
 
 _SITES_SHOWN = 10
 
@@ -86,7 +86,7 @@ class LogTotals:
     restricted: list[SiteCount]
 
 
-async def read_totals(store: Store) -> LogTotals:
+async def read_totals(store: Reading) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
     (totals,) = await store.query(_SQL["totals"])
     runs = await store.query(_SQL["requests_per_run"])

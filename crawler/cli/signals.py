@@ -7,7 +7,7 @@ import signal
 from typing import Protocol
 
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.coordination import Awaited
+from crawler.store.protocols import Reconnecting
 
 
 class Stoppable(Protocol):
@@ -26,13 +26,13 @@ class Signals:
     def __init__(self) -> None:
         self.came: str | None = None
         self._crawl: Stoppable | None = None
-        self._store: Awaited | None = None
+        self._store: Reconnecting | None = None
         self._command = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._come, number.name)
 
-    def stop_from_now_on(self, crawl: Stoppable, store: Awaited | None = None) -> None:
+    def stop_from_now_on(self, crawl: Stoppable, store: Reconnecting | None = None) -> None:
         self._crawl, self._store = crawl, store
 
     def stop(self, why: RunEnd) -> None:

@@ -23,7 +23,7 @@ from crawler.run.session import crawl_session, run_to_end
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 from crawler.url import host_of
 
 _SEEN = {
@@ -87,7 +87,9 @@ async def run_demo(
 
 
 @asynccontextmanager
-async def _watched(crawl: Crawl, store: Store, clock: SystemClock, console: Console, live: bool) -> AsyncIterator[None]:
+async def _watched(
+    crawl: Crawl, store: CrawlStore, clock: SystemClock, console: Console, live: bool
+) -> AsyncIterator[None]:
     if live and console.is_terminal:
         async with Watch(crawl, store, clock, console, lambda: None):
             yield
@@ -118,7 +120,7 @@ async def _begin_anew(db: Path) -> None:
             Path(f"{db}{suffix}").unlink()
 
 
-async def _show(store: Store, web: DemoWeb, console: Console) -> None:
+async def _show(store: CrawlStore, web: DemoWeb, console: Console) -> None:
     for title, sql in _SEEN.items():
         _section(title, [(row["a"], row["b"]) for row in await store.query(sql)], web.port, console)
     promises = [(f"{kept.requests} × {kept.host}", kept.what) for kept in web.kept()]

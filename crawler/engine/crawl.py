@@ -26,7 +26,7 @@ from crawler.engine.worker import WorkerContext, WorkerPool
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.reasons import RunEnd
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 
 
 class Crawl:
@@ -38,7 +38,7 @@ class Crawl:
 
     def __init__(
         self,
-        store: Store,
+        store: CrawlStore,
         fetcher: Fetcher,
         clock: Clock,
         policy: CrawlPolicy,

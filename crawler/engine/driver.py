@@ -29,7 +29,7 @@ from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.decide import Outcome, adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import ClaimLimits, Store
+from crawler.store.protocols import ClaimLimits, CrawlStore
 
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -52,7 +52,7 @@ class Driver:
     def __init__(
         self,
         *,
-        store: Store,
+        store: CrawlStore,
         clock: Clock,
         policy: CrawlPolicy,
         scope: Scope,

@@ -22,7 +22,7 @@ from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, ClaimLimits, RobotsNews, Store
+from crawler.store.protocols import ClaimedSite, ClaimLimits, CrawlStore, RobotsNews
 from crawler.url import split
 
 _ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = :site"
@@ -45,7 +45,7 @@ class PoliteClient:
 
     def __init__(
         self,
-        store: Store,
+        store: CrawlStore,
         fetcher: Fetcher,
         clock: Clock,
         politeness: PolitenessSettings,
@@ -105,7 +105,7 @@ class PoliteClient:
 class _Commits:
     """Commits at once what the requests of a :class:`PoliteClient` bring."""
 
-    def __init__(self, store: Store, clock: Clock, outbox: Outbox, gate: Gate) -> None:
+    def __init__(self, store: CrawlStore, clock: Clock, outbox: Outbox, gate: Gate) -> None:
         self._store = store
         self._clock = clock
         self._outbox = outbox

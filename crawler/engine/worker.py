@@ -23,7 +23,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, RobotsAction
-from crawler.store.protocols import Claim, ClaimedSite, Store
+from crawler.store.protocols import Claim, ClaimedSite, CrawlStore
 from crawler.url import split
 
 
@@ -43,7 +43,7 @@ class WorkerContext:
     alarm: Alarm
     shutdown: Shutdown
     progress: Progress
-    store: Store
+    store: CrawlStore
     trial: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the worker that tries a URL alone
 
 

@@ -22,7 +22,7 @@ from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
-from crawler.store.protocols import Store
+from crawler.store.protocols import Reading
 
 __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
@@ -53,7 +53,7 @@ FORMATS = {
 
 
 async def export(
-    store: Store,
+    store: Reading,
     format: str,
     out: Path | BinaryIO,
     *,

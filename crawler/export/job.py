@@ -13,7 +13,7 @@ from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
-from crawler.store.protocols import Store
+from crawler.store.protocols import Reading
 
 # Strings, quoted names and comments, in which brackets and semicolons have no meaning; then the marks that have one.
 _TOKENS = re.compile(
@@ -38,7 +38,7 @@ class ExportProgress:
 class Job:
     """One export. ``now`` is in seconds since the epoch."""
 
-    store: Store
+    store: Reading
     view: str
     where: str | None
     files: AtomicFiles

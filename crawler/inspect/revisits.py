@@ -10,14 +10,14 @@ from crawler.clock import brief_time, iso
 from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
 from crawler.store.feature_sql import load_statements
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 
 _VERSIONS_SHOWN = 10
 
 _SQL = load_statements("crawler.inspect")
 
 
-async def revisits_of(store: Store, number: int, now: float) -> dict[str, Any] | None:
+async def revisits_of(store: CrawlStore, number: int, now: float) -> dict[str, Any] | None:
     """When and why a URL is revisited, and its versions, the newest first; ``None`` if it is not revisited."""
     rows = await store.query(_SQL["revisit"], {"url_id": number})
     if not rows:
@@ -51,7 +51,7 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
     return rows
 
 
-async def count_revisits(store: Store, now: float) -> dict[str, Any]:
+async def count_revisits(store: CrawlStore, now: float) -> dict[str, Any]:
     """How many URLs are revisited, how many of them are due, and the time of the first (``None`` if there are none)."""
     (row,) = await store.query(_SQL["count_revisits"], {"now": now})
     return row

@@ -18,7 +18,7 @@ from crawler.inspect.revisits import count_revisits, told
 from crawler.model import State
 from crawler.reasons import ReasonCode
 from crawler.store.feature_sql import load_statements
-from crawler.store.protocols import Beat, Counts, Store, Waiting
+from crawler.store.protocols import Beat, Counts, CrawlStore, Waiting
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
@@ -51,7 +51,7 @@ class Status:
     is_held: bool  # whether a process may be crawling into the store
 
 
-async def workers(store: Store) -> list[dict[str, Any]]:
+async def workers(store: CrawlStore) -> list[dict[str, Any]]:
     """The workers of the last run: first those at work, then those that have ended.
 
     ``alive`` is false for a worker that has ended or is known to be dead.
@@ -69,7 +69,7 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
     return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
 
 
-async def look(store: Store, now: float) -> Status:
+async def look(store: CrawlStore, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
     sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
@@ -91,7 +91,7 @@ async def look(store: Store, now: float) -> Status:
     )
 
 
-async def reasons(store: Store, state: State) -> list[tuple[ReasonCode, int]]:
+async def reasons(store: CrawlStore, state: State) -> list[tuple[ReasonCode, int]]:
     """How many URLs are in ``state`` for each reason, the most frequent first."""
     rows = await store.query(_SQL["reasons"], {"state": state.value})
     return [(ReasonCode(row["reason_code"]), row["urls"]) for row in rows]
@@ -128,7 +128,10 @@ def render(status: Status, console: Console) -> None:
     states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
     rows: list[Fact] = [
         ("URLs", states),
-        ("Store", f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}"),
+        (
+            "CrawlStore",
+            f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}",
+        ),
     ]
     rows += told(status.revisits, status.at)
     if status.last_run is not None:

@@ -28,9 +28,8 @@ from crawler.settings.keys import KEYS
 from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
-from crawler.store.coordination import Awaited
 from crawler.store.location import shown
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore, Reconnecting
 
 _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
 
@@ -116,7 +115,7 @@ def _exit_code(progress: Progress, *, stopped: object) -> int:
 
 
 def _shown(
-    settings: Settings, crawl: Watched, awaited: Awaited, store: Store, clock: SystemClock, signals: Signals
+    settings: Settings, crawl: Watched, awaited: Reconnecting, store: CrawlStore, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
     """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
 

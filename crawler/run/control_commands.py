@@ -11,7 +11,7 @@ from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Blocks, Command, blockable, standing, still_blocks
 from crawler.settings.stores import existing_store, order
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 from crawler.url import NotCrawlable, host_of
 
 _SAID = {
@@ -60,7 +60,7 @@ async def _ask(asked: Command, name: str, db: str) -> int:
     return 0
 
 
-async def _unmet(store: Store, name: str) -> str:
+async def _unmet(store: CrawlStore, name: str) -> str:
     """A sentence for a block that matches no site of the crawl, which may be a typing error; "" if it matches one."""
     sites = [row["site"] for row in await store.query("SELECT site FROM sites")]
     blocks = Blocks()

@@ -23,8 +23,7 @@ from crawler.frontier.politeness import Pace
 from crawler.inspect.status import GO_ON
 from crawler.model import State
 from crawler.reasons import RunEnd
-from crawler.store.coordination import Awaited
-from crawler.store.protocols import Counts, Store, Waiting
+from crawler.store.protocols import Counts, CrawlStore, Reconnecting, Waiting
 
 _REFRESH_S = 0.5
 _LOOK_AT_LEAST_EVERY_S = 30.0
@@ -66,7 +65,7 @@ class Watch:
     def __init__(
         self,
         crawl: Watched,
-        store: Store,
+        store: CrawlStore,
         clock: Clock,
         console: Console,
         stopped_by: Callable[[], str | None],
@@ -184,7 +183,7 @@ class WaitNotes:
     def __init__(
         self,
         crawl: Watched,
-        awaited: Awaited,
+        awaited: Reconnecting,
         clock: Clock,
         tell: Callable[[str], None],
         stopped_by: Callable[[], str | None],
@@ -284,7 +283,7 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
         rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
-    rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
+    rows.append(("CrawlStore", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
     rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     console.print(facts(rows))
 

@@ -33,7 +33,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import shown
 from crawler.store.open import is_there
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 from crawler.store.sql.store import SqlStore
 from crawler.url import host_of, is_loopback
 from crawler.version import VERSION
@@ -56,7 +56,7 @@ async def crawl_session(
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[tuple[Crawl, Store]]:
+) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """A crawl ready to run, on an opened store that knows the seeds.
 
     ``strata`` names the stratum of each seed in a list, for a stratified sample.
@@ -80,7 +80,7 @@ async def crawl_session(
 
 
 @asynccontextmanager
-async def worker_session(settings: Settings, run_id: int, clock: Clock) -> AsyncIterator[tuple[Crawl, Store]]:
+async def worker_session(settings: Settings, run_id: int, clock: Clock) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """The crawl of one worker among several, in a run that the process above it has begun."""
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
@@ -145,7 +145,7 @@ async def begun(
 @asynccontextmanager
 async def _fetching(
     settings: Settings,
-    store: Store,
+    store: CrawlStore,
     scope: Scope,
     clock: Clock,
     on_pages: OnPages | None = None,
@@ -250,7 +250,7 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
 
 
-async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
+async def _frame(store: CrawlStore, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
@@ -265,7 +265,7 @@ async def _frame(store: Store, settings: Settings, clock: Clock, *, is_drawn: bo
     return SamplingFrame(depth, draw, last is not None and last.stands)
 
 
-async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> RunEnd:
+async def run_to_end(crawl: Crawl, store: CrawlStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:
     """Run a crawl and note in the store why it ended.
 
     Afterwards :func:`look_back`, unless a process above several workers does that when all have ended (``look_alone``
@@ -315,7 +315,7 @@ def log_end(end: RunEnd) -> None:
     _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
-async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
+async def look_back(progress: Progress, store: CrawlStore, clock: Clock) -> None:
     """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
 
     No-op if the crawl has sent nothing, or if other workers are still at work: the last one does it.

@@ -12,7 +12,7 @@ import numpy as np
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
 from crawler.store.feature_sql import load_statements
-from crawler.store.protocols import SampleDraw, SampleRow, Store
+from crawler.store.protocols import CrawlStore, SampleDraw, SampleRow
 
 _SQL = load_statements("crawler.sampling")
 
@@ -28,7 +28,7 @@ class FrameUrl(NamedTuple):
 
 
 async def draw(
-    store: Store, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
+    store: CrawlStore, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
 ) -> None:
     """Draw a sample of all known URLs, and replace the one in the store."""
     assert settings.size is not None
@@ -53,18 +53,23 @@ async def draw(
     else:
         drawn = list(sampler.drawn())
         numbers = await _numbers(store, drawn)
-        rows = [(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
+        rows = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
     made = _made(settings, now, frame, len(cut), follows=max_depth == 0)
     await store.replace_sample(made, rows, max_depth, pages_per_site)
 
 
 async def keep_drawn(
-    store: Store, drawn: Iterable[Drawn], settings: SampleSettings, listed: int, pages_per_site: int | None, now: float
+    store: CrawlStore,
+    drawn: Iterable[Drawn],
+    settings: SampleSettings,
+    listed: int,
+    pages_per_site: int | None,
+    now: float,
 ) -> None:
-    """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
+    """CrawlStore a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
     drawn = list(drawn)
     numbers = await _numbers(store, drawn)
-    rows: list[SampleRow] = [(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
+    rows: list[SampleRow] = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
     await store.replace_sample(_made(settings, now, listed, 0, follows=True), rows, None, pages_per_site)
 
 
@@ -75,7 +80,7 @@ def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, *, f
     )
 
 
-async def _numbers(store: Store, drawn: Iterable[Drawn]) -> dict[str, int]:
+async def _numbers(store: CrawlStore, drawn: Iterable[Drawn]) -> dict[str, int]:
     numbers = {}
     for each in drawn:
         number = await store.find(each.url)
@@ -84,7 +89,7 @@ async def _numbers(store: Store, drawn: Iterable[Drawn]) -> dict[str, int]:
     return numbers
 
 
-async def _walked(store: Store, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
+async def _walked(store: CrawlStore, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
     """Random walks on the links between the URLs of the frame: over the whole frame, or within each site."""
     assert settings.size is not None
     units.sort(key=lambda unit: unit.url)  # the numbers of URLs depend on the order in which the crawl found the sites
@@ -113,10 +118,10 @@ def _visits(
         rows = np.fromiter(members, np.int64)
         own = place[links[:, bounds[n] : bounds[n + 1]]]
         for visit in walk(UndirectedGraph.of(len(rows), own[0], own[1]), settings.size, settings.seed, name):
-            yield units[rows[visit.node]].url_id, name, visit.walk, visit.probability
+            yield SampleRow(units[rows[visit.node]].url_id, name, visit.walk, visit.probability)
 
 
-async def _links(store: Store, units: list[FrameUrl]) -> np.ndarray:
+async def _links(store: CrawlStore, units: list[FrameUrl]) -> np.ndarray:
     """The indices in ``units`` of the ends of each link: a row of sources, and a row of targets."""
     numbers = np.array([unit.url_id for unit in units], np.int64)
     order = np.argsort(numbers)

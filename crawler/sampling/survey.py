@@ -16,7 +16,7 @@ from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.page_language import language
 from crawler.store.feature_sql import load_statements
-from crawler.store.protocols import SampleDraw, Store
+from crawler.store.protocols import CrawlStore, SampleDraw
 
 #: The status that stands for an exclusion.
 _EXCLUDED = {
@@ -79,7 +79,7 @@ def _plain(figure: Figure) -> dict[str, Any]:
     return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
 
 
-async def survey(store: Store) -> Survey:
+async def survey(store: CrawlStore) -> Survey:
     """Estimates from the sample in the store. Raises :class:`UsageError` if it has none."""
     draw = await store.sample_draw()
     if draw is None:
@@ -96,7 +96,7 @@ async def survey(store: Store) -> Survey:
     return Survey(draw, len(rows), len(_once(rows)), waiting, over_budget, blocked, outside["urls"], figures)
 
 
-async def _pages_per_site(store: Store) -> int | None:
+async def _pages_per_site(store: CrawlStore) -> int | None:
     """The limit on the pages of a site in the last crawl; ``None`` if it had none."""
     settings = await store.last_settings() or {}
     limit: int | None = settings.get("crawl", {}).get("max_pages_per_site")
@@ -107,7 +107,7 @@ def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list({row["drawn_id"]: row for row in rows}.values())
 
 
-async def _language(store: Store, row: Mapping[str, Any]) -> str | None:
+async def _language(store: CrawlStore, row: Mapping[str, Any]) -> str | None:
     """The language that a page states, or ``"not said"``; ``None`` if the body was not kept."""
     body = None if row["noindex"] else await store.body(row["url"])
     return None if body is None else language(body, row["charset"]) or "not said"

@@ -20,8 +20,8 @@ import xxhash
 from crawler.search.deduplicate import plan
 from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, LinkCounts
 from crawler.search.page_text import clean, page_text
+from crawler.store.bodies import decompress
 from crawler.store.location import is_url
-from crawler.store.sqlite.connection import decompress
 
 _BATCH = 500
 _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory

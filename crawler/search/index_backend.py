@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from crawler.store.feature_sql import load_statements
-from crawler.store.sqlite.connection import Database
+from crawler.store.sql.database import Database
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
 VERSION = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,6 +24,9 @@ class PostgresIndex(IndexBackend):
     def __init__(self, db: Postgres) -> None:
         super().__init__(db)
         self._postgres = db
+
+    async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+        return await self._postgres.fetch_records(sql, parameters)
 
     async def script(self, sql: str) -> None:
         await self._db.execute(sql.replace("INTEGER", "BIGINT"))

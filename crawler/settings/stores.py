@@ -11,8 +11,8 @@ from crawler.frontier.operator import Command, Order
 from crawler.settings.settings import Settings
 from crawler.store.location import is_url
 from crawler.store.open import open_store_at
-from crawler.store.sql.control import give_order
 from crawler.store.sql.store import SqlStore
+from crawler.store.sqlite.orders import give_order
 
 
 async def open_store(
@@ -34,7 +34,7 @@ async def open_store(
         read_only=read_only,
         may_make=may_make,
         lease_s=settings.lease_s,
-        patience_s=settings.team.patience_s,
+        reconnect_s=settings.team.patience_s,
         for_worker=for_worker,
         clock=clock,
         to_copy_into=to_copy_into,

@@ -87,7 +87,7 @@ async def copy_store(
     """
     async with target.beginning():  # nobody begins a crawl there meanwhile
         await _require_target(source, target, now)
-    await source.begin_moment()
+    await source.begin_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
     for table in TABLES:

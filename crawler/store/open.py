@@ -10,8 +10,9 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.location import is_url, require_postgres
-from crawler.store.sql.store import SqliteStore, SqlStore
+from crawler.store.sql.store import SqlStore
 from crawler.store.sqlite.connection import require_usable
+from crawler.store.sqlite.store import SqliteStore
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def _path(db: str) -> Path:
 
 
 async def is_there(db: str) -> bool:
-    """Whether there is a store at ``db``, a path or URL. An empty file is as good as none; nothing is made."""
+    """Whether there is a store at ``db``, a path or URL; False for an empty file. Makes nothing."""
     if not is_url(db):
         path = _path(db)
         return path.exists() and path.stat().st_size > 0
@@ -52,17 +53,18 @@ async def open_store_at(
     read_only: bool = False,
     may_make: bool = True,
     lease_s: float,
-    patience_s: float,
+    reconnect_s: float,
     for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
 ) -> SqlStore:
-    """The store at ``db``, a path or URL; what the options mean is said where each kind is opened.
+    """Open the store at ``db``, a path or URL; the classes of the stores describe the options.
 
-    ``for_worker`` is who has a process above it, which has opened the store too, and locked it where it is a SQLite
-    file; there are leases on such a file only then. Raises
-    :class:`UsageError` where it cannot be opened, where asyncpg is missing, and for a copy that is not finished,
-    which is opened only ``to_copy_into`` it.
+    ``for_worker``: another process has opened the store just before, locked it if it is a SQLite file, and started this
+    one. Only then has this process a lease on a SQLite file.
+
+    Raises :class:`UsageError` if the store cannot be opened, if asyncpg is missing, and for an incomplete copy, unless
+    it is opened ``to_copy_into`` it.
     """
     store: SqlStore
     if is_url(db):
@@ -75,8 +77,8 @@ async def open_store_at(
             read_only=read_only,
             may_make=may_make,
             lease_s=lease_s,
-            patience_s=patience_s,
-            patient=for_worker,
+            reconnect_s=reconnect_s,
+            waits_at_start=for_worker,
             clock=clock if isinstance(clock, SystemClock) else None,
         )
     else:

@@ -1,17 +1,20 @@
-"""The whole contract between the crawl and its store.
+"""The contracts between the store and its clients: one protocol for each kind of client.
 
-The crawl talks to a store in *turns*. One turn is one transaction: it takes in what the workers have
-finished (outcomes, requests, robots copies), gives back the groups they are done with, and claims
-the next ones. (What pages say of other groups is carried over after it on PostgreSQL, by
-:mod:`crawler.store.postgres.offers`.) A claim is a politeness group with a batch of its URLs; no other worker gets that
-group until it is released, and a crash releases it with its pause still to be kept.
+A crawl commits in batches. A commit is one transaction: it stores what the workers have finished (outcomes,
+requests, robots copies), releases the groups that they are done with, and claims the next groups. A claim is a
+politeness group with a batch of its URLs. No other worker gets the group before it is released. A crash releases it,
+with its pause still to be kept.
+
+Times are in seconds since the epoch. Every method raises :class:`crawler.errors.StoreError` if the store fails, and
+:class:`crawler.errors.ConnectionLost` if its database does not come back in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, Refusal
@@ -21,14 +24,13 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
-from crawler.store.coordination import PageGrant, Shared
 from crawler.store.rows import Parameters
 from crawler.store.subscriptions import SubscriptionStore
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """One request that was sent, for the log. Times in seconds since the epoch."""
+    """One request that was sent, for the log."""
 
     site_id: int
     path: str
@@ -39,15 +41,15 @@ class RequestRow:
     error: RequestError | None
     bytes: int
     retry_after_s: float | None
-    robots_id: int | None  # the copy in force when it was sent; None for robots.txt itself
+    robots_id: int | None  # the copy in force; None for robots.txt itself
     verdict_line: int | None
-    for_site_id: int | None = None  # of a robots.txt asked behind a redirect: the site that it is for
+    for_site_id: int | None = None  # of a robots.txt requested behind a redirect: its site
     location: str | None = None  # of a redirect, as received
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """A ``Mobile-agent-server`` line in force: where mobile agents are taken in for ``path``; ``None``: nowhere."""
+    """A ``Mobile-agent-server`` line in force: the URL of the agent server for ``path``; ``None``: none."""
 
     number: int
     path: str
@@ -56,7 +58,7 @@ class AgentLine:
 
 @dataclass(frozen=True, slots=True)
 class RobotsNews:
-    """A new or renewed robots copy of a site, and what its rules say of the site as a whole."""
+    """A new or renewed robots copy of a site, and its lines about the site as a whole."""
 
     site_id: int
     site: str
@@ -64,35 +66,35 @@ class RobotsNews:
     crawl_delay_s: float | None
     main_site: str | None
     agent_servers: tuple[AgentLine, ...] = ()
-    answered_by: str = ""  # the URL that gave the answer, behind redirects
-    headers: Headers = ()  # those of the answer that say how long it holds, and whether it is whole
+    answered_by: str = ""  # the URL that answered, behind redirects
+    headers: Headers = ()  # the headers that decide how long the answer is valid, and if it is complete
     sitemaps: tuple[Offer, ...] = ()
 
 
-#: Groups that are ready within this many seconds may be claimed already; their workers wait.
+#: A worker may claim a group this many seconds before it is ready, and waits.
 HORIZON_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
-    """Bounds on what a turn claims."""
+    """Bounds on what a commit claims."""
 
     groups: int
     urls_per_group: int = 50
     pages_per_site: int | None = None
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
-    held: int = 0  # groups that this worker has: it takes no more than its share of those that there are
-    max_pages: int | None = None  # of all workers, where there may be several
-    pages_under_way: int = 0  # of these, those that it has taken already
-    pages_kept: int = 0  # that were set aside for it and that it keeps, those under way included
-    pages_per_group: int = 0  # to be set aside for each group that it has
-    below_depth: int | None = None  # URLs as deep as this or deeper are held back
+    held: int = 0  # groups that this worker holds: they count towards its share
+    max_pages: int | None = None  # of all workers together; None if this process is the only worker
+    pages_under_way: int = 0  # pages of these that this worker is fetching
+    pages_kept: int = 0  # pages set aside for this worker that it keeps, those under way included
+    pages_per_group: int = 0  # pages to set aside for each group that this worker holds
+    below_depth: int | None = None  # URLs at this depth or deeper are held back
 
 
 @dataclass(slots=True)
 class CommitBatch:
-    """What one turn takes in."""
+    """What one commit stores."""
 
     now: float
     limits: ClaimLimits
@@ -101,8 +103,8 @@ class CommitBatch:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
-    visited: list[str] = field(default_factory=list)  # groups whose visits (see Store.visit) are over
-    worst_lag_s: float = 0.0  # of the event loop in this run
+    visited: list[str] = field(default_factory=list)  # groups whose visits (see Frontier.visit) are over
+    worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
 
 
 @dataclass(slots=True)
@@ -113,7 +115,7 @@ class ClaimedSite:
     name: str
     copy: RobotsCopy | None
     robots_id: int | None
-    crawl_delay_s: float | None = None  # of the last robots.txt that was had
+    crawl_delay_s: float | None = None  # from the last robots.txt that was received
 
 
 @dataclass(slots=True)
@@ -125,24 +127,37 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
-    alone: bool = False  # workers died with this group: its one URL is tried by :meth:`Store.begin_trial`
+    alone: bool = False  # workers died with this group: its one URL is tried by Frontier.begin_trial
+
+
+@dataclass(frozen=True, slots=True)
+class PageGrant:
+    """The pages that this worker may fetch under a limit on the pages of all workers."""
+
+    pages: int
+    fair: int  # this worker's equal share of the pages that are left
+    none_left: bool  # all other pages are set aside for other workers
+    reached: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What a turn gives back. ``robots_ids`` by site number, for the robots news it took in; ``mirrors`` are
-    (mirror, main site) that other workers have learnt of since the last turn."""
+    """What a commit returns.
+
+    ``robots_ids`` are the numbers of the stored robots copies by site number. ``mirrors`` are (mirror, main site) that
+    any worker has stored since the last commit.
+    """
 
     claims: list[Claim]
     robots_ids: dict[int, int]
     grant: PageGrant | None = None
     mirrors: list[tuple[str, str]] = field(default_factory=list)
-    share: int | None = None  # of the groups, beyond which this worker keeps others from theirs
+    share: int | None = None  # this worker's share of the groups; None if it is the only worker
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A group that may not be asked before ``until``, and the constraint."""
+    """A group that gets no request before ``until``, and the constraint."""
 
     group: str
     until: float
@@ -151,7 +166,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many URLs are in each state, how many pages, links, bodies, requests and sites there are."""
+    """The number of URLs in each state, and of pages, links, requests and sites."""
 
     states: dict[State, int]
     pages: int
@@ -162,9 +177,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A sign of life of a process that crawls, at ``seen_at`` (seconds since the epoch).
+    """A heartbeat of a process that crawls.
 
-    ``lag_s`` is by how much its event loop came late at worst since the beat before.
+    ``lag_s`` is the longest delay of its event loop since the heartbeat before.
     """
 
     run_id: int
@@ -174,45 +189,38 @@ class Beat:
     lag_s: float
 
 
-#: A row of ``rank``: URL and site number, PageRank, how many pages link to it, and from how many sites.
-PageRank = tuple[int, int, float, int, int]
-#: A row of ``site_rank``: site number, PageRank, its pages, how many pages of other sites link to it, and of how many.
-SiteRank = tuple[int, float, int, int, int]
+class PageRank(NamedTuple):
+    """A row of the table ``rank``. ``in_links`` counts linking pages, ``in_sites`` their sites."""
+
+    url_id: int
+    site_id: int
+    pagerank: float
+    in_links: int
+    in_sites: int
 
 
-class Control(Protocol):
-    """What the operator asks of a crawl. ``name`` is as :func:`crawler.frontier.operator.blockable` gives it."""
+class SiteRank(NamedTuple):
+    """A row of the table ``site_rank``. ``in_links`` counts linking pages of other sites, ``in_sites`` their sites."""
 
-    async def orders(self, after: int = 0) -> list[Order]:
-        """What was asked after the order of this number, in sequence."""
-        ...
-
-    async def done(self, order: Order, now: float) -> None:
-        """Note that an order was carried out."""
-        ...
-
-    async def queued_on(self, name: str, limit: int) -> list[int]:
-        """The numbers of so many queued URLs on what is blocked under ``name``."""
-        ...
-
-    async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
-        """So many of the URLs left out because ``name`` was blocked, by rising numbers, of those beyond ``after``."""
-        ...
-
-    async def beat(self, beat: Beat) -> None:
-        """Give a sign of life; those of earlier runs are forgotten."""
-        ...
-
-    async def beats(self) -> list[Beat]: ...
+    site_id: int
+    pagerank: float
+    pages: int
+    in_links: int
+    in_sites: int
 
 
-#: A row of ``sample``: URL number, stratum, walk, probability.
-SampleRow = tuple[int, str, int | None, float]
+class SampleRow(NamedTuple):
+    """A row of the table ``sample``: one draw."""
+
+    url_id: int
+    stratum: str
+    walk: int | None
+    probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class SampleDraw:
-    """How a sample was drawn; see the table ``sample_draw``. ``drawn_at`` in seconds since the epoch."""
+    """How a sample was drawn; see the table ``sample_draw``."""
 
     method: str
     per: str
@@ -225,60 +233,213 @@ class SampleDraw:
     stands: bool = True
 
 
-class Store(Shared, Protocol):
-    """What the loops need. Every method raises :class:`crawler.errors.StoreError` where the store fails."""
+class Reconnecting(Protocol):
+    """A database that may be away."""
 
     @property
-    def rup(self) -> SubscriptionStore:
-        """The part that is about the Remote Update Protocol."""
+    def away_s(self) -> float | None:
+        """For how long the database has been away, in seconds; ``None`` if it answers."""
+        ...
+
+    def give_up(self) -> None:
+        """Wait no longer: all calls that wait for the database fail at once."""
+        ...
+
+
+class Reading(Protocol):
+    """For clients that only read: reports, exports, search, the dashboard."""
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite`` or ``postgres``."""
+        ...
+
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+        """The rows of a query on the views (docs/store.md), whole.
+
+        Parameters are given by name (``:site``), or by position (``?``). Raises
+        :class:`crawler.errors.StatementError` for SQL that the database rejects, and
+        :class:`crawler.errors.UsageError` for a statement that does not only read.
+        """
+        ...
+
+    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+        """The rows of a query one after the other, as named tuples, in bounded memory.
+
+        The caller must close the generator if it stops early.
+        """
+        ...
+
+    async def counts(self) -> Counts: ...
+
+    async def find(self, url: str) -> int | None:
+        """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
+        ...
+
+    async def way_to(self, number: int) -> list[str]:
+        """The URLs from a seed to this one, as it was first found; at most 30 of them."""
+        ...
+
+    async def body(self, url: str, version: int | None = None) -> bytes | None:
+        """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
+        ...
+
+    async def robots_copy(self, site: str) -> RobotsCopy | None:
+        """The robots copy of the last answer of a site, whether still valid or not."""
+        ...
+
+    async def waiting(self, now: float, limit: int) -> list[Waiting]:
+        """The unclaimed groups with the longest wait."""
+        ...
+
+    async def begin_notes(self) -> None:
+        """Begin to read one state of the store, and to write temporary tables, until the caller executes ROLLBACK."""
+        ...
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The row of the last run, as in the view ``runs``; auxiliary runs are skipped."""
+        ...
+
+    def is_held(self) -> bool:
+        """Whether a process may be writing to the store; False if certainly none is."""
         ...
 
     @property
     def control(self) -> Control: ...
 
-    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
-        """Begin a run, after :meth:`recover`; a least pause longer than before holds from its first request on.
 
-        Who is ``at_work`` joins it as a worker; else others will. A run whose settings name an ``auxiliary_run`` is
-        not a crawl: :meth:`last_settings` passes it over.
+class Runs(Reconnecting, Protocol):
+    """For the processes of a crawl: runs, workers and their leases."""
+
+    @property
+    def lease_s(self) -> float | None:
+        """The length of a lease in seconds; ``None`` if no other worker is possible."""
+        ...
+
+    @property
+    def run_id(self) -> int:
+        """The number of the run that this process began or joined; 0 before."""
+        ...
+
+    @property
+    def worker_id(self) -> int:
+        """The number of this process among the workers."""
+        ...
+
+    def beginning(self) -> AbstractAsyncContextManager[None]:
+        """A context in which one process at a time begins or joins a run."""
+        ...
+
+    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
+        """Begin a run, after :meth:`recover`. A minimum pause longer than before holds from its first request on.
+
+        A process that is ``at_work`` joins the run as a worker; otherwise workers are about to start. A run whose
+        settings name an ``auxiliary_run`` is no crawl: :meth:`last_settings` skips it. Returns the number of the run.
         """
         ...
 
+    async def join_run(self, run_id: int, now: float) -> None:
+        """Register as a worker of a run. Releases what this process had claimed as another worker."""
+        ...
+
+    async def rejoin(self, now: float) -> bool:
+        """Join our run once more after our lease was lost; False if another run has begun since."""
+        ...
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The row of the last run; auxiliary runs are skipped."""
+        ...
+
+    async def last_settings(self) -> dict[str, Any] | None:
+        """The settings of the run before this one; empty after :meth:`unsettle`."""
+        ...
+
+    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        """Number and settings of the run that other workers are at work on; auxiliary runs are skipped."""
+        ...
+
+    async def renew(self, now: float) -> None:
+        """Renew the lease of this worker, and release the groups of workers whose lease has ended.
+
+        Raises :class:`crawler.errors.LeaseLost` if another worker has ended this one.
+        """
+        ...
+
+    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+        """End a worker that is known to be dead, and release its groups at once."""
+        ...
+
+    async def known_dead(self) -> set[int]:
+        """The workers that are not marked as ended and whose processes have certainly ended."""
+        ...
+
+    async def others_at_work(self) -> bool:
+        """Whether other workers may still find URLs for this one.
+
+        That is so if they hold groups or have just released one, or if offers between groups are under way.
+        """
+        ...
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` when another worker may have stored work for this one."""
+        ...
+
     async def recover(self, now: float) -> None:
-        """Release what a crashed run had claimed or was visiting, the pauses counted from ``now``."""
+        """Release what a crashed run had claimed or was visiting, with pauses counted from ``now``."""
         ...
 
     async def unsettle(self, now: float) -> None:
-        """Note that the store is being brought in line with changed options: until :meth:`start_run`, it is in line
-        with none, and :meth:`last_settings` is empty."""
+        """Note that the store is being adapted to changed options.
+
+        Until :meth:`start_run` the store conforms to no options, and :meth:`last_settings` is empty.
+        """
         ...
 
-    async def end_run(self, end: RunEnd, now: float) -> None: ...
+    async def end_run(self, end: RunEnd, now: float) -> None:
+        """End this worker. The last worker of a run ends the run."""
+        ...
 
-    async def last_settings(self) -> dict[str, Any] | None:
-        """The settings of the run before this one."""
+
+class Frontier(Protocol):
+    """For the engine: the URLs to fetch, and what fetching them brings."""
+
+    async def commit(self, batch: CommitBatch) -> CommitResult:
+        """Store a batch, release its groups and claim others, in one transaction; renews the lease.
+
+        All or nothing of the batch is stored. If the call is cancelled, the transaction is rolled back, unless it was
+        already being committed. After a lost connection the commit is retried, and takes effect once. Raises
+        :class:`crawler.errors.LeaseLost` if another worker has ended this one; its ``committed`` says whether the
+        batch was stored.
+        """
+        ...
+
+    async def commit_late(self, late: CommitBatch) -> None:
+        """Log the requests of a worker that has lost its lease, and store its paces; nothing else.
+
+        If another worker has sent requests to a group since, the longer wait holds.
+        """
+        ...
+
+    async def begin_trial(self, claim: Claim) -> None:
+        """Commit that this worker tries the URL of a claim that is ``alone``, and no other such URL meanwhile.
+
+        If the worker dies before the next commit that releases the group, the death counts against the URL. The third
+        death fails the URL.
+        """
         ...
 
     async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
-        """Take up seeds, each with the reason to exclude it or ``None``."""
+        """Store seeds, each with the reason to exclude it or ``None``."""
         ...
 
     async def seeds(self) -> list[str]: ...
 
-    async def robots_copy(self, site: str) -> RobotsCopy | None:
-        """The robots copy of a site that was asked last, whether still in force or not."""
-        ...
-
-    async def main_sites(self) -> list[tuple[str, str]]:
-        """Every (mirror, main site) known."""
-        ...
-
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
-        """Excluded and failed URLs by number: (number, URL, reason code, depth, asked for by itself)."""
+        """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
         ...
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
-        """Queued URLs by number: (number, URL, depth, asked for by itself: a seed or a sitemap)."""
+        """Queued URLs by number: (number, URL, depth, is a seed or named by a sitemap)."""
         ...
 
     async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
@@ -289,34 +450,75 @@ class Store(Shared, Protocol):
         """Put excluded URLs back into the frontier."""
         ...
 
-    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
-        """Every robots copy has run out: it was judged under another reading or token. ``unreached``: only those of
-        sites that no connection was made to, for want of an address or a permitted one."""
-        ...
-
-    async def regroup(self) -> None:
-        """Put every site into its politeness group, grouped by another rule than before; pauses are kept."""
-        ...
-
     async def prepare(self, pages_per_site: int | None) -> None:
         """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         ...
 
-    async def commit(self, batch: CommitBatch) -> CommitResult: ...
+    async def regroup(self) -> None:
+        """Put every site into its politeness group under another rule than before; pauses are kept."""
+        ...
 
-    async def begin_trial(self, claim: Claim) -> None:
-        """Commit that this worker tries the URL of a claim that is ``alone``, and no other such URL meanwhile.
+    async def visit(self, site: str) -> int | None:
+        """Mark one request to a site that is not claimed, for a crash to keep its pause.
 
-        If the worker dies before the next commit that releases the group, the death counts against the URL. The third
-        one fails the URL.
+        Returns the number of the site, or ``None`` while another worker holds its group.
         """
         ...
+
+    async def fail_circles(self) -> None:
+        """Fail the redirects that are in a circle or lead into one, once all of them have been seen."""
+        ...
+
+    async def group_pace(self, name: str) -> Pace: ...
+
+    async def next_ready(self) -> Waiting | None:
+        """The unclaimed group that is ready first."""
+        ...
+
+    async def waiting(self, now: float, limit: int) -> list[Waiting]:
+        """The unclaimed groups with the longest wait."""
+        ...
+
+    async def fetched_count(self) -> int: ...
+
+    async def queued_count(self) -> int: ...
+
+    async def excluded_count(self) -> int: ...
+
+    async def robots_copy(self, site: str) -> RobotsCopy | None:
+        """The robots copy of the last answer of a site, whether still valid or not."""
+        ...
+
+    async def crawl_delay(self, site: str) -> float | None:
+        """The ``Crawl-delay`` in the last robots.txt that was received from a site, in seconds."""
+        ...
+
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+        """Expire every robots copy: it was judged under another reading or token.
+
+        ``unreached``: only those of sites to which no connection was made, for want of a permitted address.
+        """
+        ...
+
+    async def main_sites(self) -> list[tuple[str, str]]:
+        """Every (mirror, main site) known from a Host line."""
+        ...
+
+    async def find_content_mirrors(self, now: float) -> int:
+        """Find sites with the same pages at the same paths, and store them with the evidence ``content``; how many."""
+        ...
+
+
+class Revisits(Protocol):
+    """For the planning of revisits, and for hints."""
 
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
-        """Put into the frontier, as far as the budget goes, what is due for a revisit and was not visited ``since``
-        then; how many. ``hinted_only``: no more than what hints name."""
+        """Queue what is due for a revisit and was not visited since the time ``since``, within the budget.
+
+        ``hinted_only``: only what hints name. Returns how many URLs were queued.
+        """
         ...
 
     async def take_hints(
@@ -328,58 +530,24 @@ class Store(Shared, Protocol):
         *,
         most_new: int | None = None,
     ) -> Heeded:
-        """Bring forward the visits of URLs that are known, take up those that are not: ``refusal(url, depth)`` is the
-        scope's, and no more than ``most_new`` are. Nothing is queued for a revisit yet: :meth:`queue_due` does that,
-        within the budget."""
-        ...
+        """Bring the revisits of known URLs forward, and store unknown URLs: at most ``most_new``.
 
-    async def find_content_mirrors(self, now: float) -> int:
-        """Look for sites with the same pages at the same paths, and note them as ``evidence = content``; how many."""
-        ...
-
-    async def fail_circles(self) -> None:
-        """Have the redirects fail that are in a circle or lead into one, once all of them have been seen."""
-        ...
-
-    async def group_pace(self, name: str) -> Pace: ...
-
-    async def visit(self, site: str) -> int | None:
-        """Note that one request goes to a site that may not be claimed, so that a crash keeps its pause; its number.
-        ``None`` while another worker is at it."""
-        ...
-
-    async def crawl_delay(self, site: str) -> float | None:
-        """The ``Crawl-delay`` that a site asked for when its robots.txt was last had, in seconds."""
-        ...
-
-    async def next_ready(self) -> Waiting | None:
-        """The unclaimed group whose turn comes first."""
-        ...
-
-    async def waiting(self, now: float, limit: int) -> list[Waiting]: ...
-
-    async def fetched_count(self) -> int: ...
-
-    async def queued_count(self) -> int: ...
-
-    async def excluded_count(self) -> int: ...
-
-    async def counts(self) -> Counts: ...
-
-    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
-        """All rows of a query over the views of the store; each row maps column names to values."""
-        ...
-
-    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        """The rows of a query over the views of the store, as named tuples, read in batches.
-
-        Close the generator if you stop early.
+        ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
+        budget.
         """
         ...
 
+
+class Ranks(Reading, Protocol):
+    """For the ranking of pages and sites."""
+
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
-        """Put new ranks in the place of the old, whole or not at all."""
+        """Replace all ranks, in one transaction."""
         ...
+
+
+class Samples(Reading, Protocol):
+    """For the drawing of samples."""
 
     async def sample_draw(self) -> SampleDraw | None:
         """How the sample in the store was drawn."""
@@ -388,27 +556,50 @@ class Store(Shared, Protocol):
     async def replace_sample(
         self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
-        """Put a sample in the place of the old, whole or not at all.
+        """Replace the sample, in one transaction.
 
-        Of the URLs queued as deep as ``held_from`` or deeper, those not drawn are excluded; the others are held back
-        no longer.
+        URLs queued at the depth ``held_from`` or deeper that are not drawn are excluded; the others are held back no
+        longer.
         """
         ...
 
     async def reopen_sample(self) -> None:
-        """The sample in the store does not stand any more: it is to be drawn anew."""
+        """Note that the sample in the store does not stand any more and must be drawn anew."""
         ...
 
-    async def find(self, url: str) -> int | None:
-        """The number of a URL (``url.id``), or ``None`` where it is unknown."""
+
+class Control(Protocol):
+    """The orders of the operator. ``name`` is as :func:`crawler.frontier.operator.blockable` returns it."""
+
+    async def orders(self, after: int = 0) -> list[Order]:
+        """The orders after the one with this number, in sequence."""
         ...
 
-    async def way_to(self, number: int) -> list[str]:
-        """How a URL was first found: the URLs from a seed to it, thirty of them at most."""
+    async def done(self, order: Order, now: float) -> None:
+        """Note that an order was carried out."""
         ...
 
-    async def body(self, url: str, version: int | None = None) -> bytes | None:
-        """The decoded body of a fetched URL, as stored, the newest unless told; ``None`` where there is none."""
+    async def queued_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of queued URLs on the sites that are blocked under ``name``."""
+        ...
+
+    async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
+        """The numbers beyond ``after`` of URLs excluded because ``name`` was blocked, in ascending order."""
+        ...
+
+    async def beat(self, beat: Beat) -> None:
+        """Store a heartbeat; those of earlier runs are deleted."""
+        ...
+
+    async def beats(self) -> list[Beat]: ...
+
+
+class CrawlStore(Runs, Frontier, Revisits, Ranks, Samples, Protocol):
+    """All parts of an open store, for the code that opens it and hands each client its part."""
+
+    @property
+    def rup(self) -> SubscriptionStore:
+        """The registrations with servers of the Remote Update Protocol."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Doing some writing again, where the database was away for a while or two writers were in each other's way."""
+"""Retrying writes after a lost connection, or after a conflict of two transactions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="_Persistent")
+S = TypeVar("S", bound="_Retries")
 
 
-class Again(Protocol):
-    """Makes an attempt, and another one as long as it may yet succeed."""
+class Retry(Protocol):
+    """Makes an attempt, and further attempts as long as one may succeed."""
 
     async def __call__(self, attempt: Callable[[], Awaitable[T]], /) -> T: ...
 
 
-class _Persistent(Protocol):
+class _Retries(Protocol):
     @property
-    def _again(self) -> Again: ...
+    def _retry(self) -> Retry: ...
 
 
-def lasting(method: Callable[Concatenate[S, P], Awaitable[T]]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """A method of a store that is done again by the store's ``_again``.
+def retrying(
+    method: Callable[Concatenate[S, P], Awaitable[T]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Retry a method of a store by the ``_retry`` of its object.
 
-    An attempt may have been committed, and its answer lost: done twice, it has to come to the same.
+    An attempt may have been committed and its answer lost: the method must have the same effect if it runs twice.
     """
 
     @wraps(method)
-    async def done(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._again(lambda: method(self, *args, **kwargs))
+    async def retried(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._retry(lambda: method(self, *args, **kwargs))
 
-    return done
+    return retried

@@ -1,4 +1,4 @@
-"""What the robot side of the Remote Update Protocol needs of a store."""
+"""For the robot side of the Remote Update Protocol: the registrations with servers."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 
 
 class SubscriptionStore(Protocol):
-    """Raises :class:`crawler.errors.StoreError` where the store fails. Each method that writes is one transaction."""
+    """Every method raises :class:`crawler.errors.StoreError` if the store fails. Each write is one transaction."""
 
     async def offered(self, site: str) -> FoundInfo | None: ...
 
     async def put_offered(self, offered: FoundInfo) -> None: ...
 
     async def subscriptions(self) -> list[Subscription]:
-        """All of them, by site."""
+        """All registrations."""
         ...
 
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
-        """Keep the new state of registrations and what became of mails, all or nothing."""
+        """Store the new state of registrations and what became of mails, all or nothing."""
         ...
 
     async def remove(self, site: str) -> None:
-        """Forget a registration."""
+        """Delete a registration."""
         ...
 
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
-        """Which of these mails were read already."""
+        """The digests of the mails that were read before."""
         ...

@@ -27,7 +27,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import State
 from crawler.reasons import Reason, ReasonCode
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.bench import stores
 from tests.bench.table import Row
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import pagerank
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.bench import stores
 from tests.bench.spend import spend
 from tests.bench.table import Row

@@ -9,12 +9,12 @@ import pytest
 
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import Store
-from crawler.store.sql.store import SqliteStore
+from crawler.store.protocols import CrawlStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import Harness
 from tests.postgres import Cluster
 
-Opener = Callable[[], Awaitable[Store]]
+Opener = Callable[[], Awaitable[CrawlStore]]
 
 POLITENESS = PolitenessSettings(delay_s=2.0)
 

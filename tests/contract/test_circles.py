@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 from tests.contract.visits import Harness, failed, fetched, redirected
 
 A, B = "http://a.test", "http://b.test"
@@ -23,7 +23,7 @@ async def visit_all(harness: Harness) -> None:
             await harness.finish(claim, *outcomes)
 
 
-async def ends(store: Store) -> dict[str, tuple[str, str]]:
+async def ends(store: CrawlStore) -> dict[str, tuple[str, str]]:
     return {
         row["url"]: (row["state"], row["reason"]) for row in await store.query("SELECT url, state, reason FROM urls")
     }

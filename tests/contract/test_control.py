@@ -11,8 +11,9 @@ from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Beat
-from crawler.store.sql.control import give_order
-from crawler.store.sql.store import SqliteStore, SqlStore
+from crawler.store.sql.store import SqlStore
+from crawler.store.sqlite.orders import give_order
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 from tests.reasons import reason
 

@@ -13,7 +13,8 @@ from crawler.errors import StoreError, UsageError
 from crawler.store import copy
 from crawler.store.copy import copy_store
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.sql.store import SqliteStore, SqlStore
+from crawler.store.sql.store import SqlStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, robots
 from tests.postgres import Cluster
 

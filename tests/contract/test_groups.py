@@ -18,12 +18,12 @@ from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.copy import TABLES, copy_store
 from crawler.store.postgres.connection import Postgres
-from crawler.store.postgres.groups import GROUPED, _marks
+from crawler.store.postgres.groups import GROUPED, Mark, marked
 from crawler.store.postgres.offers import Carrier
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql.revisits import Revisits
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.test_revisits import changed, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
 from tests.postgres import Cluster
@@ -144,14 +144,21 @@ async def test_every_statement_of_a_turn_names_the_group(harness: Harness, monke
 @pytest.mark.parametrize(
     ("sql", "placed", "marks"),
     [
-        ("f($1, :groups($1), :groups($1), $2)", "f($1, $3::bigint[], $3::bigint[], $2)", [("groups", 1, 3)]),
-        ("f(:groups($2), $1)", "f($2::bigint[], $1)", [("groups", 2, 2)]),
-        ("f(:group($2), $2, :named($1))", "f($3::bigint, $2, $1::bigint[])", [("group", 2, 3), ("named", 1, 1)]),
-        ("SELECT $1", "SELECT $1", []),
+        (
+            "f(:a, groups_of(:a), groups_of(:a))",
+            "f(:a, :groups_of__a::bigint[], :groups_of__a::bigint[])",
+            (Mark("groups_of", "a"),),
+        ),
+        (
+            "f(group_of(:b), groups_named(:c))",
+            "f(:group_of__b::bigint, :groups_named__c::bigint[])",
+            (Mark("group_of", "b"), Mark("groups_named", "c")),
+        ),
+        ("SELECT :a, more_groups_of(:a)", "SELECT :a, more_groups_of(:a)", ()),
     ],
 )
-def test_marks_become_parameters(sql: str, placed: str, marks: list[tuple[str, int, int]]) -> None:
-    assert _marks(sql) == (placed, marks)
+def test_marks_become_parameters(sql: str, placed: str, marks: tuple[Mark, ...]) -> None:
+    assert marked(sql) == (placed, marks)
 
 
 # --- transactions -----------------------------------------------------------------------------

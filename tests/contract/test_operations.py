@@ -13,7 +13,7 @@ from crawler.frontier import offers
 from crawler.model import Link
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql import offers as sqlite_offers
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import sqlite
 from tests.contract.visits import NOW, Harness, fetched, retried
 

@@ -15,11 +15,10 @@ from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.politeness import Pace
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.coordination import PageGrant
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import ClaimLimits, CommitBatch
+from crawler.store.protocols import ClaimLimits, CommitBatch, PageGrant
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster
 from tests.proxy import Proxy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.store.protocols import ClaimLimits, CommitBatch, SampleDraw
+from crawler.store.protocols import ClaimLimits, CommitBatch, SampleDraw, SampleRow
 from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, robots
 
 A = "http://a.test/"
@@ -32,7 +32,7 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
     await with_leaves(harness)
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [(number, "", None, 1 / 3)], 1, None)
+    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], 1, None)
     assert await harness.urls("state, reason") == {
         A: ("fetched", "200"),
         f"{A}x": ("excluded", "sample: not drawn"),
@@ -48,7 +48,7 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
 async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None:
     await with_leaves(harness)
     numbers = [await harness.store.find(f"{A}{name}") for name in "xyz"]
-    rows = [(number, "s", walk, 0.5) for walk, number in enumerate(numbers) if number is not None]
+    rows = [SampleRow(number, "s", walk, 0.5) for walk, number in enumerate(numbers) if number is not None]
     await harness.store.replace_sample(DRAW, rows, None, None)
     await harness.store.reopen_sample()
     draw = await harness.store.sample_draw()
@@ -66,7 +66,7 @@ async def test_a_mirror_that_changes_its_mind_after_the_draw_brings_only_what_wa
     await harness.finish(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
     number = await harness.store.find(f"{A}2")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [(number, "", None, 0.5)], 1, None)
+    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 0.5)], 1, None)
     harness.max_depth = 1
     await harness.news(site, A[:-1], copy)
     assert await harness.urls("state, reason") == {

@@ -18,8 +18,8 @@ from crawler.store.protocols import Beat
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql import store as sqlite
 from crawler.store.sql.statements import load_queries
-from crawler.store.sql.store import SqliteStore
 from crawler.store.sqlite import connection
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import Harness, fetched, queued_urls
 
 A = "http://a.test/"
@@ -196,7 +196,7 @@ async def test_a_cancelled_transaction_leaves_none_open(store: SqliteStore, step
 
 async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: SqliteStore) -> None:
     sql = "EXPLAIN QUERY PLAN " + load_queries()["blocked_within"].rstrip(";")
-    plan = await store.query(sql, (1, 2, "a reason", 3))
+    plan = await store.query(sql, {"first": 1, "last": 2, "reason_code": "blocked", "limit": 3})
     assert [row["detail"] for row in plan] == ["SEARCH url USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]
 
 
@@ -204,7 +204,7 @@ async def test_orders_are_heard_while_the_writer_is_busy(store: SqliteStore, db_
     over = threading.Event()
     await store._db.create_function("work", 0, lambda: over.wait(10))
     async with store._writing():
-        turn = asyncio.create_task(store._every("SELECT work()"))
+        turn = asyncio.create_task(store.query("SELECT work()"))
         orders = await store.control.orders()
         assert (orders, turn.done()) == ([], False)
         over.set()

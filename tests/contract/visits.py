@@ -11,7 +11,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import Reason, ReasonCode
-from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, RequestRow, RobotsNews, Store
+from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, CrawlStore, RequestRow, RobotsNews
 from tests.reasons import reason, refusal
 
 NOW = 1_800_000_000.0
@@ -89,9 +89,9 @@ def request(site_id: int, path: str, started_at: float = NOW, **more: Any) -> Re
 class Harness:
     """One store, kept open, with the claims that are out."""
 
-    store: Store
+    store: CrawlStore
 
-    def __init__(self, opener: Callable[[], Awaitable[Store]]) -> None:
+    def __init__(self, opener: Callable[[], Awaitable[CrawlStore]]) -> None:
         self._opener = opener
         self._is_open = False
         self.now = NOW

@@ -16,7 +16,7 @@ from crawler.demo.pages import Asked, Page
 from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
 from crawler.settings.loading import load_file
 from crawler.settings.settings import Settings
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.command import until
 from tests.web import LoopbackWeb
 

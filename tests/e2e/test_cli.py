@@ -20,7 +20,7 @@ import pytest
 
 from crawler.demo.pages import Fault, Page
 from crawler.errors import StoreError
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start, until
 from tests.web import LoopbackWeb
 

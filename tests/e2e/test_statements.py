@@ -15,7 +15,7 @@ from crawler.demo.pages import Page
 from crawler.search.index_backend import SQL
 from crawler.store.feature_sql import load_statements
 from crawler.store.sql.statements import load_queries
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.web import LoopbackWeb
 
 REPORT_SQL = load_statements("crawler.report")

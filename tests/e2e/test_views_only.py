@@ -15,7 +15,7 @@ from crawler.export import FORMATS, VIEWS
 from crawler.search.index_backend import SQL as SEARCH
 from crawler.store.feature_sql import load_statements
 from crawler.store.sql.statements import load_queries, schema
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 

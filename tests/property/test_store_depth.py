@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Link, State
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import Harness, fetched, link, redirected
 
 PAGES = 12

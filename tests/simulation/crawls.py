@@ -28,8 +28,8 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
-from crawler.store.protocols import Store
-from crawler.store.sql.store import SqliteStore
+from crawler.store.protocols import CrawlStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.virtual_time import VirtualClock
 
@@ -55,7 +55,7 @@ async def session(
     options: Options,
     on_pages: OnPages | None = None,
     recorder: Recorder | None = None,
-    frame: Callable[[Store], SamplingFrame] | None = None,
+    frame: Callable[[CrawlStore], SamplingFrame] | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)

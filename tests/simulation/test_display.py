@@ -11,7 +11,7 @@ from rich.console import Console
 from crawler.demo.pages import Page, Site, plain
 from crawler.errors import ConnectionLost
 from crawler.run.live_display import Watch
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

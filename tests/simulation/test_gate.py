@@ -16,7 +16,7 @@ from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError
 from crawler.store.protocols import ClaimLimits, CommitBatch
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual

@@ -19,7 +19,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import State
 from crawler.store.protocols import CommitBatch, CommitResult
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.judge import CrawlPolicy, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, look, rows, session, states
 from tests.simulation.web import SimulatedWeb

@@ -15,7 +15,7 @@ from crawler.errors import ConnectionLost, StoreError
 from crawler.model import FetchResult, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -38,7 +38,7 @@ class Robbed:
 
     def __init__(self, web: SimulatedWeb, clock: VirtualClock) -> None:
         self._web, self._clock = web, clock
-        self.store: Store | None = None
+        self.store: CrawlStore | None = None
         self.crawl: Crawl | None = None
         self.stops = False
 

@@ -19,10 +19,11 @@ from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
-from crawler.store.protocols import Beat, Store
-from crawler.store.sql.control import SqliteControl, give_order
+from crawler.store.protocols import Beat, CrawlStore
+from crawler.store.sql.control import SqlControl
 from crawler.store.sql.statements import load_queries
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.orders import give_order
+from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -57,7 +58,7 @@ class Operator:
 
     @asynccontextmanager
     async def crawl(
-        self, web: SimulatedWeb, seeds: Sequence[str] = (), frame: Callable[[Store], SamplingFrame] | None = None
+        self, web: SimulatedWeb, seeds: Sequence[str] = (), frame: Callable[[CrawlStore], SamplingFrame] | None = None
     ) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd]]]:
         """A crawl that obeys this operator, in a task that is awaited on exit."""
         async with session(self.clock, self.path, web, seeds, Options(), frame=frame) as (run, self.store):
@@ -418,7 +419,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
         await operator.ask(Command.BLOCK, "b.test")
         settings = SampleSettings(8, Per.SITE)
 
-        def frame_of(store: Store) -> SamplingFrame:
+        def frame_of(store: CrawlStore) -> SamplingFrame:
             async def draw() -> None:
                 await survey_draw.draw(store, settings, 1, None, clock.now())
                 drawn.append({row["url"] for row in await store.query("SELECT url FROM samples")})
@@ -446,7 +447,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
 def test_a_missed_heartbeat_does_not_end_the_crawl(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missed = []
 
-    async def beat(self: SqliteControl, beat: Beat) -> None:
+    async def beat(self: SqlControl, beat: Beat) -> None:
         missed.append(beat)
         raise StoreError("the database cannot be reached")
 
@@ -455,6 +456,6 @@ def test_a_missed_heartbeat_does_not_end_the_crawl(db_path: Path, monkeypatch: p
         async with Operator(db_path, clock).crawl(web, ["http://a.test/"]) as (_, task):
             return str(await task)
 
-    monkeypatch.setattr(SqliteControl, "beat", beat)
+    monkeypatch.setattr(SqlControl, "beat", beat)
     assert run_virtual(main) == "nothing is left in the frontier"
     assert len(missed) > 1

@@ -13,8 +13,8 @@ from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
-from crawler.store.sql.control import give_order
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.orders import give_order
+from crawler.store.sqlite.store import SqliteStore
 from tests.reasons import reason
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb

@@ -21,8 +21,8 @@ from crawler.model import Purpose, Request, RobotsAction
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
-from crawler.store.protocols import Store
-from crawler.store.sql.store import SqliteStore
+from crawler.store.protocols import CrawlStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -33,7 +33,7 @@ SITES: dict[str, Site] = {
 }
 
 
-def at_work(store: Store, site: str, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+def at_work(store: CrawlStore, site: str, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Another worker holds a site until the event is set."""
     visit, over = store.visit, asyncio.Event()
 

@@ -16,7 +16,7 @@ from crawler.frontier.decide import failure_code
 from crawler.inspect.status import reasons as reasons_of_status
 from crawler.model import Failed, State
 from crawler.reasons import Code, EndCode, ErrorKind, Reason, ReasonCode, RequestError, RunEnd, StoredReason
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 
 CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
 STATEMENTS = [path for path in Path(crawler.__file__).parent.rglob("*") if path.suffix in (".py", ".sql")]

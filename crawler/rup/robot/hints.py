@@ -10,7 +10,7 @@ from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 from crawler.url import split
 
 #: By the server's clock, a page seen this many seconds after its change may have been seen before the change.
@@ -29,7 +29,7 @@ class StoreHints:
 
     def __init__(
         self,
-        store: Store,
+        store: CrawlStore,
         settings: RevisitSettings,
         per_site: int | None,
         refusal: Refusal,

@@ -23,7 +23,7 @@ from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
-from crawler.store.protocols import Store
+from crawler.store.protocols import CrawlStore
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
 _FIXED = {
@@ -79,7 +79,7 @@ async def robot(
 
 
 @asynccontextmanager
-async def _store(settings: Settings, make: bool) -> AsyncIterator[Store]:
+async def _store(settings: Settings, make: bool) -> AsyncIterator[CrawlStore]:
     """Open for writing until the context ends."""
     if not make:
         async with existing_store(settings, read_only=False) as store:
@@ -101,7 +101,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
             )
 
 
-async def _scope(store: Store, settings: Settings, now: float) -> Scope:
+async def _scope(store: CrawlStore, settings: Settings, now: float) -> Scope:
     seeds = await store.seeds()
     scope = Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now)
     adopt_mains(scope, await store.main_sites())

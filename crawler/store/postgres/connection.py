@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL store: where it is, its schema, and what its errors mean to a user."""
+"""Connections to a PostgreSQL store, its schema, and the errors that a user is told."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import asyncpg
 
 from crawler.errors import Action, ConnectionLost, NoStore, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, shown
-from crawler.store.postgres.dialect import bind, columns, storable
-from crawler.store.rows import Parameters
+from crawler.store.postgres.dialect import Translated, columns, storable, translate
+from crawler.store.rows import row_class
 from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
 
-#: Keys of PostgreSQL's advisory locks, which are this database's own: for opening a store, for a limit on pages, for
-#: building the search index, for ending a run.
+#: Keys of the advisory locks in the database of a store: for opening the store, for a limit on pages, for building the
+#: search index, for ending a run.
 OPENING, PAGES, INDEXING, ENDING = 7_465_401, 7_465_402, 7_465_403, 7_465_404
 
 _CONNECT_S = 10.0
-#: What comes and goes with a connection, and not with a statement.
+#: Errors of a connection, not of a statement.
 _LOST = (
     OSError,
     EOFError,
@@ -35,19 +35,19 @@ _LOST = (
     asyncpg.TooManyConnectionsError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
-#: A transaction that met another one; done again, it will go through.
-_CLASHES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+#: Conflicts of two transactions. The transaction succeeds when it is retried.
+_CONFLICTS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _REFUSED = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.InsufficientPrivilegeError,
     asyncpg.exceptions.ClientConfigurationError,
 )
-#: The plans of a crawl are look-ups by key, whatever the tables' sizes when they were made.
+#: All plans of a crawl look rows up by key, whatever size the tables had when the plans were made.
 _CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
-#: What a connection that went away half-way had locked is free again after so long.
+#: The server releases the locks of an unfinished transaction whose client has disappeared after this time.
 _SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
-_LOOKING = {
+_READING = {
     "default_transaction_isolation": "repeatable read",
     "default_transaction_read_only": "on",
     "application_name": "polite-crawler",
@@ -58,32 +58,33 @@ _LOOKING = {
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 
 
-class Clash(StoreError):
-    """Two transactions were in each other's way, and this one gave way."""
+class TransactionConflict(StoreError):
+    """Two transactions were in conflict, and the database rolled this one back."""
 
 
 class Postgres:
-    """One connection, made when it is first used and again after it broke: a :class:`Database` in SQLite's words.
+    """One connection, opened when it is first used and reopened after it broke.
 
-    One statement at a time. ``timeout_s`` is how long a statement may take before the connection counts as broken.
+    It is a :class:`crawler.store.sql.database.Database` for statements in the words of SQLite. It executes one
+    statement at a time. A statement that takes longer than ``timeout_s`` breaks the connection.
     """
 
-    def __init__(self, url: str, *, crawling: bool = False, looking: bool = False) -> None:
+    def __init__(self, url: str, *, crawling: bool = False, read_only: bool = False) -> None:
         self._url = url
-        self._settings = _LOOKING if looking else _SERVER | (_CRAWLING if crawling else {})
+        self._settings = _READING if read_only else _SERVER | (_CRAWLING if crawling else {})
         self._connection: Any = None
-        self._was_there = False
+        self._was_connected = False
         self._connecting: asyncio.Timeout | None = None
         self._one_at_a_time = asyncio.Lock()
         self.timeout_s: float | None = None
-        self.on_connect: list[Any] = []  # awaited with each new connection
+        self.on_connect: list[Any] = []  # called with each new connection
 
     @property
     def name(self) -> str:
         return shown(self._url)
 
     async def connect(self) -> Any:
-        """The connection as asyncpg has it. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
+        """The connection of asyncpg. Raises :class:`ConnectionLost`, and :class:`UsageError` for a bad URL."""
         if not self._is_open():
             with self._errors():
                 try:
@@ -94,7 +95,7 @@ class Postgres:
         return self._connection
 
     async def _made(self) -> Any:
-        """A new connection, fit for use."""
+        """A new connection, prepared for use."""
         with self._bad_address():
             made = await asyncpg.connect(
                 self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
@@ -102,7 +103,7 @@ class Postgres:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 _notice_silence(made)
-                # Sums of big numbers are numerics there.
+                # Sums of bigints are numerics in PostgreSQL.
                 await made.set_type_codec(
                     "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
                 )
@@ -111,7 +112,7 @@ class Postgres:
         except BaseException:
             made.terminate()
             raise
-        self._was_there = True
+        self._was_connected = True
         return made
 
     def _is_open(self) -> bool:
@@ -124,70 +125,84 @@ class Postgres:
         self._connection = None
 
     def drop(self) -> None:
-        """Let go of a connection that cannot be trusted any more."""
+        """Terminate a connection whose state is unknown."""
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
 
     def give_up(self) -> None:
-        """Fail at once what is being waited for."""
+        """Terminate the connection; statements and connection attempts under way fail at once."""
         self.drop()
         connecting, self._connecting = self._connecting, None
         if connecting is not None:
             connecting.reschedule(0.0)
 
-    async def execute(self, sql: str, parameters: Parameters | None = None, /) -> str:
+    async def execute(self, sql: str, parameters: Any = None, /) -> str:
         return str(await self._run("execute", sql, parameters or ()))
 
     async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
-        """Here the statement is written for columns, each of which comes as an array."""
+        """Execute a statement that takes each column of the rows as an array."""
         for batch in columns(parameters):
             await self._run("execute", sql, batch)
 
-    async def execute_fetchall(self, sql: str, parameters: Parameters | None = None, /) -> list[Any]:
-        found: list[Any] = await self._run("fetch", sql, parameters or ())
-        return found
+    async def execute_fetchall(self, sql: str, parameters: Any = None, /) -> list[Any]:
+        """The rows as named tuples."""
+        return named(await self.fetch_records(sql, parameters))
 
-    async def _run(self, how: str, sql: str, parameters: Parameters) -> Any:
-        translated, values = bind(sql, parameters)
+    async def fetch_records(self, sql: str, parameters: Any = None, /) -> list[Any]:
+        """The rows as mappings, with the names of the columns as they are."""
+        records: list[Any] = await self._run("fetch", sql, parameters or ())
+        return records
+
+    async def _run(self, how: str, sql: str, parameters: Any) -> Any:
+        translated = translate(sql)
+        values = self._values(translated, parameters)
         async with self._one_at_a_time:
             connection = await self.connect()
             with self._errors():
-                return await getattr(connection, how)(translated, *values, timeout=self.timeout_s)
+                return await getattr(connection, how)(translated.sql, *values, timeout=self.timeout_s)
+
+    def _values(self, translated: Translated, parameters: Any) -> list[Any]:
+        try:
+            return translated.values(parameters)
+        except KeyError as error:
+            raise StatementError(f"{self.name}: no value for the parameter {error}") from None
 
     async def copy_in(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        """Put rows into a table with COPY, which takes numbers that the database else gives by itself."""
+        """Insert rows with COPY, which accepts values for columns that the database numbers itself."""
         records = [tuple(storable(value) for value in row) for row in rows]
         async with self._one_at_a_time:
             connection = await self.connect()
             with self._errors():
                 await connection.copy_records_to_table(table, records=records, columns=list(names))
 
-    async def open_cursor(self, sql: str, parameters: Parameters) -> Any:
-        """A cursor. Call it within a transaction."""
-        translated, values = bind(sql, parameters)
+    async def open_cursor(self, sql: str, parameters: Any) -> Any:
+        """A cursor, within a transaction that is open."""
+        translated = translate(sql)
+        values = self._values(translated, parameters)
         async with self._one_at_a_time:
             with self._errors():
-                return await (await self.connect()).cursor(translated, *values)
+                return await (await self.connect()).cursor(translated.sql, *values)
 
     async def fetch_from(self, cursor: Any, count: int) -> list[Any]:
+        """The next records of a cursor."""
         async with self._one_at_a_time:
             with self._errors():
-                found: list[Any] = await cursor.fetch(count)
-                return found
+                records: list[Any] = await cursor.fetch(count)
+                return records
 
     def is_in_transaction(self) -> bool:
         return self._connection is not None and bool(self._connection.is_in_transaction())
 
     @contextmanager
     def _bad_address(self) -> Iterator[None]:
-        """What is raised when a connection is made, and is wrong with what the user named."""
+        """Turn errors while connecting that a user caused into :class:`UsageError`."""
         try:
             yield
         except asyncpg.exceptions.ClientConfigurationError:
-            raise  # it is a ValueError too, and says what is wrong
+            raise  # it is a ValueError, and its message says what is wrong
         except ValueError:
-            raise bad_url(self._url) from None  # it may say parts of a password
+            raise bad_url(self._url) from None  # the message may contain parts of a password
         except asyncpg.InvalidAuthorizationSpecificationError as error:
             remedy = "the password comes from PGPASSWORD, PGPASSFILE or ~/.pgpass"
             raise UsageError(f"{self.name}: {_text(error)}; {remedy}") from error
@@ -196,25 +211,27 @@ class Postgres:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What asyncpg and the system raise as what a user is told."""
+        """Turn errors of asyncpg and of the system into the errors that a user is told."""
         try:
             yield
         except _REFUSED as error:
             raise UsageError(f"{self.name}: {_text(error)}") from error
-        except _CLASHES as error:
-            raise Clash(f"{self.name}: {_text(error)}") from error
+        except _CONFLICTS as error:
+            raise TransactionConflict(f"{self.name}: {_text(error)}") from error
         except _LOST as error:
             if isinstance(error, asyncpg.InterfaceError) and self._is_open():
-                raise StatementError(f"{self.name}: {_text(error)}") from error  # it does not fit its parameters
+                raise StatementError(
+                    f"{self.name}: {_text(error)}"
+                ) from error  # the parameters do not fit the statement
             self.drop()
             remedy = "see that it runs, and that the address is right"
-            if self._was_there:
+            if self._was_connected:
                 remedy = "what was committed is kept, run the same command again when it is back"
             raise ConnectionLost(f"{self.name}: the database cannot be reached ({_text(error)}); {remedy}") from error
         except (asyncpg.SyntaxOrAccessError, asyncpg.DataError, asyncpg.FeatureNotSupportedError) as error:
             raise StatementError(f"{self.name}: {_text(error)}") from error
         except asyncpg.ReadOnlySQLTransactionError as error:
-            if self._settings is not _LOOKING:  # the database itself is so
+            if self._settings is not _READING:  # the database itself is read-only
                 raise StoreError(f"{self.name}: {_text(error)}") from error
             raise UsageError(f"{self.name}: a query only reads the store; begin it with SELECT") from None
         except asyncpg.InsufficientResourcesError as error:
@@ -230,13 +247,21 @@ def _text(error: BaseException) -> str:
 
 
 def _notice_silence(connection: Any) -> None:
-    """Have the system give up a peer that is silent for a quarter of a minute."""
+    """Have the system close a connection whose peer is silent for 15 seconds."""
     opened = connection._transport.get_extra_info("socket")
     if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _SILENCE.items():
             if hasattr(socket, name):
                 opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def named(records: list[Any]) -> list[Any]:
+    """The records of a statement as named tuples."""
+    if not records:
+        return []
+    make = row_class(tuple(records[0].keys()))._make
+    return [make(record) for record in records]
 
 
 @asynccontextmanager

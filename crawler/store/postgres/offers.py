@@ -1,10 +1,10 @@
-"""Offers to other politeness groups: left behind by a turn, and carried over in transactions of their own.
+"""Offers to other politeness groups: left behind by a commit, and carried over in transactions of their own.
 
-A turn writes rows of the groups that it has in hand, and of no other. What their pages say of URLs of other groups goes
-into the table ``offer``, with the group of the page, and from there in two steps. The first takes the offers in where
-they lead, which may be done twice: an offer that was weighed changes nothing any more. The second writes the links (and
-where redirects lead) with the numbers of the URLs, in the place of the offers, in one transaction with the group of the
-page: what is left in the table is still to be done, whoever was killed in between.
+A commit writes rows of the groups that it holds, and of no other. What pages say of URLs of other groups goes into the
+table ``offer``, with the group of the page, and is carried over from there in two steps. The first step stores the
+offers in the groups that they lead to. It may run twice: an offer that was weighed changes nothing any more. The second
+step replaces the offers by links (and targets of redirects) with the numbers of the URLs, in one transaction with the
+group of the page. Whatever process is killed in between, the rows of the table are still to be carried over.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 from crawler.errors import LeaseLost
 from crawler.frontier.decide import Outcome, Queued
@@ -24,9 +24,9 @@ from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.groups import GroupedPostgres
 from crawler.store.protocols import RobotsNews
-from crawler.store.retrying import Again, lasting
-from crawler.store.sql.offers import Found, Offers, UrlRow, heed_sitemap, is_better
-from crawler.store.sqlite.connection import Read, every, one
+from crawler.store.retrying import Retry, retrying
+from crawler.store.sql.database import Statements
+from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -34,15 +34,14 @@ _SITES_KEPT = 100_000
 
 
 class PostgresOffers(Offers):
-    """The known URLs, where others write at the same time and no turn writes into other groups."""
+    """The URLs of a store to which other workers write, and in which no commit writes to other groups."""
 
-    _db: GroupedPostgres
-
-    def __init__(self, db: GroupedPostgres, queries: Mapping[str, str], group_by: GroupBy) -> None:
-        super().__init__(db, queries, group_by)
-        self._names: dict[str, str] = {}  # site -> name of its group
+    def __init__(self, db: GroupedPostgres, sql: Statements, group_by: GroupBy) -> None:
+        super().__init__(sql, group_by)
+        self._db = db
+        self._names: dict[str, str] = {}  # name of the group by site
         self.worker = 0
-        self.has_left = False  # something that may not have been carried over yet
+        self.has_left = False  # offers that may not have been carried over yet
 
     def forget(self) -> None:
         super().forget()
@@ -52,35 +51,49 @@ class PostgresOffers(Offers):
         return {group for group in await self._db.groups_of(numbers) if group is not None}
 
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, Found]:
-        """As there, within the groups of the pages; what leads to others is left to be carried over."""
+        """Within the groups of the pages; what leads to other groups is left to be carried over."""
         best: dict[int, int] = {}
         leaving: dict[tuple[int, int], int] = {}
-        found = list(await every(self._db, self._sql["links_of"], (json.dumps(numbers),)))
-        owners = await self._db.groups_of([row[1] for row in found])
-        for (depth, number, group), own in zip(found, owners, strict=True):
-            if group == own:
-                best[number] = min(depth, best.get(number, depth))
+        found = await self._sql.fetch("links_of", numbers=json.dumps(numbers))
+        owners = await self._db.groups_of([row.target for row in found])
+        for row, own in zip(found, owners, strict=True):
+            if row.group_id == own:
+                best[row.target] = min(row.depth, best.get(row.target, row.depth))
             else:
-                leaving[group, number] = min(depth, leaving.get((group, number), depth))
-        rows = [(group, self.worker, max_depth, depth, number) for (group, number), depth in leaving.items()]
-        await self._leave("leave_nearer", rows)
+                key = (row.group_id, row.target)
+                leaving[key] = min(row.depth, leaving.get(key, row.depth))
+        await self._leave(
+            "leave_nearer",
+            [
+                {
+                    "group_id": group,
+                    "worker_id": self.worker,
+                    "max_depth": max_depth,
+                    "depth": depth,
+                    "target": number,
+                }
+                for (group, number), depth in leaving.items()
+            ],
+        )
         return await self.nearer(best, max_depth)
 
-    async def _insert(self, rows: list[UrlRow]) -> set[int]:
+    async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
         inserted = set()
         for batch in columns(rows):
-            inserted |= {row[0] for row in await every(self._db, self._sql["insert_url"], batch)}
-        return {row[0] for row in rows} - inserted
+            inserted |= {row.id for row in await self._sql.fetch("insert_url", **batch)}
+        return {row["id"] for row in rows if isinstance(row["id"], int)} - inserted
 
     async def lock(self, numbers: Collection[int]) -> None:
         if numbers:
-            await self._db.execute(self._sql["lock_urls"], (json.dumps(list(numbers)),))
+            await self._sql.execute("lock_urls", numbers=json.dumps(list(numbers)))
 
-    # --- what a turn leaves behind ------------------------------------------------------------
+    # --- what a commit leaves behind ----------------------------------------------------------
 
     def kept(self, outcome: Outcome) -> Outcome:
-        """An outcome with what its own group is offered, and the links to it. URLs of others that were met lately, and
-        of which nothing new is said, stay: their numbers are known, and no more is asked of them."""
+        """An outcome with the offers to its own group, and the links to them.
+
+        Offers that are no news of URLs of other groups also stay: their numbers are known, and nothing is written.
+        """
         site = split(outcome.queued.url).site
         leaving = {offer.url for offer in outcome.offers if self._leaves(offer, site)}
         if not leaving:
@@ -92,8 +105,8 @@ class PostgresOffers(Offers):
         )
 
     async def leave(self, outcomes: Iterable[tuple[Outcome, Outcome]], max_depth: int | None) -> None:
-        """Leave behind what the second of each pair has not of the first."""
-        rows: list[tuple[object, ...]] = []
+        """Leave behind the offers of the first outcome of each pair that the second one lacks."""
+        rows: list[dict[str, object]] = []
         for outcome, kept in outcomes:
             if outcome is kept:
                 continue
@@ -114,7 +127,7 @@ class PostgresOffers(Offers):
         await self._leave("leave_offer", rows)
 
     async def leave_sitemaps(self, news: RobotsNews, max_depth: int | None) -> RobotsNews:
-        """Leave behind the sitemaps of other groups that a robots.txt names; the news without them."""
+        """Leave behind the sitemaps of other groups that a robots.txt names; returns the news without them."""
         leaving = [offer for offer in news.sitemaps if self._leaves(offer, news.site)]
         await self._leave("leave_offer", [self._row(news.site_id, offer, max_depth) for offer in leaving])
         return replace(news, sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
@@ -128,29 +141,42 @@ class PostgresOffers(Offers):
         source: Queued | None = None,
         link: Link | None = None,
         leads: bool = False,
-    ) -> tuple[object, ...]:
-        """As leave_offer takes it: what is said on ``site_id``, and by which page."""
-        found_on = (None, None) if source is None else (source.id, source.depth)
-        refusal = (None, None) if offer.refusal is None else (offer.refusal.code, offer.refusal.sentence)
-        linked = (None, None, None) if link is None else (link.anchor, link.rel, int(link.follow))
-        return (
-            site_id, self.worker, max_depth, offer.depth, None, offer.url, *found_on, *refusal, offer.hops,
-            int(offer.seed), offer.kind, offer.lastmod, *linked, int(leads),
-        )  # fmt: skip
+    ) -> dict[str, object]:
+        """An offer that a page of the site ``site_id`` makes, as the statement ``leave_offer`` takes it."""
+        return {
+            "site_id": site_id,
+            "worker_id": self.worker,
+            "max_depth": max_depth,
+            "depth": offer.depth,
+            "target": None,
+            "url": offer.url,
+            "source": None if source is None else source.id,
+            "source_depth": None if source is None else source.depth,
+            "refusal_code": None if offer.refusal is None else offer.refusal.code,
+            "refusal": None if offer.refusal is None else offer.refusal.sentence,
+            "hops": offer.hops,
+            "seed": int(offer.seed),
+            "kind": offer.kind,
+            "lastmod": offer.lastmod,
+            "anchor": None if link is None else link.anchor,
+            "rel": None if link is None else link.rel,
+            "follow": None if link is None else int(link.follow),
+            "leads": int(leads),
+        }
 
-    async def _leave(self, how: str, rows: Sequence[tuple[object, ...]]) -> None:
+    async def _leave(self, statement: str, rows: Sequence[Mapping[str, object]]) -> None:
         self.has_left = self.has_left or bool(rows)
-        await self._db.executemany(self._sql[how], rows)
+        await self._sql.execute_many(statement, rows)
 
     def _leaves(self, offer: Offer, site: str) -> bool:
         known = self._recent.get(offer.url)
         is_page = offer.kind is Kind.PAGE and offer.lastmod is None
-        if known is not None and is_page and not (offer.is_good and offer.depth < known[1]):
-            return False  # nothing new, as take has it
+        if known is not None and is_page and not self._is_news(offer, known):
+            return False
         return not offer.url.startswith(site + "/") and self.group_name(offer.url) != self.group_name(site + "/")
 
     def group_name(self, url: str) -> str:
-        """The name of the politeness group that a URL is in."""
+        """The name of the politeness group of a URL."""
         site = split(url).site
         name = self._names.get(site)
         if name is None:
@@ -161,7 +187,7 @@ class PostgresOffers(Offers):
 
     @contextmanager
     def grouped(self, group_by: GroupBy) -> Iterator[None]:
-        """Inside, sites are put into groups so."""
+        """Group sites by another rule inside the context."""
         ours, self._group_by = self._group_by, group_by
         self._names.clear()
         try:
@@ -171,48 +197,28 @@ class PostgresOffers(Offers):
             self._names.clear()
 
 
-class _Left(NamedTuple):
-    """A row as offers_left gives it."""
-
-    group_id: int
-    id: int
-    max_depth: int | None
-    depth: int
-    target: int | None
-    url: str | None
-    source: int | None
-    source_depth: int | None
-    refusal_code: str | None
-    refusal: str | None
-    hops: int
-    seed: int
-    kind: str
-    lastmod: float | None
-
-
-#: Told which groups have got new work, within a transaction.
+#: Called with the groups that have new work, within a transaction.
 Refresh = Callable[[set[int]], Awaitable[None]]
 
 
 class Carrier:
-    """Carries offers over."""
+    """Carries offers over to their groups."""
 
     def __init__(
         self,
         db: GroupedPostgres,
-        queries: Mapping[str, str],
+        sql: Statements,
+        read: Statements,
         offers: PostgresOffers,
-        read: Read,
         writing: Callable[[], AbstractAsyncContextManager[None]],
-        again: Again,
+        retry: Retry,
     ) -> None:
-        self._db, self._sql, self._offers = db, queries, offers
-        self._read, self._writing, self._again = read, writing, again
+        self._db, self._sql, self._read, self._offers = db, sql, read, offers
+        self._writing, self._retry = writing, retry
 
     async def carry(self, worker: int | None, refresh: Refresh) -> None:
-        """Carry over what this worker has left (``None``: any), and what those have that are gone."""
-        while rows := await self._read(self._sql["offers_left"], (worker, _AT_ONCE)):
-            left = [_Left(*row) for row in rows]
+        """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""
+        while left := await self._read.fetch("offers_left", worker=worker, limit=_AT_ONCE):
             numbers: dict[str, int] = {}
             for part in await self._by_node(left, self._groups_offered_to):
                 numbers |= await self._take_in(part, worker, refresh)
@@ -221,27 +227,27 @@ class Carrier:
         self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
-        """As a turn does: who was found lost writes no more, and who finds it lost waits until it has written."""
-        if worker is not None and await one(self._db, self._sql["still_at_work"], (worker,)) is None:
-            message = "the lease of this worker ran out, and what it left is carried over by others"
+        """Lock the row of this worker. A lost worker writes no more; a worker that ends this one waits."""
+        if worker is not None and not await self._sql.fetch("still_at_work", worker=worker):
+            message = "the lease of this worker ran out, and other workers carry over what it left"
             raise LeaseLost(message, committed=True)
 
-    @lasting
+    @retrying
     async def _by_node(
-        self, left: list[_Left], groups_of: Callable[[Sequence[_Left]], Awaitable[list[int]]]
-    ) -> Iterable[list[_Left]]:
-        """The rows by the nodes that have these groups."""
+        self, left: Sequence[Any], groups_of: Callable[[Sequence[Any]], Awaitable[list[int]]]
+    ) -> Iterable[Sequence[Any]]:
+        """The rows by the nodes that hold these groups."""
         if not self._db.is_spread:
             return [left]
         async with self._writing():
             groups = await groups_of(left)
             nodes = await self._db.nodes_of(groups)
-        parts: dict[int, list[_Left]] = {}
+        parts: dict[int, list[Any]] = {}
         for row, group in zip(left, groups, strict=True):
             parts.setdefault(nodes[group], []).append(row)
         return parts.values()
 
-    async def _groups_offered_to(self, left: Sequence[_Left]) -> list[int]:
+    async def _groups_offered_to(self, left: Sequence[Any]) -> list[int]:
         names = {row.url: self._offers.group_name(row.url) for row in left if row.url is not None}
         named = await self._db.groups_to_be(names.values())
         known = await self._db.groups_of([row.target or 0 for row in left])
@@ -249,9 +255,9 @@ class Carrier:
             named[names[row.url]] if row.url is not None else group or 0 for row, group in zip(left, known, strict=True)
         ]
 
-    @lasting
-    async def _take_in(self, left: Sequence[_Left], worker: int | None, refresh: Refresh) -> dict[str, int]:
-        """The first step; the numbers of the URLs."""
+    @retrying
+    async def _take_in(self, left: Sequence[Any], worker: int | None, refresh: Refresh) -> dict[str, int]:
+        """The first step; returns the numbers of the URLs."""
         numbers: dict[str, int] = {}
         async with self._writing():
             await self._require_lease(worker)
@@ -269,21 +275,28 @@ class Carrier:
             await refresh(touched)
         return numbers
 
-    @lasting
+    @retrying
     async def _settle(
-        self, left: Sequence[_Left], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
+        self, left: Sequence[Any], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
     ) -> None:
-        """The second step. A page that has come nearer to the seeds since brings these links nearer, too."""
+        """The second step. A page that has come nearer to a seed since also brings the URLs of its new links nearer."""
         async with self._writing():
             await self._require_lease(worker)
             sources = {row.source: row for row in left if row.source is not None}
             await self._offers.lock(sources)
-            await self._db.executemany(
-                self._sql["take_offers"],
-                [(row.group_id, row.id, None if row.url is None else numbers[row.url]) for row in left],
+            await self._sql.execute_many(
+                "take_offers",
+                [
+                    {
+                        "group_id": row.group_id,
+                        "id": row.id,
+                        "number": None if row.url is None else numbers[row.url],
+                    }
+                    for row in left
+                ],
             )
-            rows = await every(self._db, self._sql["depths"], (json.dumps(list(sources)),))
-            depths = {row[0]: row[1] for row in rows}
+            rows = await self._sql.fetch("depths", numbers=json.dumps(list(sources)))
+            depths = {row.id: row.depth for row in rows}
             touched = set[int]()
             for max_depth in dict.fromkeys(row.max_depth for row in left):
                 moved = [
@@ -296,25 +309,27 @@ class Carrier:
             await refresh(touched)
 
 
-async def _groups_of_pages(left: Sequence[_Left]) -> list[int]:
+async def _groups_of_pages(left: Sequence[Any]) -> list[int]:
     return [row.group_id for row in left]
 
 
-def _refusal(row: _Left) -> Reason | None:
+def _refusal(row: Any) -> Reason | None:
     return None if row.refusal_code is None else StoredReason(ReasonCode(row.refusal_code), row.refusal or "")
 
 
-def _best(rows: Iterable[_Left]) -> dict[str, Found]:
-    """The best offer of each URL."""
-    offers: list[Found] = [
-        (Offer(row.url, row.depth, _refusal(row), row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source)
+def _best(rows: Iterable[Any]) -> dict[str, Found]:
+    """The best offer of each URL, from rows of ``offers_left``."""
+    offers = [
+        Found(
+            Offer(row.url, row.depth, _refusal(row), row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source
+        )
         for row in rows
         if row.url is not None
     ]
     best: dict[str, Found] = {}
-    for offer, source in offers:
-        known = best.get(offer.url)
-        if known is None or is_better(offer, known[0]):
-            best[offer.url] = (offer, source)
-    heed_sitemap(offers, best)
+    for found in offers:
+        known = best.get(found.offer.url)
+        if known is None or is_better(found.offer, known.offer):
+            best[found.offer.url] = found
+    merge_sitemap_facts(offers, best)
     return best

@@ -1,4 +1,4 @@
-"""A turn cut up by the nodes that have its groups: what it brings of one group asks nothing of another."""
+"""A commit batch divided by the nodes that hold its groups: its parts are independent of each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crawler.store.protocols import CommitBatch
 
 
 async def parts_of(batch: CommitBatch, db: GroupedPostgres) -> list[CommitBatch]:
-    """The turn in parts, each of them for the groups of one node. The last one claims, for all."""
+    """The batch in parts, one for the groups of each node. The last part claims, on all nodes."""
     if not db.is_spread:
         return [batch]
     sites = list(

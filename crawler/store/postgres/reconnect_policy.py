@@ -1,4 +1,4 @@
-"""How a worker waits for a database that has gone away: for so long, once, unless it is told to wait no longer."""
+"""How long a worker retries while its database is away, and how often after a conflict of transactions."""
 
 from __future__ import annotations
 
@@ -10,42 +10,52 @@ from typing import TypeVar
 
 from crawler.clock import monotonic_s
 from crawler.errors import ConnectionLost
-from crawler.store.postgres.connection import Clash
+from crawler.store.postgres.connection import TransactionConflict
 
 T = TypeVar("T")
 
 _LOG = logging.getLogger("crawler.store")
-_CLASHES_BORNE = 20
+
+_MOST_CONFLICTS = 20
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
-class Patience:
-    """``left_s``, in seconds, with the database ``name``."""
+class ReconnectPolicy:
+    """Retries for all callers of one store.
+
+    The callers may wait ``left_s`` seconds for the database ``name``. Once a caller has waited that long in vain, no
+    caller waits any more.
+    """
 
     def __init__(self, name: str, left_s: float) -> None:
         self._name = name
         self._left_s = left_s
-        self._lost: list[float] = []  # when each of those who wait lost its connection
-        self._over: float | None = None  # the same of who waited in vain
+        self._lost: list[float] = []  # when each waiting caller lost its connection
+        self._over: float | None = None  # the same of the caller that waited in vain
         self._given_up = asyncio.Event()
 
     @property
     def away_s(self) -> float | None:
+        """For how long the database has been away, in seconds; ``None`` if it answers."""
         since = min(self._lost, default=self._over)
         return None if since is None else monotonic_s() - since
 
     def give_up(self) -> None:
+        """Wait no longer: all calls that wait fail at once with :class:`crawler.errors.ConnectionLost`."""
         self._left_s, self._over = 0.0, monotonic_s()
         self._given_up.set()
 
-    async def again(self, attempt: Callable[[], Awaitable[T]], *, waits: Callable[[], bool]) -> T:
-        """Do something that clashed again at once, and, where one ``waits``, what lost its connection for as long as
-        patience lasts: once."""
-        lost_at, clashes, pause_s = 0.0, 0, 0.1
+    async def retry(self, attempt: Callable[[], Awaitable[T]], *, waits: Callable[[], bool]) -> T:
+        """Make an attempt; retry at once after a conflict of transactions, and with pauses after a lost connection.
+
+        ``waits`` says whether this caller waits for a lost database. Raises the error of the last attempt.
+        """
+        lost_at, conflicts, pause_s = 0.0, 0, _FIRST_PAUSE_S
         try:
             while True:
                 if self._given_up.is_set():
                     raise ConnectionLost(
-                        f"{self._name}: the database does not answer, and is waited for no longer; "
+                        f"{self._name}: the database does not answer, and the crawl waits for it no longer; "
                         "what was committed is kept, run the same command again when it is back"
                     )
                 try:
@@ -54,24 +64,24 @@ class Patience:
                     if lost_at and len(self._lost) == 1:
                         _LOG.warning("%s: the database answers again", self._name)
                     return done
-                except Clash:
-                    clashes += 1
-                    if clashes > _CLASHES_BORNE:
+                except TransactionConflict:
+                    conflicts += 1
+                    if conflicts > _MOST_CONFLICTS:
                         raise
                 except ConnectionLost:
                     if not waits():
                         raise
                     if not lost_at:
-                        lost_at = monotonic_s()
                         if not self._lost:
                             _LOG.warning("%s: the connection to the database is lost", self._name)
+                        lost_at = monotonic_s()
                         self._lost.append(lost_at)
                     if monotonic_s() - lost_at >= self._left_s:
                         self._left_s, self._over = 0.0, lost_at
                         raise
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._given_up.wait(), pause_s)
-                    pause_s = min(2.0, 2 * pause_s)
+                    pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
         finally:
             if lost_at:
                 self._lost.remove(lost_at)

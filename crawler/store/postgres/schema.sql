@@ -34,7 +34,7 @@ CREATE TABLE worker (
   lease_until double precision,          -- by the clock of the database
   ended_at double precision,
   ended_by text,
-  turns bigint NOT NULL DEFAULT 0,
+  commits bigint NOT NULL DEFAULT 0,
   pages bigint NOT NULL DEFAULT 0,
   requests bigint NOT NULL DEFAULT 0,
   trial bigint,
@@ -160,7 +160,6 @@ CREATE TABLE url (
   target bigint,
   attempts integer NOT NULL DEFAULT 0,
   deaths integer NOT NULL DEFAULT 0,
-  dead_claims integer NOT NULL DEFAULT 0,
   hops integer NOT NULL DEFAULT 0,
   due_at double precision NOT NULL DEFAULT 0,
   seed integer NOT NULL DEFAULT 0,
@@ -178,10 +177,10 @@ CREATE TABLE frontier (
   due_at double precision NOT NULL,
   depth bigint NOT NULL,
   url_id bigint NOT NULL,
-  again integer NOT NULL DEFAULT 0,
+  is_revisit integer NOT NULL DEFAULT 0,
   PRIMARY KEY (site_id, due_at, depth, url_id, group_id)
 );
-CREATE INDEX frontier_again ON frontier(site_id, due_at) WHERE again = 1;
+CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit = 1;
 
 CREATE TABLE body (
   id bigint GENERATED ALWAYS AS IDENTITY,
@@ -650,10 +649,10 @@ CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, do
 
 CREATE VIEW urls_by_id AS
   SELECT id AS url_id, site_of(id) AS site_id, path_hash_of(id) AS path_hash, path, state, reason_code, reason, depth,
-         found_on AS found_on_id, target AS target_id, attempts, dead_claims, hops, due_at, seed, kind, lastmod
+         found_on AS found_on_id, target AS target_id, attempts, deaths, hops, due_at, seed, kind, lastmod
   FROM url;
 
-CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, again AS revisit FROM frontier;
+CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, is_revisit FROM frontier;
 
 CREATE VIEW pages_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,

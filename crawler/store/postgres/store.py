@@ -1,18 +1,19 @@
-"""The store on a PostgreSQL database, written by any number of workers on any number of machines.
+"""The store in a PostgreSQL database, which any number of workers on any number of machines share.
 
-What differs from SQLite is that others write at the same time. A turn takes its locks in one order (new URLs, known
-URLs, groups, each by number), and is done again where it clashed nevertheless. A connection that breaks is made anew;
-the number of turns in the worker's row tells whether one was committed.
+Unlike SQLite, other workers write at the same time. A commit takes its locks in one order (new URLs, known URLs,
+groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
+commits in the worker's row tells whether a commit whose answer was lost took place.
 
-And the tables can be distributed by the politeness group: every row that a turn writes carries its group, contents are
-there before the turn that names them, and what is for other groups is carried over after it (``postgres_offers``).
+The tables can be distributed by politeness group: every row that a commit writes carries its group, bodies are stored
+before the commit that names them, and what concerns other groups is carried over after it
+(:mod:`crawler.store.postgres.offers`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -22,30 +23,31 @@ from crawler.errors import ConnectionLost, LeaseLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.model import Body
 from crawler.reasons import RunEnd
+from crawler.store.bodies import compress
 from crawler.store.keys import render_keys
-from crawler.store.postgres.commit import PostgresTurns
-from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked
+from crawler.store.postgres.commit import PostgresCommitter
+from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.parts import parts_of
-from crawler.store.postgres.reconnect_policy import Patience
+from crawler.store.postgres.reconnect_policy import ReconnectPolicy
 from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
-from crawler.store.retrying import lasting
-from crawler.store.rows import Parameters, row_class
-from crawler.store.sql.control import SqliteControl
+from crawler.store.retrying import retrying
+from crawler.store.rows import Parameters
+from crawler.store.sql.control import SqlControl
+from crawler.store.sql.database import Statements
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.statements import load_queries
 from crawler.store.sql.store import SqlStore
-from crawler.store.sql.subscriptions import SqliteRup
+from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
-from crawler.store.sqlite.connection import compress, every, one
 
 T = TypeVar("T")
 
 _CHANNEL = "polite_crawler"
-_TELL_EVERY_S = 0.25  # each telling makes all commits of the database queue up for a moment
-_CARRY_EVERY_S = 1.0  # what workers have left that are gone
-_MOMENTS_TRIED, _MOMENT_S = 50, 0.1  # until nothing is on its way
+_NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait for each other
+_CARRY_EVERY_S = 1.0  # the offers of workers that have ended
+_SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
 _ROWS_AT_ONCE = 500
 #: Tables whose rows the database numbers.
 _NUMBERED = dict.fromkeys(
@@ -53,71 +55,82 @@ _NUMBERED = dict.fromkeys(
 ) | {"sample": "draw"}
 
 
-class _Revisits(Revisits):
-    async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
-        for row in await every(self._db, self._sql["due_revisits"], terms):
-            yield row
+class _Reading:
+    """The connections as the store reads outside of transactions: what fails is retried."""
 
+    def __init__(self, fetch: Callable[[str, Any], Awaitable[list[Any]]]) -> None:
+        self._fetch = fetch
+
+    async def execute(self, sql: str, parameters: Any = None, /) -> None:
+        await self._fetch(sql, parameters)
+
+    async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
+        raise NotImplementedError("this connection only reads")
+
+    async def execute_fetchall(self, sql: str, parameters: Any = None, /) -> list[Any]:
+        return await self._fetch(sql, parameters)
+
+
+class _Revisits(Revisits):
     async def sweep(self) -> None:
-        """Unless somebody else is at work: a turn may be about to name a content that was there already. Nobody begins
-        meanwhile; of two that end at once, one ends after the other."""
-        at_work = "SELECT 1 FROM worker WHERE ended_at IS NULL LIMIT 1"
-        if await one(self._db, at_work) is None:
-            await self._db.execute("LOCK TABLE worker IN SHARE MODE")
-            if await one(self._db, at_work) is None:
+        """Only while no worker is at work: a commit may be about to name a body that was stored before.
+
+        No worker begins meanwhile. If two workers end at once, one of them ends after the other.
+        """
+        if not await self._sql.fetch("worker_at_work"):
+            await self._sql.execute("lock_workers")
+            if not await self._sql.fetch("worker_at_work"):
                 await super().sweep()
 
 
-class _Control(SqliteControl):
-    """Signs of life are of workers here: on two machines, processes may have the same number."""
+class _Control(SqlControl):
+    """Here a heartbeat belongs to a worker: processes on two machines may have the same number."""
 
-    def __init__(self, workers: Workers, *rest: Any) -> None:
-        super().__init__(*rest)
+    def __init__(self, workers: Workers, *parts: Any) -> None:
+        super().__init__(*parts)
         self._workers = workers
 
-    async def beat(self, beat: Beat) -> None:
-        async with self._writing():
-            await self._db.execute(self._sql["forget_beats"], (beat.run_id,))
-            row = (self._workers.id, beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
-            await self._db.execute(self._sql["beat"], row)
+    def _beat_row(self, beat: Beat) -> dict[str, object]:
+        return super()._beat_row(beat) | {"worker": self._workers.id}
 
 
 class _Workers(Workers):
     async def pages_left(self, max_pages: int) -> tuple[int, int]:
-        await self._db.execute("SELECT pg_advisory_xact_lock(?)", (PAGES,))
+        await self._sql.fetch("lock", key=PAGES)
         return await super().pages_left(max_pages)
 
 
 class PostgresStore(SqlStore):
-    """One database. Make one with :meth:`open` and close it."""
+    """One database. Make a store with :meth:`open`, and close it."""
 
     dialect = "postgres"
-    _db: GroupedPostgres
-    _is_patient = False
     _offers: PostgresOffers
-    _turns: PostgresTurns
+    _committer: PostgresCommitter
 
     def __init__(
-        self, url: str, politeness: PolitenessSettings, lease_s: float, patience_s: float, *, read_only: bool
+        self, url: str, politeness: PolitenessSettings, lease_s: float, reconnect_s: float, *, read_only: bool
     ) -> None:
+        queries = load_queries("postgres")
         self._db = GroupedPostgres(url, crawling=True)
-        self._reader = Postgres(url, looking=read_only)
-        self._reckoner = Postgres(url)  # nobody waits for it, and it may take its time
-        self._patience = Patience(self._db.name, patience_s)
-        self._sql = load_queries("postgres")
+        self._reader = Postgres(url, read_only=read_only)
+        self._counter = Postgres(url)  # for statements that may take minutes
+        self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
+        self._waits_at_start = False
+        self._sql = Statements(self._db, queries)
+        self._read = Statements(_Reading(self._fetch), queries)
+        self._slow = Statements(_Reading(self._fetch_slowly), queries)
         self._politeness = politeness
         self._offers = PostgresOffers(self._db, self._sql, politeness.group)
-        self._workers = _Workers(self._db, self._sql, politeness, lease_s)
-        self._revisits = _Revisits(self._db, self._sql, self._offers)
-        self._turns = self._turn_taker()
-        self._carrier = Carrier(self._db, self._sql, self._offers, self._every, self._writing, self._again)
-        self._told_at = self._carried_at = 0.0
-        self._late: list[CommitBatch] = []
+        self._workers = _Workers(self._sql, politeness, lease_s)
+        self._revisits = _Revisits(self._sql, self._offers)
+        self._committer = self._make_committer()
+        self._carrier = Carrier(self._db, self._sql, self._read, self._offers, self._writing, self._retry)
+        self._notified_at = self._carried_at = 0.0
+        self._late: list[CommitBatch] = []  # parts of the last batch that were not committed
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.rup = SqliteRup(self._every, self._db, self._writing, self._again)
-        read = self._every
-        self.control = _Control(self._workers, self._db, self._sql, read, self._writing, self._again, read)
+        self.rup = SqlSubscriptions(self._sql, self._read, self._writing, self._retry)
+        self.control = _Control(self._workers, self._sql, self._read, self._read, self._writing, self._retry)
 
     @classmethod
     async def open(
@@ -128,25 +141,26 @@ class PostgresStore(SqlStore):
         read_only: bool = False,
         may_make: bool = True,
         lease_s: float = 150.0,
-        patience_s: float = 120.0,
-        patient: bool = False,
+        reconnect_s: float = 120.0,
+        waits_at_start: bool = False,
         clock: SystemClock | None = None,
     ) -> Self:
-        """Open a store to crawl into, or to read; without ``may_make``, one that is there already. ``clock`` is made to
-        go by the database's, which all workers share. A worker waits ``patience_s`` for a database that goes away, and
-        who is ``patient`` for one that is away when it comes: it was there for who sent it.
+        """Open a store to crawl into, or to read. Without ``may_make`` the store must exist.
 
-        Raises :class:`crawler.errors.UsageError` for a database that cannot be used so,
+        ``clock`` is set to follow the clock of the database, which all workers share. A worker waits ``reconnect_s``
+        for a database that is away. With ``waits_at_start`` it waits also before it is registered: another process has
+        reached the database just before.
+
+        Raises :class:`crawler.errors.UsageError` for a database that cannot be used, and
         :class:`crawler.errors.StoreError` for one that cannot be reached.
         """
-        store = cls(url, politeness or PolitenessSettings(), lease_s, patience_s, read_only=read_only)
-        store._is_patient = patient
+        store = cls(url, politeness or PolitenessSettings(), lease_s, reconnect_s, read_only=read_only)
+        store._waits_at_start = waits_at_start
         try:
-            await store._again(lambda: ensure_schema(store._reader, may_make=may_make and not read_only))
-            ((nodes,),) = await store._every("SELECT count(DISTINCT node_of(n)) FROM generate_series(1, 100) AS n")
-            store._db.is_spread = nodes > 1
+            await store._retry(lambda: ensure_schema(store._reader, may_make=may_make and not read_only))
+            store._db.is_spread = (await store._read.fetch_one("nodes")).n > 1
             store._clock = clock
-            await store._tell_time()
+            await store._follow_clock()
         except BaseException:
             await store.close()
             raise
@@ -155,11 +169,14 @@ class PostgresStore(SqlStore):
     async def close(self) -> None:
         await self._db.close()
         await self._reader.close()
-        await self._reckoner.close()
+        await self._counter.close()
+
+    @property
+    def name(self) -> str:
+        return self._db.name
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
-        """One process at a time begins a run, or joins one."""
         async with locked(self._reader, OPENING):
             yield
 
@@ -168,14 +185,14 @@ class PostgresStore(SqlStore):
     async def commit(self, batch: CommitBatch) -> CommitResult:
         bodies = {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page and o.page.body}
         if bodies:
-            stored = await asyncio.to_thread(lambda: [(sha256, _stored(body)) for sha256, body in bodies.items()])
+            stored = await asyncio.to_thread(lambda: {sha256: _stored(body) for sha256, body in bodies.items()})
             await self._put(stored)
         parts, results = await self._parts(batch), []
         for number, part in enumerate(parts):
             try:
                 results.append(await super().commit(part))
             except LeaseLost as lost:
-                if number:  # then the rest of it is to be handed in
+                if number:  # the parts that are left are committed late
                     self._late = parts[number + lost.committed :]
                     lost.committed = True
                 raise
@@ -183,20 +200,20 @@ class PostgresStore(SqlStore):
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = now
             await self._carry(self._workers.id, batch.limits)
-        if (batch.outcomes or batch.released) and now - self._told_at > _TELL_EVERY_S:
-            self._told_at = now
-            await self._tell()
+        if (batch.outcomes or batch.released) and now - self._notified_at > _NOTIFY_EVERY_S:
+            self._notified_at = now
+            await self._notify()
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
         mirrors = [pair for result in results for pair in result.mirrors]
         return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
 
-    @lasting
+    @retrying
     async def _parts(self, batch: CommitBatch) -> list[CommitBatch]:
         async with self._mutex:
             return await parts_of(batch, self._db)
 
     async def commit_late(self, late: CommitBatch) -> None:
-        """Besides, of the last turn, the parts that were not committed."""
+        """Also commits the parts of the last batch that were not committed."""
         batches, self._late = [*self._late, late], []
         requests = [row for batch in batches for row in batch.requests]
         paces = {name: pace for batch in batches for name, pace in batch.paces.items()}
@@ -206,16 +223,16 @@ class PostgresStore(SqlStore):
         await super().recover(now)
         await self._carry_all()
 
-    async def begin_moment(self) -> None:
-        for _ in range(_MOMENTS_TRIED):
+    async def begin_snapshot(self) -> None:
+        for _ in range(_SNAPSHOTS_TRIED):
             await self._carry_all()
-            await super().begin_moment()
-            if not await self._every("SELECT 1 FROM offer LIMIT 1"):
+            await super().begin_snapshot()
+            if not await self._read.fetch("offer_left"):
                 return
             await self.query("ROLLBACK")
-            await asyncio.sleep(_MOMENT_S)
+            await asyncio.sleep(_SNAPSHOT_PAUSE_S)
         raise UsageError(
-            f"{self.name}: a crawl is at work, and never without links that are on their way; "
+            f"{self.name}: a crawl is at work, and links between groups are always under way; "
             "pause it with crawler control pause, or wait for its end"
         )
 
@@ -223,7 +240,7 @@ class PostgresStore(SqlStore):
         await self.query("BEGIN READ WRITE")
 
     async def _carry_all(self) -> None:
-        """What anybody has left, as the crawl has it that left it: this process may be about to group otherwise."""
+        """Carry over the offers of all workers, grouped as the crawl that left them: this one may group otherwise."""
         last = await self.last_run()
         settings = {} if last is None else json.loads(last["settings"])
         group_by = settings.get("politeness", {}).get("group", self._politeness.group)
@@ -232,23 +249,23 @@ class PostgresStore(SqlStore):
 
     async def _carry(self, worker: int | None, limits: ClaimLimits) -> None:
         await self._carrier.carry(
-            worker, lambda groups: self._turns.refresh(groups, limits.pages_per_site, limits.below_depth)
+            worker, lambda groups: self._committer.refresh(groups, limits.pages_per_site, limits.below_depth)
         )
 
-    @lasting
-    async def _tell(self) -> None:
-        """Wake workers that wait for work. Now and then is enough: they look by themselves too."""
+    @retrying
+    async def _notify(self) -> None:
+        """Wake workers that wait for work. It need not follow every commit: workers also poll."""
         async with self._writing():
-            await self._db.execute("SELECT pg_notify(?, '')", (_CHANNEL,))
+            await self._sql.fetch("notify", channel=_CHANNEL)
 
-    @lasting
-    async def _put(self, bodies: Sequence[tuple[bytes, bytes]]) -> None:
+    @retrying
+    async def _put(self, bodies: Mapping[bytes, bytes]) -> None:
         async with self._writing():
-            await self._turns.put_bodies(bodies)
+            await self._committer.put_bodies(bodies)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)
-        await self._tell_time()
+        await self._follow_clock()
 
     async def join_run(self, run_id: int, now: float) -> None:
         assert self._workers.lease_s is not None
@@ -256,8 +273,8 @@ class PostgresStore(SqlStore):
         await super().join_run(run_id, now)
 
     async def _end_run(self, end: RunEnd, now: float) -> None:
-        """One after the other: of two that end at once, neither would see that the other one is no more."""
-        await self._db.execute("SELECT pg_advisory_xact_lock(?)", (ENDING,))
+        """One worker after the other: if two ended at once, neither would see that the other has ended."""
+        await self._sql.fetch("lock", key=ENDING)
         await super()._end_run(end, now)
 
     async def find_content_mirrors(self, now: float) -> int:
@@ -271,17 +288,17 @@ class PostgresStore(SqlStore):
         self._reader.on_connect = [listen]
         self._reader.drop()  # the next connection listens
 
-    async def _tell_time(self) -> None:
+    async def _follow_clock(self) -> None:
         if self._clock is not None:
             asked_at = boot_s()
-            ((told,),) = await self._every("SELECT clock()")
+            told = (await self._read.fetch_one("clock")).now
             answered_at = boot_s()
             self._clock.follow(told, told + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
-        return [dict(row) for row in await self._every(sql, parameters)]
+        return [dict(record) for record in await self._records(sql, parameters)]
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         own = not self._reader.is_in_transaction()
@@ -290,19 +307,18 @@ class PostgresStore(SqlStore):
         try:
             cursor = await self._reader.open_cursor(sql, parameters)
             while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
-                make = row_class(tuple(batch[0].keys()))._make
-                for row in batch:
-                    yield make(row)
+                for row in named(batch):
+                    yield row
         finally:
             if own:
                 with suppress(StoreError):
                     await self._reader.execute("ROLLBACK")
 
     def is_held(self) -> bool:
-        return True  # who is at work on other machines cannot be told for sure
+        return True  # workers on other machines cannot be seen
 
     async def regroup(self) -> None:
-        """Besides, all rows of a site go with it into another group."""
+        """Also moves all rows of a site to its new group."""
         await super().regroup()
         async with self._writing():
             for table, column in GROUPED.items():
@@ -314,13 +330,9 @@ class PostgresStore(SqlStore):
                 await self._db.execute(render_keys(sql))
 
     async def columns_of(self, table: str) -> list[str]:
-        """Without the group that rows carry here, which their site tells."""
-        rows = await self._every(
-            "SELECT column_name FROM information_schema.columns"
-            " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position",
-            (table,),
-        )
-        return [row[0] for row in rows if table not in GROUPED or row[0] != "group_id"]
+        """Without the column ``group_id``: the site of a row determines its group."""
+        rows = await self._read.fetch("columns_of", table=table)
+        return [row.name for row in rows if table not in GROUPED or row.name != "group_id"]
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
@@ -332,17 +344,17 @@ class PostgresStore(SqlStore):
             await self._db.copy_in(table, columns, rows)
 
     async def finish_copy(self, now: float) -> None:
-        """Besides, numbers go on after those that were copied."""
+        """Also sets the sequences, for numbers to go on after those that were copied."""
         async with self._writing():
             for table, column in _NUMBERED.items():
                 await self._db.execute(
                     f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}"
                 )
-            await self._db.execute("UPDATE request_number SET last = (SELECT coalesce(max(id), 0) FROM request)")
+            await self._sql.execute("number_requests")
             await self._db.execute("ANALYZE")
         await super().finish_copy(now)
 
-    # --- what SqlStore stands on --------------------------------------------------------------
+    # --- what SqlStore builds on --------------------------------------------------------------
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -352,46 +364,48 @@ class PostgresStore(SqlStore):
                 yield
                 await self._db.execute("COMMIT")
             except BaseException as error:
-                self._offers.forget()  # what it remembers may have been rolled back
+                self._offers.forget()  # its numbers may have been rolled back
                 if isinstance(error, StoreError) and not isinstance(error, ConnectionLost):
                     with suppress(StoreError):
                         await self._db.execute("ROLLBACK")
                 else:
-                    self._db.drop()  # whatever it is at now, it ends with the connection
+                    self._db.drop()  # this ends whatever the connection is executing
                 raise
 
-    async def _every(self, sql: str, parameters: Parameters = ()) -> list[Any]:
+    async def _fetch(self, sql: str, parameters: Any = None) -> list[Any]:
         if self._reader.is_in_transaction():
             return await self._reader.execute_fetchall(sql, parameters)
-        return await self._again(lambda: self._reader.execute_fetchall(sql, parameters))
+        return await self._retry(lambda: self._reader.execute_fetchall(sql, parameters))
 
-    async def _reckoned(self, sql: str) -> list[Any]:
-        if not self._workers.id:
-            return await self._every(sql)
-        return await self._again(lambda: self._reckoner.execute_fetchall(sql))
+    async def _records(self, sql: str, parameters: Any) -> list[Any]:
+        if self._reader.is_in_transaction():
+            return await self._reader.fetch_records(sql, parameters)
+        return await self._retry(lambda: self._reader.fetch_records(sql, parameters))
 
-    async def _again(self, attempt: Callable[[], Awaitable[T]], /) -> T:
-        return await self._patience.again(attempt, waits=lambda: bool(self._workers.id or self._is_patient))
+    async def _fetch_slowly(self, sql: str, parameters: Any = None) -> list[Any]:
+        return await self._retry(lambda: self._counter.execute_fetchall(sql, parameters))
+
+    async def _count(self, statement: str) -> Any:
+        return await (self._slow if self._workers.id else self._read).fetch_one(statement)
+
+    async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        return await self._reconnect_policy.retry(attempt, waits=lambda: bool(self._workers.id or self._waits_at_start))
 
     @property
     def away_s(self) -> float | None:
-        return self._patience.away_s
+        return self._reconnect_policy.away_s
 
     def give_up(self) -> None:
-        self._patience.give_up()
-        for connection in (self._db, self._reader, self._reckoner):
+        self._reconnect_policy.give_up()
+        for connection in (self._db, self._reader, self._counter):
             connection.give_up()
 
-    def _turn_taker(self) -> PostgresTurns:
-        return PostgresTurns(self._db, self._sql, self._offers, self._workers, self._run_id)
+    def _make_committer(self) -> PostgresCommitter:
+        return PostgresCommitter(self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
-        """Who is dead is known by its lease alone, and by its connection: none that may still commit is skipped."""
-        await self._db.execute(self._sql["await_lost_workers"])
-
-    @property
-    def name(self) -> str:
-        return self._db.name
+        """Wait for commits of workers whose leases have ended: only their leases tell that they are dead."""
+        await self._sql.execute("await_lost_workers")
 
 
 def _stored(body: Body) -> bytes:

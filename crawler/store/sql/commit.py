@@ -1,4 +1,4 @@
-"""One turn of the SQLite store: take in what is finished, release, claim; all in one transaction."""
+"""One commit: store a batch of results, release groups, claim the next ones, all in one transaction."""
 
 from __future__ import annotations
 
@@ -10,104 +10,107 @@ from itertools import zip_longest
 from typing import Any
 
 from crawler.frontier.decide import Outcome, Queued
-from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.reasons import ReasonCode
-from crawler.store.coordination import PageGrant
-from crawler.store.protocols import Claim, ClaimedSite, ClaimLimits, CommitBatch, CommitResult, RobotsNews
-from crawler.store.sql.offers import Offers, heed_sitemap, is_better
+from crawler.store.protocols import (
+    Claim,
+    ClaimedSite,
+    ClaimLimits,
+    CommitBatch,
+    CommitResult,
+    PageGrant,
+    RequestRow,
+    RobotsNews,
+)
+from crawler.store.sql.database import Statements
+from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.revisits import Revisits, seen_from
-from crawler.store.sql.subscriptions import write_offer
-from crawler.store.sql.workers import Workers
-from crawler.store.sqlite.connection import Database, every, one
+from crawler.store.sql.subscriptions import offer_row
+from crawler.store.sql.workers import Workers, pace_row
 
 _UNLIMITED = 1 << 62
-_MANY = 4000  # groups, of which it does not matter who has more
-_LONGEST_TURN_S = 60.0  # what another worker noted so long ago may have been committed just now
+_MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
+_LONGEST_COMMIT_S = 60.0  # what another worker wrote that long ago may have been committed just now
+
+Row = dict[str, object]  # the parameters of a statement
 
 
-LinkRow = tuple[int, int, str, str, bool]  # as insert_link takes it
+class Committer:
+    """Executes the commits of one worker. Every method must be called within a transaction."""
 
-
-class TurnTaker:
-    """Executes the turns of one worker. Call within a transaction only."""
-
-    def __init__(self, db: Database, queries: Mapping[str, str], offers: Offers, workers: Workers, run_id: int) -> None:
-        self._db = db
-        self._sql = queries
+    def __init__(self, sql: Statements, offers: Offers, workers: Workers, run_id: int) -> None:
+        self._sql = sql
         self._offers = offers
         self._workers = workers
-        self._revisits = Revisits(db, queries, offers)
+        self._revisits = Revisits(sql, offers)
         self._run_id = run_id
         self._worst_lag_s = 0.0
-        self._looked_at = 0.0
+        self._mirrors_read_at = 0.0
 
-    async def take(self, batch: CommitBatch) -> CommitResult:
+    async def commit(self, batch: CommitBatch) -> CommitResult:
+        """Store a batch; see :meth:`crawler.store.protocols.Frontier.commit`."""
+        limits = batch.limits
         touched = set(batch.released)
         moved = [news.site for news in batch.robots if await self._has_moved(news)]
-        robots_ids = {news.site_id: await self._take_robots(news, batch.now) for news in batch.robots}
-        sitemaps: dict[str, tuple[Offer, int | None]] = {
-            offer.url: (offer, None) for news in batch.robots for offer in news.sitemaps
-        }
-        touched |= (await self._offers.take(sitemaps, batch.limits.max_depth))[1]
+        robots_ids = {news.site_id: await self._store_robots(news, batch.now) for news in batch.robots}
+        sitemaps = {offer.url: Found(offer, None) for news in batch.robots for offer in news.sitemaps}
+        touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
-            touched |= await self._take_outcomes(batch.outcomes, batch.limits.max_depth)
+            touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.take_hints(hints, batch.now)
-        if moved:  # after the outcomes, which were decided on before
-            touched |= await self._ask_mirrors_again(moved, batch.limits.max_depth)
+        if moved:  # after the outcomes, which were decided under the old main site
+            touched |= await self._requeue_behind_mirrors(moved, limits.max_depth)
         await self._lock_groups(touched, {*batch.paces, *batch.visited})
-        await self._keep_paces(batch.paces)
+        await self._store_paces(batch.paces)
         if batch.released:
-            await self._db.execute(self._sql["release_groups"], (json.dumps(batch.released),))
+            await self._sql.execute("release_groups", groups=json.dumps(batch.released))
             await self._workers.end_trial(batch.released)
-        if batch.visited:
-            await self._db.executemany(self._sql["end_visit"], [(name,) for name in batch.visited])
+        await self._sql.execute_many("end_visit", [{"name": name} for name in batch.visited])
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
-            await self._db.execute("UPDATE run SET worst_lag_s = ? WHERE id = ?", (batch.worst_lag_s, self._run_id))
-        await self.refresh(touched, batch.limits.pages_per_site, batch.limits.below_depth)
+            await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
+        await self.refresh(touched, limits.pages_per_site, limits.below_depth)
         if self._workers.lease_s is None:
-            claims, grant, share = await self._claim(batch.now, batch.limits), None, None
+            claims, grant, share = await self._claim(batch.now, limits), None, None
         else:
-            claims, grant, share = await self._claim_fairly(batch.now, batch.limits)
-        if batch.requests:
-            await self._log(batch)
-        return CommitResult(claims, robots_ids, grant, await self._news_of_mirrors(batch.now), share)
+            claims, grant, share = await self._claim_share(batch.now, limits)
+        await self._log(batch.requests)
+        return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share)
 
-    async def take_late(self, batch: CommitBatch) -> None:
-        """Of a worker that has lost its lease: what it sent, and how long sites are to be left alone."""
+    async def commit_late(self, batch: CommitBatch) -> None:
+        """Store the requests and paces of a worker that has lost its lease, and nothing else."""
         await self._lock_groups((), batch.paces)
-        await self._keep_paces(batch.paces)
-        if batch.requests:
-            await self._log(batch)
+        await self._store_paces(batch.paces)
+        await self._log(batch.requests)
 
-    async def _keep_paces(self, paces: Mapping[str, Pace]) -> None:
-        if paces:
-            rows = [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in paces.items()]
-            await self._db.executemany(self._sql["add_groups"], [(name,) for name in paces])
-            await self._db.executemany(self._sql["set_pace"], rows)
+    async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
+        await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
+        await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
-    async def _news_of_mirrors(self, now: float) -> list[tuple[str, str]]:
-        """The mirrors noted since the last turn, by this worker or others; where there are no others, none."""
+    async def _new_mirrors(self, now: float) -> list[tuple[str, str]]:
+        """The mirrors that any worker has stored since the last commit; none if no other worker is possible."""
         if self._workers.lease_s is None:
             return []
-        since, self._looked_at = self._looked_at - _LONGEST_TURN_S, now
-        return [tuple(row) for row in await every(self._db, self._sql["mirrors_since"], (since,))]
+        since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
+        return [(row.site, row.main_site) for row in await self._sql.fetch("mirrors_since", since=since)]
 
-    async def _claim_fairly(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int]:
-        """Claims that leave every worker its share of the groups, and under a limit on pages no more groups than this
-        worker may have pages for; then the pages that the groups it has now may use."""
-        there, workers = await one(self._db, self._sql["groups_and_workers"], (_MANY, now))
-        share = -(-int(there) // max(1, int(workers)))
+    async def _claim_share(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int]:
+        """Claim no more than the share of this worker, of the groups and of the pages under a limit.
+
+        Returns the claims, the pages that the groups of this worker may fetch, and the share of the groups.
+        """
+        there = await self._sql.fetch_one("groups_and_workers", limit=_MANY_GROUPS, now=now)
+        workers = max(1, int(there.workers))
+        share = -(-int(there.groups) // workers)
         groups = max(0, min(limits.groups, share - limits.held))
         if limits.max_pages is None:
             return await self._claim(now, replace(limits, groups=groups)), None, share
         left, others = await self._workers.pages_left(limits.max_pages)
-        fair = -(-left // max(1, int(workers)))
+        fair = -(-left // workers)
         most = max(limits.pages_kept, min(fair, left - others))
         spare = max(0, most - max(limits.held, limits.pages_under_way))
         claims = await self._claim(now, replace(limits, groups=min(groups, spare)))
@@ -117,242 +120,332 @@ class TurnTaker:
         return claims, PageGrant(pages, fair, spare == 0, left <= 0), share
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
-        """Where others write at the same time: nobody else changes these groups until the turn is committed."""
+        """Keep other workers from changing these groups until the commit ends. SQLite has one writer: no-op."""
 
     async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
-        """Recompute when each of these groups is ready."""
+        """Recompute when each of these groups is ready. URLs as deep as ``below_depth`` are held back."""
         if groups:
-            below = _UNLIMITED if below_depth is None else below_depth
-            await self._db.execute(
-                self._sql["refresh_ready"], (allowed(pages_per_site), json.dumps(list(groups)), below)
+            await self._sql.execute(
+                "refresh_ready",
+                groups=json.dumps(list(groups)),
+                pages_per_site=unlimited(pages_per_site),
+                below_depth=unlimited(below_depth),
             )
 
     async def refresh_all(self, pages_per_site: int | None) -> None:
-        """The same for every group there is, with nothing held back."""
-        await self._db.execute(self._sql["refresh_all"], (allowed(pages_per_site),))
+        """Recompute when each group is ready, with nothing held back."""
+        await self._sql.execute("refresh_all", pages_per_site=unlimited(pages_per_site))
 
-    async def _take_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
-        offers: dict[str, tuple[Offer, int | None]] = {}
+    async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
+        offers: dict[str, Found] = {}
         for outcome in outcomes:
             for offer in outcome.offers:
                 known = offers.get(offer.url)
-                if known is None or is_better(offer, known[0]):
-                    offers[offer.url] = (offer, outcome.queued.id)
+                if known is None or is_better(offer, known.offer):
+                    offers[offer.url] = Found(offer, outcome.queued.id)
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
-                heed_sitemap([(offer, outcome.queued.id) for offer in outcome.offers], offers)
+                merge_sitemap_facts([Found(offer, outcome.queued.id) for offer in outcome.offers], offers)
         numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
-            await self._write_pages(pages, numbers)
+            await self._store_pages(pages, numbers)
         for outcome in outcomes:
             if outcome.offered is not None:
-                await write_offer(self._db, outcome.offered)
-        touched |= await self._catch_up(outcomes, max_depth)
+                await self._sql.execute("put_rup_offer", **offer_row(outcome.offered))
+        touched |= await self._bring_nearer(outcomes, max_depth)
         return touched
 
     async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Without the URLs that were left out as what they were when claimed: too deep, but known to be nearer by now;
-        not of a wanted type, but named as a sitemap since."""
+        """Without exclusions for a fact that has changed since the claim: a depth, or a type of a URL that is a
+        sitemap."""
         claimed = {o.queued.id: o.queued for o in outcomes if o.reason.code in (ReasonCode.DEPTH, ReasonCode.TYPE)}
         if not claimed:
             return outcomes
-        rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
-        stale = {n for n, depth, kind in rows if depth < claimed[n].depth or kind != claimed[n].kind}
+        rows = await self._sql.fetch("depths", numbers=json.dumps(list(claimed)))
+        stale = {row.id for row in rows if row.depth < claimed[row.id].depth or row.kind != claimed[row.id].kind}
         return [o for o in outcomes if o.queued.id not in stale]
 
     async def _end_urls(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
-        await self._db.executemany(self._sql["dequeue"], [(o.queued.id,) for o in outcomes])
-        await self._db.executemany(
-            self._sql["end_url"],
+        await self._sql.execute_many("dequeue", [{"id": o.queued.id} for o in outcomes])
+        await self._sql.execute_many(
+            "end_url",
             [
-                (
-                    o.state,
-                    o.reason.code,
-                    o.reason.sentence,
-                    o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
-                    None if o.target is None else numbers.get(o.target),
-                    o.retry_at or 0.0,
-                    o.queued.kind,
-                    o.queued.id,
-                )
+                {
+                    "id": o.queued.id,
+                    "state": o.state,
+                    "reason_code": o.reason.code,
+                    "reason": o.reason.sentence,
+                    "attempts": o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
+                    "target": None if o.target is None else numbers.get(o.target),
+                    "due_at": o.retry_at or 0.0,
+                    "kind": o.queued.kind,
+                }
                 for o in outcomes
-                if not _goes_back(o)
+                if not _restores(o)
             ],
         )
         await self._revisits.end([o for o in outcomes if o.again is not None])
-        again = [(o.queued.id,) for o in outcomes if o.state is State.QUEUED]
-        if again:
-            await self._db.executemany(self._sql["enqueue"], again)
+        await self._sql.execute_many("enqueue", [{"id": o.queued.id} for o in outcomes if o.state is State.QUEUED])
 
-    async def _catch_up(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
-        """Pages that were found to be nearer to the seeds while they were being fetched."""
+    async def _bring_nearer(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
+        """Bring the outlinks of pages nearer that came nearer to a seed while they were being fetched."""
         claimed = {o.queued.id: o.queued.depth for o in outcomes if o.offers}
-        rows = await every(self._db, self._sql["depths"], (json.dumps(list(claimed)),))
-        nearer = [number for number, depth, _ in rows if depth < claimed[number]]
+        rows = await self._sql.fetch("depths", numbers=json.dumps(list(claimed)))
+        nearer = [row.id for row in rows if row.depth < claimed[row.id]]
         if not nearer:
             return set()
         return await self._offers.settle(await self._offers.entailed(nearer, max_depth), max_depth)
 
-    async def _write_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
-        bodies, pages, links = {}, [], []
+    async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
+        bodies: dict[bytes, Body] = {}
+        pages: list[Row] = []
+        links: list[Row] = []
         for outcome in outcomes:
             page, number = outcome.page, outcome.queued.id
             assert page is not None
-            facts, sha256 = page.facts, None
+            facts = page.facts
             if page.body is not None:
-                sha256 = page.body.sha256
-                bodies[sha256] = page.body
+                bodies[page.body.sha256] = page.body
             pages.append(
-                (
-                    number, page.status, page.content_type, facts.charset, page.fetched_at,
-                    facts.title, facts.description, facts.keywords,
-                    facts.canonical_url, facts.meta_url, facts.document_state, not facts.index, not facts.follow,
-                    sha256, page.body_bytes, page.etag, page.last_modified,
-                    json.dumps(facts.other_schemes) if facts.other_schemes else None,
-                    json.dumps(facts.directives) if facts.directives else None, facts.note, facts.text_sha256,
-                    1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
-                )
-            )  # fmt: skip
-            links += [(number, numbers[link.url], link.anchor, link.rel, link.follow) for link in outcome.links]
+                {
+                    "url_id": number,
+                    "status": page.status,
+                    "content_type": page.content_type,
+                    "charset": facts.charset,
+                    "fetched_at": page.fetched_at,
+                    "title": facts.title,
+                    "description": facts.description,
+                    "keywords": facts.keywords,
+                    "canonical_url": facts.canonical_url,
+                    "meta_url": facts.meta_url,
+                    "document_state": facts.document_state,
+                    "noindex": not facts.index,
+                    "nofollow": not facts.follow,
+                    "sha256": None if page.body is None else page.body.sha256,
+                    "body_bytes": page.body_bytes,
+                    "etag": page.etag,
+                    "last_modified": page.last_modified,
+                    "other_schemes": json.dumps(facts.other_schemes) if facts.other_schemes else None,
+                    "directives": json.dumps(facts.directives) if facts.directives else None,
+                    "note": facts.note,
+                    "text_sha256": facts.text_sha256,
+                    "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
+                }
+            )
+            links += [
+                {
+                    "source": number,
+                    "target": numbers[link.url],
+                    "anchor": link.anchor,
+                    "rel": link.rel,
+                    "follow": link.follow,
+                }
+                for link in outcome.links
+            ]
         await self._insert_bodies(list(bodies.values()))
         await self._insert_pages(pages)
         await self._insert_links(links)
         new = [o.queued for o in outcomes if o.queued.seen is None or not o.queued.seen.version]
         fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
-        await self._db.executemany(self._sql["count_fetched"], [(n, site) for site, n in fetched.items()])
+        await self._sql.execute_many("count_fetched", [{"pages": n, "site_id": site} for site, n in fetched.items()])
 
-    async def _insert_links(self, rows: list[LinkRow]) -> None:
-        """Of rows with the same source and target, the last stays."""
-        await self._db.executemany(self._sql["insert_link"], rows)
+    async def _insert_links(self, rows: list[Row]) -> None:
+        """Of rows with the same source and target, the last one remains."""
+        await self._sql.execute_many("insert_link", rows)
 
-    async def _insert_pages(self, rows: list[tuple[Any, ...]]) -> None:
-        await self._db.executemany(self._sql["insert_page"], rows)
+    async def _insert_pages(self, rows: list[Row]) -> None:
+        await self._sql.execute_many("insert_page", rows)
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
-        await self._db.executemany(
-            self._sql["insert_body"], [(body.sha256, body.gzipped, body.plain) for body in bodies]
+        await self._sql.execute_many(
+            "insert_body", [{"sha256": b.sha256, "gzipped": b.gzipped, "plain": b.plain} for b in bodies]
         )
 
-    async def _log(self, batch: CommitBatch) -> None:
-        await self._db.executemany(
-            self._sql["insert_request"],
+    async def _log(self, requests: Iterable[RequestRow]) -> None:
+        """Log requests. On PostgreSQL this takes the lock that numbers them: it must come last in a commit."""
+        await self._sql.execute_many(
+            "insert_request",
             [
-                (
-                    self._run_id, r.site_id, r.path, r.purpose, r.started_at, r.finished_at, r.status,
-                    *((None, None) if r.error is None else (r.error.kind, r.error.sentence)), r.bytes,
-                    r.retry_after_s, r.robots_id, r.verdict_line, r.for_site_id, r.location,
-                )
-                for r in batch.requests
+                {
+                    "run_id": self._run_id,
+                    "site_id": r.site_id,
+                    "path": r.path,
+                    "purpose": r.purpose,
+                    "started_at": r.started_at,
+                    "finished_at": r.finished_at,
+                    "status": r.status,
+                    "error_kind": None if r.error is None else r.error.kind,
+                    "error": None if r.error is None else r.error.sentence,
+                    "bytes": r.bytes,
+                    "retry_after_s": r.retry_after_s,
+                    "robots_id": r.robots_id,
+                    "verdict_line": r.verdict_line,
+                    "for_site_id": r.for_site_id,
+                    "location": r.location,
+                }
+                for r in requests
             ],
-        )  # fmt: skip
+        )
 
-    async def _take_robots(self, news: RobotsNews, now: float) -> int:
-        """Put a robots copy in force; the one before it ends where this one begins. Returns its number."""
+    async def _store_robots(self, news: RobotsNews, now: float) -> int:
+        """Put a robots copy in force; the copy before it ends when this one begins. Returns its number."""
         copy, site = news.copy, news.site_id
-        kept = copy.action is RobotsAction.PARSE
-        if kept:
-            await self._db.execute(self._sql["insert_robots_text"], (copy.sha256, copy.body))
-        await self._db.execute(self._sql["close_robots_copy"], (copy.fetched_at, site))
-        (number,) = await one(
-            self._db,
-            self._sql["insert_robots_copy"],
-            (
-                site, copy.sha256 if kept else None, copy.action, copy.status, copy.fetched_at, copy.fetched_at,
-                copy.expires_at, copy.etag, copy.last_modified, copy.failures, copy.failing_since, copy.retry_at,
-                copy.note, self._run_id, news.answered_by, json.dumps(news.headers),
-            ),
-        )  # fmt: skip
-        wait_until = copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0
-        await self._db.execute(
-            self._sql["set_site_robots"], (number, wait_until, news.crawl_delay_s, news.main_site, site)
+        is_kept = copy.action is RobotsAction.PARSE
+        if is_kept:
+            await self._sql.execute("insert_robots_text", sha256=copy.sha256, body=copy.body)
+        await self._sql.execute("close_robots_copy", now=copy.fetched_at, site_id=site)
+        inserted = await self._sql.fetch_one(
+            "insert_robots_copy",
+            site_id=site,
+            sha256=copy.sha256 if is_kept else None,
+            action=copy.action,
+            status=copy.status,
+            fetched_at=copy.fetched_at,
+            valid_from=copy.fetched_at,
+            valid_until=copy.expires_at,
+            etag=copy.etag,
+            last_modified=copy.last_modified,
+            failures=copy.failures,
+            failing_since=copy.failing_since,
+            retry_at=copy.retry_at,
+            note=copy.note,
+            run_id=self._run_id,
+            answered_by=news.answered_by,
+            headers=json.dumps(news.headers),
+        )
+        await self._sql.execute(
+            "set_site_robots",
+            robots_id=inserted.id,
+            wait_until=copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0,
+            crawl_delay_s=news.crawl_delay_s,
+            main_site=news.main_site,
+            site_id=site,
         )
         if news.main_site is None:
-            await self._db.execute(self._sql["drop_mirror"], (news.site,))
+            await self._sql.execute("drop_mirror", site=news.site)
         else:
-            await self._db.execute(self._sql["set_mirror"], (news.site, news.main_site, now))
-        if copy.action is not RobotsAction.DEFER:  # until then, the last word counts
-            await self._db.execute(self._sql["drop_agent_servers"], (site,))
-            rows = [(site, line.number, line.path, line.url) for line in news.agent_servers]
-            await self._db.executemany(self._sql["insert_agent_server"], rows)
-        return int(number)
+            await self._sql.execute("set_mirror", site=news.site, main_site=news.main_site, now=now)
+        if copy.action is not RobotsAction.DEFER:  # while robots.txt is deferred, the last lines received hold
+            await self._sql.execute("drop_agent_servers", site_id=site)
+            await self._sql.execute_many(
+                "insert_agent_server",
+                [
+                    {"site_id": site, "line": line.number, "path": line.path, "agent_server": line.url}
+                    for line in news.agent_servers
+                ],
+            )
+        return int(inserted.id)
 
     async def _has_moved(self, news: RobotsNews) -> bool:
         """Whether a site names another main site than before, or none any more."""
-        row = await one(self._db, self._sql["main_site"], (news.site_id,))
-        return row is not None and row[0] != news.main_site
+        row = await self._sql.fetch_one("main_site", site_id=news.site_id)
+        return row is not None and row.main_site != news.main_site
 
-    async def _ask_mirrors_again(self, sites: list[str], max_depth: int | None) -> set[int]:
-        """What ended as a mirror's is decided on anew where its site, or one on the way, has changed its mind.
+    async def _requeue_behind_mirrors(self, sites: list[str], max_depth: int | None) -> set[int]:
+        """Queue what was excluded as a mirror's, if its site or a site on the way names another main site.
 
-        It was in the frame of a sample that stands: what was not drawn of it is still not asked for, nor what only it
-        leads to, unless such a crawl asks for everything (without ``max_depth``).
+        If a sample stands, these URLs were in its sampling frame. URLs that were not drawn stay excluded, unless the
+        crawl fetches everything (no ``max_depth``).
         """
-        numbers = [row[0] for row in await every(self._db, self._sql["urls_behind_mirrors"], (json.dumps(sites),))]
-        if max_depth is not None and await one(self._db, "SELECT 1 FROM sample_draw WHERE stands = 1"):
+        behind = await self._sql.fetch("urls_behind_mirrors", sites=json.dumps(sites))
+        numbers = [row.id for row in behind]
+        if max_depth is not None and await self._sql.fetch("standing_sample"):
             given = json.dumps(numbers)
-            await self._db.execute(self._sql["leave_not_drawn"], (ReasonCode.SAMPLE.sentence, given))
-            numbers = [row[0] for row in await every(self._db, self._sql["drawn_of"], (given,))]
-        await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
-        await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
+            await self._sql.execute("leave_not_drawn", sentence=ReasonCode.SAMPLE.sentence, numbers=given)
+            numbers = [row.url_id for row in await self._sql.fetch("drawn_of", numbers=given)]
+        await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
+        await self._sql.execute_many("enqueue", [{"id": n} for n in numbers])
         return await self._offers.groups(numbers)
 
     async def _claim(self, now: float, limits: ClaimLimits) -> list[Claim]:
         if limits.groups <= 0:
             return []
-        me, horizon = self._workers.id, now + limits.horizon_s
-        groups = await every(self._db, self._sql["claimable_groups"], (horizon, me, limits.groups))
-        claims = {row[0]: Claim(row[0], row[1], Pace(*row[2:6]), {}, [], alone=row[6] > 1) for row in groups}
+        me, until = self._workers.id, now + limits.horizon_s
+        groups = await self._sql.fetch("claimable_groups", until=until, worker=me, limit=limits.groups)
+        claims = {
+            g.id: Claim(g.id, g.name, Pace(g.next_at, g.pause_s, g.backoff_s, g.waits_for), {}, [], alone=g.caution > 1)
+            for g in groups
+        }
         if not claims:
             return []
-        ids = json.dumps(list(claims))
-        await self._db.execute(self._sql["claim_groups"], (me, ids))
+        await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
-        most = _UNLIMITED if limits.pages_per_site is None else limits.pages_per_site
-        below = _UNLIMITED if limits.below_depth is None else limits.below_depth
-        terms = (horizon, limits.urls_per_group, ids, most, below)
-        for row in await every(self._db, self._sql["claimed_sites"], terms):
-            site_id, name, group, fetched, robots_id, crawl_delay_s, urls, *copy = row
-            claim = claims[group]
-            claim.sites[site_id] = ClaimedSite(site_id, name, robots_copy(copy), robots_id, crawl_delay_s)
-            batch = [
-                Queued(
-                    number, name + path, site_id, depth, attempts, hops, bool(seed), due_at, Kind(kind), seen_from(seen)
-                )
-                for number, path, depth, attempts, hops, seed, due_at, kind, seen in json.loads(urls)
-            ]
-            batches[group].append(_within(batch, most - fetched))
+        pages_per_site = unlimited(limits.pages_per_site)
+        for site in await self._sql.fetch(
+            "claimed_sites",
+            until=until,
+            limit=limits.urls_per_group,
+            groups=json.dumps(list(claims)),
+            pages_per_site=pages_per_site,
+            below_depth=unlimited(limits.below_depth),
+        ):
+            claims[site.group_id].sites[site.id] = ClaimedSite(
+                site.id, site.name, robots_copy(site), site.robots_id, site.crawl_delay_s
+            )
+            urls = [_queued(url, site) for url in json.loads(site.urls)]
+            batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
         for group, claim in claims.items():
-            claim.urls = _in_turn(batches[group])[: 1 if claim.alone else limits.urls_per_group]
+            claim.urls = _interleaved(batches[group])[: 1 if claim.alone else limits.urls_per_group]
         return list(claims.values())
 
 
-def _goes_back(outcome: Outcome) -> bool:
-    """Whether a revisit leaves the URL as it was, and what it leads to."""
+def _queued(url: dict[str, Any], site: Any) -> Queued:
+    """A URL of a claim, from the JSON of ``claimed_sites``."""
+    return Queued(
+        id=url["id"],
+        url=site.name + url["path"],
+        site_id=site.id,
+        depth=url["depth"],
+        attempts=url["attempts"],
+        hops=url["hops"],
+        seed=bool(url["seed"]),
+        due_at=url["due_at"],
+        kind=Kind(url["kind"]),
+        seen=seen_from(url["seen"]),
+    )
+
+
+def _restores(outcome: Outcome) -> bool:
+    """Whether a revisit leaves the URL and its target as they were."""
     return outcome.again is not None and outcome.again.found in BACK
 
 
 def _within(batch: list[Queued], pages: int) -> list[Queued]:
-    """So many pages that are new, and all that are visited again: limits on pages are not about these."""
+    """At most this number of new pages, and all revisits: limits on pages do not count them."""
     if len(batch) <= pages:
         return batch
     new = [queued for queued in batch if queued.seen is None][: max(0, pages)]
     return [queued for queued in batch if queued.seen is not None or queued in new]
 
 
-def allowed(pages_per_site: int | None) -> int:
-    return _UNLIMITED if pages_per_site is None else pages_per_site
+def unlimited(limit: int | None) -> int:
+    """A limit as statements take it: a huge number if there is none."""
+    return _UNLIMITED if limit is None else limit
 
 
-def _in_turn(batches: list[list[Queued]]) -> list[Queued]:
-    """The URLs of a group's sites, one of each after the other."""
+def _interleaved(batches: list[list[Queued]]) -> list[Queued]:
+    """The URLs of a group's sites: one of each site, then the next of each."""
     return [queued for urls in zip_longest(*batches) for queued in urls if queued is not None]
 
 
-def robots_copy(row: list[Any]) -> RobotsCopy | None:
-    if row[0] is None:
+def robots_copy(row: Any) -> RobotsCopy | None:
+    """The robots copy in a row with the columns of ``robots_copy_of``; ``None`` if the site has none."""
+    if row.action is None:
         return None
-    action, status, fetched_at, expires_at, body, sha256, *rest = row
-    return RobotsCopy(RobotsAction(action), status, fetched_at, expires_at, body or b"", sha256 or b"", *rest)
+    return RobotsCopy(
+        action=RobotsAction(row.action),
+        status=row.status,
+        fetched_at=row.fetched_at,
+        expires_at=row.valid_until,
+        body=row.body or b"",
+        sha256=row.sha256 or b"",
+        etag=row.etag,
+        last_modified=row.last_modified,
+        failures=row.failures,
+        failing_since=row.failing_since,
+        retry_at=row.retry_at,
+        note=row.note,
+    )

@@ -1,137 +1,116 @@
-"""Orders of the operator in a SQLite store: given beside the running crawl, and taken by it."""
+"""The orders of the operator: given by another process beside the running crawl, and taken by the crawl."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
+from typing import Any
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order, name_ranges, standing, still_blocks
 from crawler.reasons import ReasonCode
 from crawler.store.protocols import Beat
-from crawler.store.retrying import Again, lasting
-from crawler.store.sql.statements import load_queries
-from crawler.store.sqlite.connection import (
-    UNFINISHED,
-    Database,
-    Read,
-    every,
-    one,
-    open_database,
-    require_usable,
-    require_whole,
-    transaction,
-)
+from crawler.store.retrying import Retry, retrying
+from crawler.store.sql.database import Statements
 
 
-class SqliteControl:
-    """See :class:`crawler.store.protocols.Control`."""
+class SqlControl:
+    """See :class:`crawler.store.protocols.Control`.
+
+    ``control_read`` reads what is committed without waiting for a transaction or a statement of ``sql`` or ``read``.
+    """
 
     def __init__(
         self,
-        db: Database,
-        queries: Mapping[str, str],
-        read: Read,
+        sql: Statements,
+        read: Statements,
+        control_read: Statements,
         writing: Callable[[], AbstractAsyncContextManager[None]],
-        again: Again,
-        hear: Read,
+        retry: Retry,
     ) -> None:
-        """``hear`` reads what has been committed, without waiting for a transaction or a statement of ours."""
-        self._db, self._sql, self._read, self._writing, self._again = db, queries, read, writing, again
-        self._hear = hear
+        self._sql = sql
+        self._read = read
+        self._control_read = control_read
+        self._writing = writing
+        self._retry = retry
 
     async def orders(self, after: int = 0) -> list[Order]:
-        return [
-            Order(number, asked_at, Command(command), *rest)
-            for number, asked_at, command, *rest in await self._hear(self._sql["orders"], (after,))
-        ]
+        return [_order(row) for row in await self._control_read.fetch("orders", after=after)]
 
     async def give(self, command: Command, name: str, clock: Clock) -> Order:
-        """Ask something of the crawl. Raises :class:`UsageError` where there is no run to stop, no block to lift."""
+        """Give an order. Raises :class:`UsageError` if there is no run to stop, or no such block to lift."""
         async with self._writing():
-            return await _give(self._db, self._sql, command, name, clock)
+            return await give(self._sql, command, name, clock)
 
-    @lasting
+    @retrying
     async def done(self, order: Order, now: float) -> None:
         async with self._writing():
-            await self._db.execute("UPDATE control SET done_at = ? WHERE id = ?", (now, order.id))
+            await self._sql.execute("order_carried_out", now=now, id=order.id)
 
     async def queued_on(self, name: str, limit: int) -> list[int]:
-        rows = await self._read(self._sql["queued_on"], (json.dumps(name_ranges(name)), limit))
-        return [row[0] for row in rows]
+        rows = await self._read.fetch("queued_on", ranges=json.dumps(name_ranges(name)), limit=limit)
+        return [row.url_id for row in rows]
 
     async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
         found: list[int] = []
-        for first, last in await self._read(self._sql["numbers_on"], (json.dumps(name_ranges(name)), after)):
-            rows = await self._read(
-                self._sql["blocked_within"], (max(first, after + 1), last, ReasonCode.BLOCKED, limit - len(found))
+        for site in await self._read.fetch("numbers_on", ranges=json.dumps(name_ranges(name)), after=after):
+            rows = await self._read.fetch(
+                "blocked_within",
+                first=max(site.first, after + 1),
+                last=site.last,
+                reason_code=ReasonCode.BLOCKED,
+                limit=limit - len(found),
             )
-            found += [row[0] for row in rows]
+            found += [row.id for row in rows]
             if len(found) >= limit:
                 break
         return found
 
     async def beat(self, beat: Beat) -> None:
         async with self._writing():
-            await self._db.execute("DELETE FROM heartbeat WHERE run_id < ?", (beat.run_id,))
-            await self._db.execute(
-                self._sql["beat"], (beat.run_id, beat.pid, beat.seen_at, beat.memory_bytes, beat.lag_s)
-            )
+            await self._sql.execute("forget_beats", run_id=beat.run_id)
+            await self._sql.execute("beat", **self._beat_row(beat))
+
+    def _beat_row(self, beat: Beat) -> dict[str, object]:
+        return {
+            "run_id": beat.run_id,
+            "pid": beat.pid,
+            "seen_at": beat.seen_at,
+            "memory_bytes": beat.memory_bytes,
+            "lag_s": beat.lag_s,
+        }
 
     async def beats(self) -> list[Beat]:
         return [
-            Beat(*row) for row in await self._read("SELECT run_id, pid, seen_at, memory_bytes, lag_s FROM heartbeat")
+            Beat(row.run_id, row.pid, row.seen_at, row.memory_bytes, row.lag_s)
+            for row in await self._read.fetch("beats")
         ]
 
 
-async def _give(db: Database, queries: Mapping[str, str], command: Command, name: str, clock: Clock) -> Order:
-    """Within a transaction, at the time of which it is asked: a crawl cannot know of it while it writes itself."""
+async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Order:
+    """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
+
+    Raises :class:`UsageError` if there is no run to stop, or no such block to lift.
+    """
     run_id = None
     if command is Command.STOP:
-        row = await one(db, queries["last_run"])
-        if row is None or row[1] is not None:
+        run = await sql.fetch_one("last_run")
+        if run is None or run.finished_at is not None:
             raise UsageError("no crawl is running on this store, there is nothing to stop")
-        run_id = row[0]
+        run_id = run.id
     if command is Command.UNBLOCK:
-        await _require_blocked(db, queries, name)
+        await _require_blocked(sql, name)
     now = clock.now()
-    await db.execute(queries["give_order"], (now, command, name, run_id))
-    (number,) = await one(db, "SELECT max(id) FROM control WHERE asked_at = ? AND command = ?", (now, command))
-    return Order(int(number), now, command, name, run_id)
+    await sql.execute("give_order", now=now, command=command, name=name, run_id=run_id)
+    given = await sql.fetch_one("newest_order", now=now, command=command)
+    return Order(int(given.id), now, command, name, run_id)
 
 
-async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:
-    """Write an order into the store at ``path``, in one short transaction beside the crawl that may be running.
-
-    It is asked at the time of the transaction: a crawl cannot know of it while it writes itself.
-
-    Raises :class:`UsageError` for a store that is not there or cannot be written, and where there is no run to stop or
-    no such block to lift.
-    """
-    require_usable(path, read_only=True)
-    require_usable(path, read_only=False)
-    db = await open_database(path, may_make=False)
-    try:
-        require_whole(await every(db, UNFINISHED), str(path))
-        async with transaction(db, path):
-            return await _give(db, load_queries("sqlite"), command, name, clock)
-    except UsageError as error:
-        parts = error.args if str(path) in str(error) else (f"{path}: ", *error.args)
-        raise UsageError(*parts) from None
-    finally:
-        await db.close()
-
-
-async def _require_blocked(db: Database, queries: Mapping[str, str], name: str) -> None:
-    """Raise :class:`UsageError` where lifting the block of ``name`` would change nothing."""
-    orders = [
-        Order(number, asked_at, Command(command), *rest)
-        for number, asked_at, command, *rest in await every(db, queries["orders"], (0,))
-    ]
-    blocked = standing(orders).blocked
+async def _require_blocked(sql: Statements, name: str) -> None:
+    """Raise :class:`UsageError` if to lift the block of ``name`` would change nothing."""
+    blocked = standing([_order(row) for row in await sql.fetch("orders", after=0)]).blocked
     if name in blocked:
         return
     others = still_blocks(name, blocked)
@@ -139,3 +118,7 @@ async def _require_blocked(db: Database, queries: Mapping[str, str], name: str) 
         raise UsageError(f"{name} is not blocked by that name: unblock {' and '.join(others)}")
     shown = f"blocked: {', '.join(list(blocked)[:10])}" if blocked else "nothing is blocked"
     raise UsageError(f"{name} is not blocked, there is no block to lift; {shown}")
+
+
+def _order(row: Any) -> Order:
+    return Order(row.id, row.asked_at, Command(row.command), row.name, row.run_id, row.done_at)

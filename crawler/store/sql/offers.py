@@ -1,113 +1,132 @@
-"""Taking offered URLs into the SQLite store: numbering them, and weighing those already known."""
+"""Storing offered URLs: numbering new URLs, and comparing offers with the URLs that are known."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from crawler.frontier.offers import Change, Known, Offer, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of, url_number
-from crawler.store.sqlite.connection import Database, every
+from crawler.store.sql.database import Statements
 from crawler.url import split
 
+_NEW = Reason(ReasonCode.NEW)
 _GENERATION = 20_000
 _SITES_KEPT = 100_000
-_REFUSED = 1 << 30  # the depth remembered for a URL that was refused: any admitted offer beats it
+_REFUSED = 1 << 30  # the depth remembered of a refused URL: every admitted offer is better
+
+
+class SiteNumbers(NamedTuple):
+    """The number of a site, and of its politeness group."""
+
+    site: int
+    group: int
+
+
+class RecentUrl(NamedTuple):
+    """The number of a URL that was offered lately, and the depth of that offer."""
+
+    number: int
+    depth: int
+
+
+class Found(NamedTuple):
+    """An offer, with the number of the page that it was found on."""
+
+    offer: Offer
+    found_on: int | None
 
 
 @dataclass(slots=True)
-class Recent:
-    """URLs offered lately, with number and depth: a page's links are mostly links of the page before.
+class RecentUrls:
+    """The URLs that were offered lately: most links of a page are links of the page before.
 
-    Two generations, so that its size is bounded and the often seen stay.
+    Two generations bound the size and keep the URLs that are offered often.
     """
 
-    young: dict[str, tuple[int, int]] = field(default_factory=dict)
-    old: dict[str, tuple[int, int]] = field(default_factory=dict)
+    young: dict[str, RecentUrl] = field(default_factory=dict)
+    old: dict[str, RecentUrl] = field(default_factory=dict)
 
-    def get(self, url: str) -> tuple[int, int] | None:
+    def get(self, url: str) -> RecentUrl | None:
         return self.young.get(url) or self.old.get(url)
 
     def put(self, url: str, number: int, depth: int) -> None:
-        self.young[url] = (number, depth)
+        self.young[url] = RecentUrl(number, depth)
         if len(self.young) > _GENERATION:
             self.old, self.young = self.young, {}
 
     def forget(self) -> None:
-        """Nothing is known: after a transaction that was rolled back."""
+        """Forget all URLs, after a transaction was rolled back."""
         self.young.clear()
         self.old.clear()
 
 
-_NEW = Reason(ReasonCode.NEW)
-UrlRow = tuple[int, str, str, str, str, int, int | None, int, bool, str, float | None]  # as insert_url takes it
-_Row = tuple[int, str, str, str, str, int, int]  # as known_urls gives it
-Found = tuple[Offer, int | None]  # with the number of the page that it was found on
-
-
-def _known(row: _Row) -> Known:
-    _, _, state, code, reason, depth, hops = row
-    return Known(State(state), StoredReason(ReasonCode(code), reason), depth, hops)
+def _known(row: Any) -> Known:
+    """What the store knows of a URL, from a row of ``known_urls``."""
+    return Known(State(row.state), StoredReason(ReasonCode(row.reason_code), row.reason), row.depth, row.hops)
 
 
 def is_better(offer: Offer, best: Offer) -> bool:
-    """An offer that is not refused, or else one that is nearer to the seeds."""
+    """Whether an offer is admitted and the other is not, or else nearer to a seed."""
     if (offer.refusal is None) is (best.refusal is None):
         return offer.depth < best.depth
     return offer.refusal is None
 
 
-def heed_sitemap(found: Iterable[Found], best: dict[str, Found]) -> None:
-    """Among the ``best`` offers, what only a sitemap knows: which URLs are sitemaps themselves, and pages' dates."""
+def merge_sitemap_facts(found: Iterable[Found], best: dict[str, Found]) -> None:
+    """Add to the ``best`` offers what only a sitemap knows: which URLs are sitemaps, and the dates of pages."""
     for offer, found_on in found:
         known, known_on = best[offer.url]
         if offer.kind is Kind.SITEMAP and offer.refusal is None:
-            best[offer.url] = (offer, found_on)
+            best[offer.url] = Found(offer, found_on)
         elif offer.lastmod is not None and known.lastmod is None:
-            best[offer.url] = (known._replace(lastmod=offer.lastmod), known_on)
+            best[offer.url] = Found(known._replace(lastmod=offer.lastmod), known_on)
 
 
 class Offers:
-    """The known URLs of one store, as seen by one of its writers. Call within a transaction only."""
+    """The URLs of a store, as one of its writers sees them. Every method must be called within a transaction."""
 
-    def __init__(self, db: Database, queries: Mapping[str, str], group_by: GroupBy) -> None:
-        self._db = db
-        self._sql = queries
+    def __init__(self, sql: Statements, group_by: GroupBy) -> None:
+        self._sql = sql
         self._group_by = group_by
-        self._sites: dict[str, tuple[int, int]] = {}  # name -> (site, group)
-        self._recent = Recent()
+        self._sites: dict[str, SiteNumbers] = {}  # by name
+        self._recent = RecentUrls()
 
     def forget(self) -> None:
-        """After a rollback: numbers given in it do not exist."""
+        """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
         self._sites.clear()
         self._recent.forget()
 
-    async def sites(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """(site number, group number) of each site, given where it had none."""
+    async def sites(self, names: Iterable[str]) -> dict[str, SiteNumbers]:
+        """The numbers of sites by name. A site that the store does not know is added."""
         if len(self._sites) > _SITES_KEPT:
             self._sites.clear()
         missing = [name for name in dict.fromkeys(names) if name not in self._sites]
         if missing:
             groups = [group_name(name, self._group_by) for name in missing]
-            await self._db.executemany(self._sql["add_groups"], [(g,) for g in dict.fromkeys(groups)])
-            await self._db.executemany(self._sql["add_sites"], list(zip(missing, groups, strict=True)))
-            for number, name, group in await every(self._db, self._sql["sites_named"], (json.dumps(missing),)):
-                self._sites[name] = (number, group)
+            await self._sql.execute_many("add_groups", [{"name": group} for group in dict.fromkeys(groups)])
+            await self._sql.execute_many(
+                "add_sites",
+                [{"name": name, "group_name": group} for name, group in zip(missing, groups, strict=True)],
+            )
+            for row in await self._sql.fetch("sites_named", names=json.dumps(missing)):
+                self._sites[row.name] = SiteNumbers(row.id, row.group_id)
         return self._sites
 
     async def numbers(self, urls: Iterable[str]) -> dict[str, int]:
-        """The number of each URL that the store knows; nothing is added."""
+        """The number of each URL that the store knows. Adds nothing."""
         places = {url: split(url) for url in urls}
         names = json.dumps(list({place.site for place in places.values()}))
-        sites = {name: number for number, name, _ in await every(self._db, self._sql["sites_named"], (names,))}
+        sites = {row.name: row.id for row in await self._sql.fetch("sites_named", names=names)}
         wanted = {url: url_number(sites[p.site], p.path) for url, p in places.items() if p.site in sites}
         found: dict[str, int] = {}
-        while wanted:  # once, but for collisions
-            paths = {row[0]: row[1] for row in await self._known(wanted.values())}
+        while wanted:  # more than once only if paths have the same hash
+            paths = {row.id: row.path for row in await self._stored(wanted.values())}
             found |= {url: number for url, number in wanted.items() if paths.get(number) == places[url].path}
             wanted = {url: number + 1 for url, number in wanted.items() if number in paths and url not in found}
         return found
@@ -115,150 +134,167 @@ class Offers:
     async def take(
         self, offers: Mapping[str, Found], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
-        """Take in the best offer of each URL, each with the number of the page it was found on. ``ending`` are the
-        URLs that the same transaction is going to end.
+        """Store the best offer of each URL. ``ending`` are the URLs that the same transaction ends.
 
-        Returns the number of every URL offered, and the groups that have got new work.
+        Returns the number of every offered URL, and the groups that have new work.
         """
         numbers: dict[str, int] = {}
         fresh: dict[str, Found] = {}
-        for url, (offer, found_on) in offers.items():
+        for url, found in offers.items():
             known = self._recent.get(url)
-            if known is None or offer.kind is not Kind.PAGE or (offer.is_good and offer.depth < known[1]):
-                fresh[url] = (offer, found_on)
+            if known is None or found.offer.kind is not Kind.PAGE or self._is_news(found.offer, known):
+                fresh[url] = found
             else:
-                numbers[url] = known[0]
+                numbers[url] = known.number
         touched = await self._take_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
         await self._note_sitemaps(offers, numbers)
         return numbers, touched
 
+    @staticmethod
+    def _is_news(offer: Offer, known: RecentUrl) -> bool:
+        """Whether an offer may change a URL that was offered lately."""
+        return offer.is_good and offer.depth < known.depth
+
     async def _take_fresh(
         self, fresh: Mapping[str, Found], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
     ) -> set[int]:
-        """Take in offers that may say something new; fills in ``numbers``, returns the groups with new work."""
+        """Store offers that may be news; fills in ``numbers``, returns the groups with new work."""
         queued: list[int] = []
         better: dict[int, Found] = {}
         rest = fresh
         while rest:
             inserts, changed = await self._compare(rest, numbers)
             better |= changed
-            taken = await self._insert(inserts)
-            queued += [row[0] for row in inserts if row[2] == State.QUEUED and row[0] not in taken]
+            taken = await self._insert(list(inserts.values()))
+            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in taken]
             rest = {url: found for url, found in rest.items() if numbers[url] in taken}
-        await self._db.executemany(self._sql["enqueue"], [(number,) for number in queued])
+        await self._sql.execute_many("enqueue", [{"id": number} for number in queued])
         for url, (offer, _) in fresh.items():
             self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
         queued += await self._apply(better, max_depth, ending)
         return await self.groups(queued)
 
-    async def _insert(self, rows: list[UrlRow]) -> set[int]:
-        """Insert new URLs; returns the numbers that somebody else has taken meanwhile, which none can here."""
-        await self._db.executemany(self._sql["insert_url"], rows)
+    async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
+        """Insert new URLs; returns the numbers that another worker has inserted since: none on SQLite."""
+        await self._sql.execute_many("insert_url", rows)
         return set()
 
     async def _compare(
         self, fresh: Mapping[str, Found], numbers: dict[str, int]
-    ) -> tuple[list[UrlRow], dict[int, Found]]:
-        """Sort offers into rows to insert and those that are better than what is there; fills in ``numbers``."""
+    ) -> tuple[dict[int, dict[str, object]], dict[int, Found]]:
+        """Divide offers into new rows and offers that are better than the stored URL; fills in ``numbers``."""
         places = {url: split(url) for url in fresh}
         sites = await self.sites(place.site for place in places.values())
-        wanted = {url: url_number(sites[place.site][0], place.path) for url, place in places.items()}
-        stored = {row[0]: row for row in await self._known(wanted.values())}
-        inserts: list[UrlRow] = []
+        wanted = {url: url_number(sites[place.site].site, place.path) for url, place in places.items()}
+        stored = {row.id: row for row in await self._stored(wanted.values())}
+        inserts: dict[int, dict[str, object]] = {}
         better: dict[int, Found] = {}
         taken: dict[int, str] = {}
         for url, (offer, found_on) in fresh.items():
             number, path = wanted[url], places[url].path
-            while taken.get(number, path) != path or (number in stored and stored[number][1] != path):
-                number += 1  # another path of this site has these hash bits
+            while taken.get(number, path) != path or (number in stored and stored[number].path != path):
+                number += 1  # another path of this site has the same hash
                 if number not in stored:
-                    stored |= {row[0]: row for row in await self._known([number])}
+                    stored |= {row.id: row for row in await self._stored([number])}
             numbers[url] = number
             if number in stored:
                 if weigh(_known(stored[number]), offer) is not None:
-                    better[number] = (offer, found_on)
+                    better[number] = Found(offer, found_on)
             else:
                 taken[number] = path
-                state = State.QUEUED if offer.refusal is None else State.EXCLUDED
                 reason = offer.refusal or _NEW
-                row = (number, path, state, reason.code, reason.sentence, offer.depth, found_on, offer.hops)
-                inserts.append((*row, offer.seed, offer.kind, offer.lastmod))
+                inserts[number] = {
+                    "id": number,
+                    "path": path,
+                    "state": State.QUEUED if offer.refusal is None else State.EXCLUDED,
+                    "reason_code": reason.code,
+                    "reason": reason.sentence,
+                    "depth": offer.depth,
+                    "found_on": found_on,
+                    "hops": offer.hops,
+                    "seed": offer.seed,
+                    "kind": offer.kind,
+                    "lastmod": offer.lastmod,
+                }
         return inserts, better
 
     async def _note_sitemaps(self, offers: Mapping[str, Found], numbers: Mapping[str, int]) -> None:
-        """What is said of URLs that may have been known before: a page's date, and that a URL is itself a sitemap."""
-        dated = [(o.lastmod, numbers[o.url]) for o, _ in offers.values() if o.lastmod is not None]
-        named = [(found_on, numbers[o.url]) for o, found_on in offers.values() if o.kind is Kind.SITEMAP]
-        await self._db.executemany(self._sql["set_lastmod"], dated)
-        await self._db.executemany(self._sql["make_sitemap"], named)
+        """Store what offers say of URLs that may be known: the date of a page, and that a URL is a sitemap."""
+        dated = [{"lastmod": o.lastmod, "id": numbers[o.url]} for o, _ in offers.values() if o.lastmod is not None]
+        named = [{"found_on": on, "id": numbers[o.url]} for o, on in offers.values() if o.kind is Kind.SITEMAP]
+        await self._sql.execute_many("set_lastmod", dated)
+        await self._sql.execute_many("make_sitemap", named)
 
-    async def _known(self, numbers: Iterable[int]) -> Iterable[_Row]:
-        return await every(self._db, self._sql["known_urls"], (json.dumps(list(numbers)),))
+    async def _stored(self, numbers: Iterable[int]) -> list[Any]:
+        return await self._sql.fetch("known_urls", numbers=json.dumps(list(numbers)))
 
     async def lock(self, numbers: Collection[int]) -> None:
-        """Where others write at the same time: nobody else changes these URLs until the transaction ends."""
+        """Keep other workers from changing these URLs until the transaction ends. SQLite has one writer: no-op."""
 
     async def _apply(self, better: Mapping[int, Found], max_depth: int | None, ending: Sequence[int] = ()) -> list[int]:
-        """Take in better offers of known URLs, and what they entail: a page that is nearer to the seeds brings its
-        outlinks nearer. Returns the numbers of those queued anew."""
+        """Apply better offers of known URLs and all that follows: a page nearer to a seed brings its outlinks nearer.
+
+        Returns the numbers of the URLs that were queued anew.
+        """
         requeued: list[int] = []
         await self.lock({*better, *ending})
         while better:
-            stored = {row[0]: row for row in await self._known(better)}
+            stored = {row.id: row for row in await self._stored(better)}
             changes: dict[int, tuple[Change, int | None]] = {}
             for number, (offer, found_on) in better.items():
                 if change := weigh(_known(stored[number]), offer):
                     changes[number] = (change, found_on)
-            await self._write(changes, {number: row[2] for number, row in stored.items()})
+            await self._write(changes, {number: row.state for number, row in stored.items()})
             requeued += [number for number, (change, _) in changes.items() if change.requeue]
             better = await self.entailed(list(changes), max_depth)
             await self.lock(better)
         return requeued
 
     async def _write(self, changes: dict[int, tuple[Change, int | None]], states: Mapping[int, str]) -> None:
-        moved = [(n,) for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
-        await self._db.executemany(self._sql["dequeue"], moved)
-        await self._db.executemany(
-            self._sql["change_url"],
+        moved = [{"id": n} for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
+        await self._sql.execute_many("dequeue", moved)
+        await self._sql.execute_many(
+            "change_url",
             [
-                (
-                    c.depth,
-                    c.hops,
-                    State.QUEUED if c.requeue else states[n],
-                    c.reason.code,
-                    c.reason.sentence,
-                    found_on,
-                    c.seed,
-                    n,
-                )
-                for n, (c, found_on) in changes.items()
+                {
+                    "id": number,
+                    "depth": change.depth,
+                    "hops": change.hops,
+                    "state": State.QUEUED if change.requeue else states[number],
+                    "reason_code": change.reason.code,
+                    "reason": change.reason.sentence,
+                    "found_on": found_on,
+                    "seed": change.seed,
+                }
+                for number, (change, found_on) in changes.items()
             ],
         )
-        await self._db.executemany(self._sql["enqueue"], moved)
+        await self._sql.execute_many("enqueue", moved)
 
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, Found]:
-        """What a lower depth of these pages offers to the pages they link to or redirect to, where it is better."""
+        """The better offers that a lower depth of these pages makes to the URLs that they link or redirect to."""
         best: dict[int, int] = {}
-        for depth, number in await every(self._db, self._sql["links_of"], (json.dumps(numbers),)):
-            best[number] = min(depth, best.get(number, depth))
+        for row in await self._sql.fetch("links_of", numbers=json.dumps(numbers)):
+            best[row.target] = min(row.depth, best.get(row.target, row.depth))
         return await self.nearer(best, max_depth)
 
     async def nearer(self, best: Mapping[int, int], max_depth: int | None) -> dict[int, Found]:
-        """What links that may be followed offer to these URLs, each at its depth, where it is better."""
+        """The better offers that links make to these URLs, each at its depth."""
         better: dict[int, Found] = {}
-        for row in await self._known(best):
-            number, known = row[0], _known(row)
-            offer = passed_on(known, best[number], max_depth)
+        for row in await self._stored(best):
+            known = _known(row)
+            offer = passed_on(known, best[row.id], max_depth)
             if weigh(known, offer) is not None:
-                better[number] = (offer, None)
+                better[row.id] = Found(offer, None)
         return better
 
     async def settle(self, better: Mapping[int, Found], max_depth: int | None) -> set[int]:
-        """Take in entailed offers; returns the groups that have got new work."""
+        """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
 
     async def groups(self, numbers: Iterable[int]) -> set[int]:
+        """The politeness groups of these URLs."""
         sites = list({site_of(number) for number in numbers})
         if not sites:
             return set()
-        return {row[0] for row in await every(self._db, self._sql["groups_of_sites"], (json.dumps(sites),))}
+        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(sites))}

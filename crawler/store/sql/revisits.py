@@ -1,4 +1,7 @@
-"""Revisits in the SQLite store: what is due, what a visit leaves, pages' versions, hints. In transactions only."""
+"""Revisits: which URLs are due, what a revisit writes, the versions of pages, and hints.
+
+Every method must be called within a transaction.
+"""
 
 from __future__ import annotations
 
@@ -28,146 +31,172 @@ from crawler.model import Kind, State
 from crawler.page.directives import asked_of
 from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import site_of
+from crawler.store.sql.database import Statements
+from crawler.store.sql.offers import Found as FoundOffer
 from crawler.store.sql.offers import Offers
-from crawler.store.sqlite.connection import Database, every, one
 
 _ROWS_AT_ONCE = 5000
 _ALL_SITES = 0
-_HINTED_DEPTH = 1  # of a URL that is new by a hint: as near as if a seed linked to it
+_HINTED_DEPTH = 1  # of a URL that only a hint names: as if a seed linked to it
 
 
-def seen_from(row: list[Any] | None) -> Seen | None:
-    """What ``claimed_sites`` tells of a URL that was visited before."""
+def seen_from(row: dict[str, Any] | None) -> Seen | None:
+    """What ``claimed_sites`` returns of the last visit to a URL; ``None`` if there was none."""
     if row is None:
         return None
-    state, code, reason, checked_at, changes, watched_s, failures, hint, version, status, etag, last_modified = row[:12]
-    content, text, noindex, nofollow, directives = row[12:]
-    asked = asked_of(directives)
+    asked = asked_of(row["directives"])
     return Seen(
-        state=State(state or State.FETCHED),
-        reason=StoredReason(ReasonCode(code or ReasonCode.FETCHED), reason or ""),
-        checked_at=checked_at,
-        habits=Habits(changes, watched_s),
-        failures=failures,
-        hint=hint,
-        version=version,
-        status=status,
-        etag=etag,
-        last_modified=last_modified,
-        content=content or None,
-        text=text or None,
-        noindex=bool(noindex),
-        nofollow=bool(nofollow),
+        state=State(row["state"] or State.FETCHED),
+        reason=StoredReason(ReasonCode(row["reason_code"] or ReasonCode.FETCHED), row["reason"] or ""),
+        checked_at=row["checked_at"],
+        habits=Habits(row["changes"], row["watched_s"]),
+        failures=row["failures"],
+        hint=row["hint"],
+        version=row["version"],
+        status=row["status"],
+        etag=row["etag"],
+        last_modified=row["last_modified"],
+        content=row["content"] or None,
+        text=row["text"] or None,
+        noindex=bool(row["noindex"]),
+        nofollow=bool(row["nofollow"]),
         noarchive=not asked.archive,
         until=asked.until,
     )
 
 
 class Revisits:
-    """The revisits of one store, for its one writer."""
+    """The revisits of a store, for one of its writers."""
 
-    def __init__(self, db: Database, queries: Mapping[str, str], offers: Offers) -> None:
-        self._db = db
-        self._sql = queries
+    def __init__(self, sql: Statements, offers: Offers) -> None:
+        self._sql = sql
         self._offers = offers
 
     # --- planning -----------------------------------------------------------------------------
 
     async def take_up(self, settings: RevisitSettings, now: float) -> None:
-        """Put what was visited without ``--revisit`` on the list."""
-        first = (settings.first_s, expected(settings.first_s).watched_s)
-        terms = (*first, TEMPO["STATIC"], TEMPO["DYNAMIC"], settings.min_interval_s)
-        await self._db.execute(self._sql["take_up_pages"], terms)
-        await self._db.execute(self._sql["take_up_others"], (*terms, now))
+        """Add the URLs that were visited by runs without ``--revisit``."""
+        terms = {
+            "first_s": settings.first_s,
+            "watched_s": expected(settings.first_s).watched_s,
+            "static_tempo": TEMPO["STATIC"],
+            "dynamic_tempo": TEMPO["DYNAMIC"],
+            "min_interval_s": settings.min_interval_s,
+        }
+        await self._sql.execute("take_up_pages", **terms)
+        await self._sql.execute("take_up_others", now=now, **terms)
 
     async def queue_due(self, settings: RevisitSettings, now: float, since: float, *, hinted_only: bool) -> list[int]:
-        """Queue what is due and was not visited ``since`` then, as far as the budget goes; the numbers."""
-        paid = dict(await every(self._db, self._sql["budgets"]))
+        """Queue what is due and was not visited since the time ``since``, within the budget; returns the numbers."""
+        paid = {row.site_id: row.paid_until for row in await self._sql.fetch("budgets")}
 
         def left(site: int, per_day: int | None) -> int | None:
             return None if per_day is None else allowance(paid.get(site, 0.0), per_day, now)
 
         choice = Choice(left(_ALL_SITES, settings.per_day), lambda site: left(site, settings.per_site))
-        terms = (now, since + settings.min_interval_s, hinted_only, now - settings.max_interval_s)
-        async for number, changes, watched_s, checked_at, hinted, tried, right in self._due(terms):
-            chance = Habits(changes, watched_s).chance(now - checked_at)
-            if hinted:
-                chance = max(chance, hint_trust(tried or 0, right or 0))
-            choice.offer(site_of(number), number, chance)
+        terms = {
+            "now": now,
+            "not_before": since + settings.min_interval_s,
+            "hinted_only": hinted_only,
+            "all_due_before": now - settings.max_interval_s,
+        }
+        async for row in self._due(terms):
+            chance = Habits(row.changes, row.watched_s).chance(now - row.checked_at)
+            if row.is_hinted:
+                chance = max(chance, hint_trust(row.tried or 0, row.changed or 0))
+            choice.offer(site_of(row.url_id), row.url_id, chance)
         chosen = choice.chosen()
         for start in range(0, len(chosen), _ROWS_AT_ONCE):
             await self._queue(chosen[start : start + _ROWS_AT_ONCE])
         await self._pay(chosen, paid, settings, now)
         return chosen
 
-    async def _due(self, terms: tuple[object, ...]) -> AsyncIterator[Any]:
-        async with await self._db.execute(self._sql["due_revisits"], terms) as cursor:
-            while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for row in rows:
-                    yield row
+    async def _due(self, terms: Mapping[str, object]) -> AsyncIterator[Any]:
+        """The rows of ``due_revisits``. SQLite overrides it: there, rows are read as they are needed."""
+        for row in await self._sql.fetch("due_revisits", **terms):
+            yield row
 
     async def _queue(self, numbers: list[int]) -> None:
-        await self._db.execute(self._sql["note_states"], (json.dumps(numbers),))
-        rows = [(number,) for number in numbers]
-        sentences = (ReasonCode.REVISIT_DUE.sentence, ReasonCode.REVISIT_HINTED.sentence)
-        await self._db.execute(self._sql["queue_again"], (json.dumps(list(numbers)), *sentences))
-        await self._db.executemany(self._sql["enqueue"], rows)
+        await self._sql.execute("note_states", numbers=json.dumps(numbers))
+        await self._sql.execute(
+            "queue_revisit",
+            numbers=json.dumps(numbers),
+            due=ReasonCode.REVISIT_DUE.sentence,
+            hinted=ReasonCode.REVISIT_HINTED.sentence,
+        )
+        await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
 
     async def _pay(self, chosen: list[int], paid: Mapping[int, float], settings: RevisitSettings, now: float) -> None:
         spent: dict[int, int] = {}
         if settings.per_site is not None:
             for number in chosen:
                 spent[site_of(number)] = spent.get(site_of(number), 0) + 1
-        bills = [(site, n, settings.per_site) for site, n in spent.items()] + [
-            (_ALL_SITES, len(chosen), settings.per_day)
-        ]
-        rows = [(site, pay(paid.get(site, 0.0), n, per_day, now)) for site, n, per_day in bills if n and per_day]
-        await self._db.executemany(self._sql["pay"], rows)
+        bills = [(site, n, settings.per_site) for site, n in spent.items()]
+        bills.append((_ALL_SITES, len(chosen), settings.per_day))
+        await self._sql.execute_many(
+            "pay",
+            [
+                {"site_id": site, "paid_until": pay(paid.get(site, 0.0), n, per_day, now)}
+                for site, n, per_day in bills
+                if n and per_day
+            ],
+        )
 
-    # --- what a visit leaves ------------------------------------------------------------------
+    # --- what a visit writes ------------------------------------------------------------------
 
     async def end(self, outcomes: Sequence[Outcome]) -> None:
-        """Write what revisits leave beside the page. To be called before the new versions are written."""
-        pairs = [(o, o.again) for o in outcomes if o.again is not None]
-        right = [(a.hint_was_right, o.queued.id) for o, a in pairs if a.hint_was_right is not None]
-        await self._db.executemany(self._sql["record_hint"], right)
-        await self._db.executemany(self._sql["end_revisit"], [_row(o, a) for o, a in pairs])
-        await self._db.executemany(
-            self._sql["back_to"],
-            [(o.state, o.reason.code, o.reason.sentence, o.queued.id) for o, a in pairs if a.found in BACK],
+        """Write what revisits change beside the page. Must be called before the new versions are written."""
+        pairs = [(o.queued, o, o.again) for o in outcomes if o.again is not None]
+        await self._sql.execute_many(
+            "record_hint",
+            [{"was_right": a.hint_was_right, "id": q.id} for q, _, a in pairs if a.hint_was_right is not None],
         )
-        seen = [(a.checked_at, a.etag, a.last_modified, o.queued.id) for o, a in pairs if a.found is Found.UNCHANGED]
-        await self._db.executemany(self._sql["page_seen"], seen)
-        gone = [(a.checked_at, o.queued.id) for o, a in pairs if a.found is Found.GONE]
-        await self._db.executemany(self._sql["page_gone"], gone)
-        unclear = [(o.queued.id,) for o, a in pairs if a.found is Found.UNCLEAR]
-        await self._db.executemany(self._sql["ask_whole"], unclear)
-        await self._keep_versions([o for o, a in pairs if o.page is not None])
+        await self._sql.execute_many("end_revisit", [_end_row(o, a) for _, o, a in pairs])
+        await self._sql.execute_many(
+            "back_to",
+            [
+                {"state": o.state, "reason_code": o.reason.code, "reason": o.reason.sentence, "id": q.id}
+                for q, o, a in pairs
+                if a.found in BACK
+            ],
+        )
+        await self._sql.execute_many(
+            "page_seen",
+            [
+                {"seen_at": a.checked_at, "etag": a.etag, "last_modified": a.last_modified, "id": q.id}
+                for q, _, a in pairs
+                if a.found is Found.UNCHANGED
+            ],
+        )
+        await self._sql.execute_many(
+            "page_gone", [{"gone_at": a.checked_at, "id": q.id} for q, _, a in pairs if a.found is Found.GONE]
+        )
+        await self._sql.execute_many("ask_whole", [{"id": q.id} for q, _, a in pairs if a.found is Found.UNCLEAR])
+        await self._keep_versions([o for _, o, _ in pairs if o.page is not None])
 
     async def _keep_versions(self, changed: list[Outcome]) -> None:
-        """Put away what these pages were; of those that say NOINDEX by now, nothing stays of what they said before."""
-        numbers = [(o.queued.id,) for o in changed]
-        await self._db.executemany(self._sql["keep_version"], numbers)
-        await self._db.executemany(self._sql["drop_links"], numbers)
-        closed = [(o.queued.id,) for o in changed if o.page is not None and not o.page.facts.index]
-        await self._db.executemany(self._sql["bodies_of"], closed)
-        await self._db.executemany(self._sql["blank_versions"], closed)
+        """Keep the versions that these pages had so far. If a page says NOINDEX now, remove what its versions said."""
+        numbers = [{"id": o.queued.id} for o in changed]
+        await self._sql.execute_many("keep_version", numbers)
+        await self._sql.execute_many("drop_links", numbers)
+        closed = [{"id": o.queued.id} for o in changed if o.page is not None and not o.page.facts.index]
+        await self._sql.execute_many("bodies_of", closed)
+        await self._sql.execute_many("blank_versions", closed)
 
     async def sweep(self) -> None:
-        """Delete the bodies that nothing names any more since their page said NOINDEX."""
-        if await one(self._db, "SELECT 1 FROM body_to_drop LIMIT 1"):
-            await self._db.execute(self._sql["sweep_bodies"])
-            await self._db.execute("DELETE FROM body_to_drop")
+        """Delete the bodies that no page names any more since their page said NOINDEX."""
+        if await self._sql.fetch("body_to_drop"):
+            await self._sql.execute("sweep_bodies")
+            await self._sql.execute("clear_bodies_to_drop")
 
     # --- hints --------------------------------------------------------------------------------
 
     async def take_hints(
         self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None, most_new: int | None = None
     ) -> tuple[Heeded, set[int]]:
-        """Bring visits forward, and, where ``refusal`` says what the scope leaves out, take up URLs that are new:
-        ``most_new`` of them, ``None`` for all.
+        """Bring revisits forward. If ``refusal`` gives the scope, also store new URLs: at most ``most_new``.
 
-        Returns what came of it, and the groups that have got new work.
+        Returns what became of the hints, and the groups that have new work.
         """
         latest, touched = usable(hints, now), set[int]()
         known = await self._offers.numbers([hint.url for hint in latest])
@@ -176,57 +205,64 @@ class Revisits:
         new = over = 0
         if refusal is not None:
             fresh = [hint.url for hint in latest if hint.url not in known and hint.kind is not HintKind.GONE]
-            offers = {url: (Offer(url, _HINTED_DEPTH, refusal(url, _HINTED_DEPTH)), None) for url in fresh}
-            wanted = [(url, offer) for url, offer in offers.items() if offer[0].refusal is None]
+            offers = {url: FoundOffer(Offer(url, _HINTED_DEPTH, refusal(url, _HINTED_DEPTH)), None) for url in fresh}
+            wanted = [(url, found) for url, found in offers.items() if found.offer.refusal is None]
             admitted = dict(wanted[:most_new])
-            new, over, touched = (
-                len(admitted),
-                len(wanted) - len(admitted),
-                (await self._offers.take(admitted, None))[1],
-            )
+            new, over = len(admitted), len(wanted) - len(admitted)
+            _, touched = await self._offers.take(admitted, None)
         asked = [hint for hint in latest if hint.source in ASKED_FOR and hint.kind is not HintKind.GONE]
         told = [known[hint.url] for hint in asked if hint.url in known]
-        failed = [row[0] for row in await every(self._db, self._sql["failed_for_good"], (json.dumps(told),))]
-        await self._db.executemany(self._sql["requeue"], [(n,) for n in failed])
-        await self._db.executemany(self._sql["enqueue"], [(n,) for n in failed])
-        touched |= await self._offers.groups(failed)
+        failed = [{"id": row.id} for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(told))]
+        await self._sql.execute_many("requeue", failed)
+        await self._sql.execute_many("enqueue", failed)
+        touched |= await self._offers.groups([row["id"] for row in failed])
         new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)
         return Heeded(moved, new, len(latest) - moved - new - over, over), touched
 
     async def _with_folders(self, hints: list[Hint], known: Mapping[str, int]) -> tuple[list[Hint], dict[str, int]]:
-        """The hints of those who were asked to tell name folders, too; with the numbers of these."""
+        """The hints with those for the folders of URLs that sources named on request, and the folders' numbers."""
         asked = [hint for hint in hints if hint.source in ASKED_FOR]
         named = {folder for hint in asked if (folder := folder_of(hint.url)) is not None}
         folders = await self._offers.numbers(list(named))
-        left_out = {
-            row[0] for row in await every(self._db, self._sql["excluded_of"], (json.dumps([*folders.values()]),))
-        }
+        excluded = await self._sql.fetch("excluded_of", numbers=json.dumps([*folders.values()]))
+        left_out = {row.id for row in excluded}
         folders = {url: number for url, number in folders.items() if number not in left_out}
         others = [hint for hint in hints if hint.source not in ASKED_FOR]
         return others + with_folders(asked, known.keys() | folders.keys()), folders
 
     async def _move(self, hints: list[tuple[int, Hint]], now: float) -> int:
+        """Bring the revisits of these URLs forward; returns how many were."""
         sites = json.dumps(list({site_of(number) for number, _ in hints}))
         records = {
-            (site, source): hint_trust(tried, right)
-            for site, source, tried, right in await every(self._db, self._sql["hint_records"], (sites,))
+            (row.site_id, row.source): hint_trust(row.tried, row.changed)
+            for row in await self._sql.fetch("hint_records", sites=sites)
         }
         moved = 0
         for number, hint in hints:
             trust = records.get((site_of(number), hint.source), hint_trust(0, 0))
             asked = hint.source in ASKED_FOR
             counts = asked or trust >= DUE_CHANCE
-            taken = await one(self._db, self._sql["take_hint"], (hint.source, hint.at, counts, now, number, asked))
-            moved += counts and taken is not None
+            taken = await self._sql.fetch(
+                "take_hint", source=hint.source, at=hint.at, counts=counts, now=now, id=number, asked_for=asked
+            )
+            moved += counts and bool(taken)
         return moved
 
 
-def _row(outcome: Outcome, again: Again) -> tuple[Any, ...]:
-    habits = again.habits
-    sitemap = outcome.queued.kind is Kind.SITEMAP
-    return (
-        again.next.due_at, again.next.not_before, again.checked_at, habits.changes, habits.watched_s, again.failures,
-        again.next.why, again.etag if sitemap else None, again.last_modified if sitemap else None,
-        None if again.content is None else bytes.fromhex(again.content), outcome.queued.id,
-    )  # fmt: skip
+def _end_row(outcome: Outcome, again: Again) -> dict[str, object]:
+    """How a revisit ended, as the statement ``end_revisit`` takes it."""
+    is_sitemap = outcome.queued.kind is Kind.SITEMAP
+    return {
+        "id": outcome.queued.id,
+        "due_at": again.next.due_at,
+        "not_before": again.next.not_before,
+        "why": again.next.why,
+        "checked_at": again.checked_at,
+        "changes": again.habits.changes,
+        "watched_s": again.habits.watched_s,
+        "failures": again.failures,
+        "etag": again.etag if is_sitemap else None,
+        "last_modified": again.last_modified if is_sitemap else None,
+        "content": None if again.content is None else bytes.fromhex(again.content),
+    }

@@ -6,9 +6,11 @@ import re
 from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
+from shlex import quote
 
 from crawler.errors import Setting, StoreVersionError, UsageError
 from crawler.store.keys import render_keys
+from crawler.store.sql.database import Statements
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
 SCHEMA_VERSION = 1
@@ -25,8 +27,8 @@ def schema(dialect: str) -> str:
 @cache
 def load_queries(dialect: str = "sqlite") -> dict[str, str]:
     """The named queries for ``sqlite`` or ``postgres``, without their comments."""
-    text = render_keys((_FILES / dialect / "queries.sql").read_text())
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
+    text = "\n".join((_FILES / folder / "queries.sql").read_text() for folder in ("sql", dialect))
+    parts = re.split(r"^-- name: (\w+)\n", render_keys(text), flags=re.M)[1:]
     return {
         name: re.sub(r"^--.*\n", "", sql, flags=re.M).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)
     }
@@ -49,3 +51,10 @@ def has_store(name: str, tables: Collection[str], version: int) -> bool:
             Setting("store.db"),
         )
     return True
+
+
+async def require_whole(read: Statements, name: str) -> None:
+    """Raise :class:`crawler.errors.UsageError` if the store that messages call ``name`` is an incomplete copy."""
+    for copy in await read.fetch("unfinished_copy"):
+        command = f"crawler store copy {quote(copy.source)} {quote(name)}"
+        raise UsageError(f"{name}: a copy that is not finished; `{command}` goes on with it")

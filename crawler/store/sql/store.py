@@ -1,17 +1,13 @@
-"""The store in SQL, and on one SQLite file. What another database does otherwise, a subclass says."""
+"""The store in SQL: all that SQLite and PostgreSQL share. A subclass for each has the connections."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import astuple
-from pathlib import Path
-from typing import Any, Self
-
-import aiosqlite
-from filelock import FileLock
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import asdict
+from typing import Any, TypeVar
 
 from crawler.errors import StoreError
 from crawler.frontier.hints import Heeded, Hint, Refusal
@@ -20,8 +16,9 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
-from crawler.reasons import Reason, ReasonCode
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
+from crawler.store.bodies import decompress
 from crawler.store.keys import url_number
 from crawler.store.protocols import (
     Claim,
@@ -34,144 +31,382 @@ from crawler.store.protocols import (
     SiteRank,
     Waiting,
 )
-from crawler.store.retrying import lasting
+from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
-from crawler.store.sql.commit import TurnTaker, robots_copy
-from crawler.store.sql.control import SqliteControl
-from crawler.store.sql.offers import Offers
+from crawler.store.sql.commit import Committer, robots_copy
+from crawler.store.sql.control import SqlControl
+from crawler.store.sql.database import Statements
+from crawler.store.sql.offers import Found, Offers
 from crawler.store.sql.revisits import Revisits
-from crawler.store.sql.runs import SqlRuns
-from crawler.store.sql.statements import load_queries
-from crawler.store.sql.subscriptions import SqliteRup
-from crawler.store.sql.workers import Workers
-from crawler.store.sqlite.connection import (
-    close_with_ear,
-    decompress,
-    every,
-    fit_cache,
-    is_held,
-    lock_store,
-    one,
-    open_with_ear,
-    reader,
-    reading,
-    require_usable,
-    rows_of,
-    transaction,
-)
+from crawler.store.sql.statements import require_whole
+from crawler.store.sql.subscriptions import SqlSubscriptions
+from crawler.store.sql.workers import Workers, is_alive, pace_row, processes
 from crawler.url import split
+from crawler.version import VERSION
+
+T = TypeVar("T")
+
+_SEEDS_AT_ONCE = 5000
 
 
-class SqlStore(SqlRuns):
-    """See :class:`crawler.store.protocols.Store`. All but the connection, which a subclass has."""
+class SqlStore(ABC):
+    """All parts of a store; see :mod:`crawler.store.protocols`."""
 
-    @lasting
+    dialect: str
+    _sql: Statements  # on the connection of the one transaction that may be open
+    _read: Statements  # outside of it
+    _offers: Offers
+    _committer: Committer
+    _workers: Workers
+    _revisits: Revisits
+    control: SqlControl
+    rup: SqlSubscriptions
+    _politeness: PolitenessSettings
+    _run_id = 0
+
+    # --- what a subclass provides -------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What messages call the store."""
+
+    @abstractmethod
+    def _writing(self) -> AbstractAsyncContextManager[None]:
+        """A transaction on the connection of ``_sql``, rolled back whole if anything fails in it."""
+
+    @abstractmethod
+    def _make_committer(self) -> Committer:
+        """The committer for the run with the number ``_run_id``."""
+
+    @abstractmethod
+    async def _end_crashed(self, now: float) -> None:
+        """End the workers that are known to be dead although their leases have not ended."""
+
+    @abstractmethod
+    def on_news(self, wake: Callable[[], None]) -> None: ...
+
+    @abstractmethod
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]: ...
+
+    @abstractmethod
+    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]: ...
+
+    @abstractmethod
+    def is_held(self) -> bool: ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    async def columns_of(self, table: str) -> list[str]:
+        """The columns of a table, in order."""
+
+    @abstractmethod
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of another store into a table, in one transaction."""
+
+    async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
+        """Retry an attempt as long as it may succeed. An error of a file is final."""
+        return await attempt()
+
+    async def _count(self, statement: str) -> Any:
+        """The row of a statement that may take minutes; the crawl goes on meanwhile."""
+        return await self._read.fetch_one(statement)
+
+    @asynccontextmanager
+    async def beginning(self) -> AsyncIterator[None]:
+        yield  # the process that has the lock of the file is alone
+
+    @property
+    def away_s(self) -> float | None:
+        return None  # a file is always there
+
+    def give_up(self) -> None:
+        return  # nothing waits for a file
+
+    def lock_fds(self) -> tuple[int, ...]:
+        """Open files that a child process must inherit for the store to stay locked while the child lives."""
+        return ()
+
+    # --- runs ---------------------------------------------------------------------------------
+
+    @property
+    def lease_s(self) -> float | None:
+        return self._workers.lease_s
+
+    @property
+    def run_id(self) -> int:
+        return self._run_id
+
+    @property
+    def worker_id(self) -> int:
+        return self._workers.id
+
+    async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
+        await self.recover(now)
+        async with self._writing():
+            if "auxiliary_run" not in settings:
+                await self._sql.execute("settle")
+            await self._revisits.sweep()
+            run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
+        await self.take_part(int(run.id), now, at_work=at_work)
+        return self._run_id
+
+    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
+        """Register for a run, as a worker or as a supervisor of workers that are about to start."""
+        self._run_id = run_id
+        if at_work:
+            await self.join_run(run_id, now)
+        elif self.lease_s is not None:
+            async with self._writing():
+                await self._workers.join(run_id, now, as_placeholder=True)
+
+    @retrying
+    async def join_run(self, run_id: int, now: float) -> None:
+        async with self._writing():
+            if self._workers.id:
+                await self._workers.end(None, "joined anew", now)
+                await self._release_lost(now)
+            await self._workers.join(run_id, now)
+            await self._sql.execute("reopen_run", run_id=run_id)
+        self._run_id = run_id
+        self._committer = self._make_committer()
+
+    @retrying
+    async def rejoin(self, now: float) -> bool:
+        async with self.beginning():
+            last = await self.last_run()
+            if last is None or last["id"] != self._run_id:
+                return False
+            await self.join_run(self._run_id, now)
+        return True
+
+    async def last_run(self) -> dict[str, Any] | None:
+        row = await self._read.fetch_one("last_run")
+        return None if row is None else row._asdict()
+
+    async def last_settings(self) -> dict[str, Any] | None:
+        row = await self._read.fetch_one("last_settings", run_id=self._run_id)
+        return None if row is None else dict(json.loads(row.settings))
+
+    async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        row = await self._read.fetch_one("run_under_way", now=now)
+        return None if row is None else (row.id, json.loads(row.settings))
+
+    @retrying
+    async def renew(self, now: float) -> None:
+        async with self._writing():
+            await self._workers.renew(None, now)
+            await self._release_lost(now)
+
+    @retrying
+    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+        async with self._writing():
+            await self._workers.end(worker, ended_by, now)
+            await self._release_lost(now)
+
+    async def known_dead(self) -> set[int]:
+        if not self.is_held():
+            return {row.id for row in await self._read.fetch("workers_not_ended")}
+        neighbours = await self._read.fetch("neighbours", processes=processes(), worker=0)
+        return {neighbour.id for neighbour in neighbours if not is_alive(neighbour.pid)}
+
+    async def others_at_work(self) -> bool:
+        return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
+
+    async def unsettle(self, now: float) -> None:
+        async with self._writing():
+            await self._sql.execute("unsettle", now=now)
+
+    @retrying
+    async def recover(self, now: float) -> None:
+        async with self._writing():
+            await self._end_crashed(now)
+            await self._release_lost(now)
+
+    async def _release_lost(self, now: float) -> None:
+        """Release the groups of lost workers, within a transaction."""
+        await self._committer.refresh(await self._workers.release_lost(now), None)
+
+    @retrying
+    async def end_run(self, end: RunEnd, now: float) -> None:
+        async with self._writing():
+            await self._end_run(end, now)
+
+    async def _end_run(self, end: RunEnd, now: float) -> None:
+        await self._workers.end(None, end.sentence, now)
+        await self._revisits.sweep()
+        await self._sql.execute("end_run", now=now, ended_code=end.code, ended_by=end.sentence, run_id=self._run_id)
+
+    async def leave(self, now: float) -> None:
+        """End this worker's part in a run that stopped or failed before its crawl began.
+
+        Waits for nothing: if the database is away, the lease runs out.
+        """
+        if self._workers.id:
+            with suppress(StoreError):
+                async with self._writing():
+                    if await self._workers.is_at_work():
+                        await self._end_run(RunEnd(EndCode.NOT_BEGUN), now)
+
+    # --- the frontier -------------------------------------------------------------------------
+
+    @retrying
+    async def commit(self, batch: CommitBatch) -> CommitResult:
+        async with self._writing():
+            await self._workers.renew(batch, batch.now)
+            result = await self._committer.commit(batch)
+        self._workers.commits += 1
+        return result
+
+    @retrying
     async def begin_trial(self, claim: Claim) -> None:
         async with self._writing():
             await self._workers.begin_trial(claim)
 
-    # --- seeds and scope ----------------------------------------------------------------------
+    @retrying
+    async def commit_late(self, late: CommitBatch) -> None:
+        async with self._writing():
+            if await self._workers.count_late(len(late.requests)):
+                await self._committer.commit_late(late)
 
     async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
-        for start in range(0, len(urls), 5000):
-            batch: dict[str, tuple[Offer, int | None]] = {
-                url: (Offer(url, 0, refusal, seed=True), None) for url, refusal in urls[start : start + 5000]
+        for start in range(0, len(urls), _SEEDS_AT_ONCE):
+            batch = {
+                url: Found(Offer(url, 0, refusal, seed=True), None)
+                for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
             async with self._writing():
                 numbers, touched = await self._offers.take(batch, None)
-                await self._db.executemany(self._sql["set_seed"], [(n,) for n in numbers.values()])
-                await self._turns.refresh(touched, None)
+                await self._sql.execute_many("set_seed", [{"id": number} for number in numbers.values()])
+                await self._committer.refresh(touched, None)
 
     async def seeds(self) -> list[str]:
-        rows = await self._every("SELECT url FROM urls WHERE seed = 1")
-        return [row[0] for row in rows]
-
-    async def main_sites(self) -> list[tuple[str, str]]:
-        rows = await self._every("SELECT site, main_site FROM mirror WHERE evidence = 'host'")
-        return [(row[0], row[1]) for row in rows]
+        return [row.url for row in await self._read.fetch("seeds")]
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
-        rows = await self._every(self._sql["excluded_from"], (after, limit))
-        return [(row[0], row[1], ReasonCode(row[2]), row[3], bool(row[4])) for row in rows]
+        rows = await self._read.fetch("excluded_from", after=after, limit=limit)
+        return [(row.id, row.url, ReasonCode(row.reason_code), row.depth, bool(row.is_asked_for)) for row in rows]
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
-        rows = await self._every(self._sql["queued_from"], (after, limit))
-        return [(row[0], row[1], row[2], bool(row[3])) for row in rows]
+        rows = await self._read.fetch("queued_from", after=after, limit=limit)
+        return [(row.id, row.url, row.depth, bool(row.is_asked_for)) for row in rows]
 
-    @lasting
+    @retrying
     async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
         async with self._writing():
-            await self._offers.lock([number for number, _ in numbers])  # a turn may be putting one off
-            await self._db.executemany(self._sql["dequeue"], [(number,) for number, _ in numbers])
-            await self._db.executemany(
-                self._sql["exclude"], [(why.code, why.sentence, number) for number, why in numbers]
+            await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
+            await self._sql.execute_many("dequeue", [{"id": number} for number, _ in numbers])
+            await self._sql.execute_many(
+                "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
             )
             self._offers.forget()
 
-    @lasting
+    @retrying
     async def requeue(self, numbers: Sequence[int]) -> None:
         async with self._writing():
-            await self._db.executemany(self._sql["requeue"], [(n,) for n in numbers])
-            await self._db.executemany(self._sql["enqueue"], [(n,) for n in numbers])
-            await self._turns.refresh(await self._offers.groups(numbers), None)
+            await self._sql.execute_many("requeue", [{"id": number} for number in numbers])
+            await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
+            await self._committer.refresh(await self._offers.groups(numbers), None)
             self._offers.forget()
 
-    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+    @retrying
+    async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
-            await self._db.execute(self._sql["end_robots_wait"], (unreached,))
-            await self._db.execute(self._sql["expire_robots"], (now, now, unreached))
+            await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
+            await self._committer.refresh_all(pages_per_site)
 
     async def regroup(self) -> None:
         async with self._writing():
             latest: dict[str, Pace] = {}
-            sites = list(await every(self._db, self._sql["all_sites"]))
-            for _, site, _, *pace in sites:
-                name, kept = group_name(site, self._politeness.group), Pace(*pace)
-                if name not in latest or latest[name].next_at < kept.next_at:
-                    latest[name] = kept
-            await self._db.executemany(self._sql["add_groups"], [(name,) for name in latest])
-            await self._db.executemany(
-                self._sql["regroup_site"],
-                [(group_name(site, self._politeness.group), number) for number, site, *_ in sites],
+            sites = await self._sql.fetch("all_sites")
+            for site in sites:
+                name = group_name(site.site, self._politeness.group)
+                pace = Pace(site.next_at, site.pause_s, site.backoff_s, site.waits_for)
+                if name not in latest or latest[name].next_at < pace.next_at:
+                    latest[name] = pace
+            await self._sql.execute_many("add_groups", [{"name": name} for name in latest])
+            await self._sql.execute_many(
+                "regroup_site",
+                [{"group_name": group_name(site.site, self._politeness.group), "id": site.id} for site in sites],
             )
-            await self._db.executemany(
-                self._sql["set_pace"],
-                [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in latest.items()],
-            )
+            await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in latest.items()])
             self._offers.forget()
 
-    @lasting
-    async def prepare(self, pages_per_site: int | None) -> None:
+    @retrying
+    async def visit(self, site: str) -> int | None:
         async with self._writing():
-            await self._db.execute(self._sql["keep_longer_pauses"], (self._politeness.delay_s,))
-            await self._turns.refresh_all(pages_per_site)
+            number = (await self._offers.sites([site]))[site].site
+            group = group_name(site, self._politeness.group)
+            visited = await self._sql.fetch("visit_group", worker=self._workers.id, group_name=group)
+            return number if visited else None
+
+    @retrying
+    async def fail_circles(self) -> None:
+        async with self._writing():
+            await self._sql.execute("fail_circles", sentence=ReasonCode.REDIRECT_CIRCLE.sentence)
+
+    async def group_pace(self, name: str) -> Pace:
+        row = await self._read.fetch_one("group_pace", name=name)
+        return Pace() if row is None else Pace(row.next_at, row.pause_s, row.backoff_s, row.waits_for)
+
+    async def next_ready(self) -> Waiting | None:
+        row = await self._read.fetch_one("next_ready")
+        return None if row is None else Waiting(row.name, row.ready_at, row.waits_for)
+
+    async def waiting(self, now: float, limit: int) -> list[Waiting]:
+        rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
+        return [Waiting(row.name, row.ready_at, row.waits_for) for row in rows]
+
+    # --- robots.txt and mirrors ---------------------------------------------------------------
 
     async def robots_copy(self, site: str) -> RobotsCopy | None:
-        row = await self._one(self._sql["robots_copy_of"], (site,))
-        return None if row is None else robots_copy(list(row))
+        row = await self._read.fetch_one("robots_copy_of", site=site)
+        return None if row is None else robots_copy(row)
 
-    @lasting
+    async def crawl_delay(self, site: str) -> float | None:
+        row = await self._read.fetch_one("crawl_delay", site=site)
+        return None if row is None else row.crawl_delay_s
+
+    async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+        async with self._writing():
+            await self._sql.execute("end_robots_wait", unreached=unreached)
+            await self._sql.execute("expire_robots", now=now, unreached=unreached)
+
+    async def main_sites(self) -> list[tuple[str, str]]:
+        return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
+
+    @retrying
     async def find_content_mirrors(self, now: float) -> int:
-        pairs = await self._every(self._sql["alike_sites"], (MIN_ALIKE,))
-        found = [(pair, judge_alike(alike=pair[2], sample=pair[3], pages=pair[4])) for pair in pairs]
+        pairs = await self._read.fetch("alike_sites", least=MIN_ALIKE)
+        judged = [(pair, judge_alike(alike=pair.alike, sample=pair.compared, pages=pair.pages)) for pair in pairs]
         rows = [
-            (site, main, alike.sample, alike.confidence, now) for (site, main, *_), alike in found if alike is not None
+            {
+                "site": pair.site,
+                "main_site": pair.main_site,
+                "sample": alike.sample,
+                "confidence": alike.confidence,
+                "now": now,
+            }
+            for pair, alike in judged
+            if alike is not None
         ]
         async with self._writing():
-            await self._db.execute("DELETE FROM mirror WHERE evidence = 'content'")
-            await self._db.executemany(self._sql["insert_content_mirror"], rows)
+            await self._sql.execute("drop_content_mirrors")
+            await self._sql.execute_many("insert_content_mirror", rows)
         return len(rows)
 
     # --- revisits -----------------------------------------------------------------------------
 
-    @lasting
+    @retrying
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
         async with self._writing():
             await self._revisits.take_up(settings, now)
             numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
-            await self._turns.refresh(await self._offers.groups(numbers), per_site)
+            await self._committer.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
     async def take_hints(
@@ -186,235 +421,106 @@ class SqlStore(SqlRuns):
         async with self._writing():
             await self._revisits.take_up(settings, now)
             heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)
-            await self._turns.refresh(touched, None)
+            await self._committer.refresh(touched, None)
         return heeded
 
-    # --- the crawl ----------------------------------------------------------------------------
-
-    @lasting
-    async def commit(self, batch: CommitBatch) -> CommitResult:
-        async with self._writing():
-            await self._workers.renew(batch, batch.now)
-            result = await self._turns.take(batch)
-        self._workers.turns += 1
-        return result
-
-    async def group_pace(self, name: str) -> Pace:
-        row = await self._one(
-            "SELECT next_at, pause_s, backoff_s, waits_for FROM politeness_group WHERE name = ?", (name,)
-        )
-        return Pace() if row is None else Pace(*row)
-
-    @lasting
-    async def visit(self, site: str) -> int | None:
-        async with self._writing():
-            number = (await self._offers.sites([site]))[site][0]
-            group, me = group_name(site, self._politeness.group), self._workers.id
-            return None if await one(self._db, self._sql["visit_group"], (me, group, me, me)) is None else number
-
-    async def crawl_delay(self, site: str) -> float | None:
-        row = await self._one(self._sql["crawl_delay"], (site,))
-        return None if row is None else row[0]
-
-    async def next_ready(self) -> Waiting | None:
-        row = await self._one(self._sql["next_ready"])
-        return None if row is None else Waiting(row[1], row[0], row[2])
-
-    async def waiting(self, now: float, limit: int) -> list[Waiting]:
-        rows = await self._every(self._sql["waiting_groups"], (now, limit))
-        return [Waiting(name, until, reason) for name, until, reason in rows]
-
-    # --- reading ------------------------------------------------------------------------------
-
-    async def counts(self) -> Counts:
-        ((urls, queued, ended, pages, links, requests, sites),) = await self._reckoned(self._sql["counts"])
-        states = {State(state): n for state, n in json.loads(ended).items()}
-        states[State.QUEUED] = queued
-        states[State.FETCHED] = urls - sum(states.values())
-        return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
+    # --- results computed from the crawl ------------------------------------------------------
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
         async with self._writing():
-            await self._db.execute("DELETE FROM rank")
-            await self._db.execute("DELETE FROM site_rank")
-            await self._db.executemany(self._sql["insert_rank"], pages)
-            await self._db.executemany(self._sql["insert_site_rank"], sites)
+            await self._sql.execute("drop_ranks")
+            await self._sql.execute("drop_site_ranks")
+            await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
+            await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
 
     async def sample_draw(self) -> SampleDraw | None:
-        row = await self._one("SELECT * FROM sample_draw")
+        row = await self._read.fetch_one("sample_draw")
         if row is None:
             return None
-        method, per, size, seed, drawn_at, frame, cut_sites, follows, stands = row
-        return SampleDraw(method, per, size, seed, drawn_at, frame, cut_sites, bool(follows), bool(stands))
+        return SampleDraw(**row._asdict() | {"follows": bool(row.follows), "stands": bool(row.stands)})
 
-    @lasting
+    @retrying
     async def replace_sample(
         self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
         async with self._writing():
-            await self._db.execute("DELETE FROM sample_draw")
-            await self._db.execute("DELETE FROM sample")
-            await self._db.execute("INSERT INTO sample_draw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(draw))
-            await self._db.executemany(self._sql["insert_sample"], rows)
+            await self._sql.execute("drop_sample_draw")
+            await self._sql.execute("drop_sample")
+            await self._sql.execute("insert_sample_draw", **asdict(draw))
+            await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
             if held_from is not None:
-                await self._db.execute(self._sql["exclude_not_drawn"], (ReasonCode.SAMPLE.sentence, held_from))
-                await self._db.execute(self._sql["dequeue_not_drawn"], (held_from,))
+                await self._sql.execute("exclude_not_drawn", sentence=ReasonCode.SAMPLE.sentence, held_from=held_from)
+                await self._sql.execute("dequeue_not_drawn", held_from=held_from)
                 self._offers.forget()
-            await self._turns.refresh_all(pages_per_site)
+            await self._committer.refresh_all(pages_per_site)
 
-    @lasting
+    @retrying
     async def reopen_sample(self) -> None:
         async with self._writing():
-            await self._db.execute("UPDATE sample_draw SET stands = 0")
+            await self._sql.execute("reopen_sample")
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def counts(self) -> Counts:
+        row = await self._count("counts")
+        states = {State(state): n for state, n in json.loads(row.ended).items()}
+        states[State.QUEUED] = row.queued
+        states[State.FETCHED] = row.urls - sum(states.values())
+        in_order = {state: states.get(state, 0) for state in State}
+        return Counts(in_order, row.pages, row.links, row.requests, row.sites)
+
+    async def fetched_count(self) -> int:
+        return int((await self._read.fetch_one("fetched_count")).n)
+
+    async def queued_count(self) -> int:
+        return int((await self._count("queued_count")).n)
+
+    async def excluded_count(self) -> int:
+        return int((await self._count("excluded_count")).n)
 
     async def find(self, url: str) -> int | None:
-        """The number of a known URL."""
         site, path = split(url)
-        row = await self._one("SELECT id FROM site WHERE name = ?", (site,))
-        number = None if row is None else url_number(row[0], path)
+        known = await self._read.fetch_one("site_number", site=site)
+        number = None if known is None else url_number(known.id, path)
         while number is not None:
-            row = await self._one("SELECT path FROM url WHERE id = ?", (number,))
-            if row is not None and row[0] == path:
+            row = await self._read.fetch_one("path", id=number)
+            if row is not None and row.path == path:
                 return number
             number = None if row is None else number + 1
         return None
 
     async def way_to(self, number: int) -> list[str]:
-        return list(dict.fromkeys(row[0] for row in await self._every(self._sql["way_to"], (number,))))
+        return list(dict.fromkeys(row.url for row in await self._read.fetch("way_to", number=number)))
 
     async def body(self, url: str, version: int | None = None) -> bytes | None:
-        number = await self.find(url)
-        row = await self._one(self._sql["body_of"], (number, version))
+        row = await self._read.fetch_one("body_of", url_id=await self.find(url), version=version)
         try:
-            return None if row is None else decompress(row[0])
+            return None if row is None else decompress(row.data)
         except BROKEN as error:
             raise StoreError(f"{self.name}: the body of {url} cannot be decoded: {error}") from None
 
+    # --- snapshots and copies -----------------------------------------------------------------
 
-class SqliteStore(SqlStore):
-    """One SQLite file. Make one with :meth:`open` and close it."""
+    async def begin_snapshot(self) -> None:
+        """Begin to read one state of the store, whatever is written meanwhile.
 
-    dialect = "sqlite"
-    _db: aiosqlite.Connection
-
-    def __init__(
-        self,
-        path: Path,
-        db: aiosqlite.Connection,
-        ear: aiosqlite.Connection,
-        politeness: PolitenessSettings,
-        lock: FileLock | None,
-        lease_s: float | None,
-    ) -> None:
-        self._path = path
-        self._db = db
-        self._ear = ear
-        self._lock = lock
-        self._politeness = politeness
-        self._sql = load_queries("sqlite")
-        self._offers = Offers(db, self._sql, politeness.group)
-        self._workers = Workers(db, self._sql, politeness, lease_s)
-        self._revisits = Revisits(db, self._sql, self._offers)
-        self._turns = self._turn_taker()
-        self._file = (path.stat().st_dev, path.stat().st_ino)
-        self._cache_kib = 0
-        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
-        self.rup = SqliteRup(self._every, db, self._writing, self._again)
-        self.control = SqliteControl(db, self._sql, self._every, self._writing, self._again, reader(ear, path))
-
-    @classmethod
-    async def open(
-        cls,
-        path: Path,
-        politeness: PolitenessSettings | None = None,
-        *,
-        read_only: bool = False,
-        lease_s: float | None = None,
-        locked: bool = False,
-    ) -> Self:
-        """Open a store to crawl into, or to read. Raises what :func:`open_database` raises, and
-        :class:`StoreInUse` where another process crawls into it.
-
-        Several workers share a store where each has a lease of ``lease_s`` and one process above them the lock
-        (``locked``).
+        No offer between groups is under way in it.
         """
-        require_usable(path, read_only)
-        path = path.resolve()  # one store is one store, whatever links lead to it
-        lock = None if read_only or locked else lock_store(path)
-        try:
-            db, ear = await open_with_ear(path, read_only=read_only)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
-        return cls(path, db, ear, politeness or PolitenessSettings(), lock, lease_s)
+        await self.query("BEGIN")
 
-    async def close(self) -> None:
-        await close_with_ear(self._db, self._ear)
-        if self._lock is not None:
-            self._lock.release()
+    async def begin_notes(self) -> None:
+        await self.query("BEGIN")
 
-    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
-        async with reading(self._path):
-            cursor = await self._db.execute(sql, parameters)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
-
-    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
-            async for row in found:
-                yield row
-
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """SQLite sends no news: workers on one file look now and then."""
-
-    def is_held(self) -> bool:
-        return self._lock is not None or is_held(self._path)
-
-    async def columns_of(self, table: str) -> list[str]:
-        return [row[0] for row in await self._every("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
-
-    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        places = ", ".join("?" * len(columns))
+    async def begin_copy(self, source: str, now: float) -> None:
+        """Note that this store becomes a copy of another store."""
         async with self._writing():
-            await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+            await self._sql.execute("begin_copy", source=source, now=now)
 
-    def lock_fds(self) -> tuple[int, ...]:
-        fd = None if self._lock is None else self._lock._context.lock_file_fd
-        return () if fd is None else (fd,)
+    async def finish_copy(self, now: float) -> None:
+        """Note that this store is a complete copy."""
+        async with self._writing():
+            await self._sql.execute("finish_copy", now=now)
 
-    def _turn_taker(self) -> TurnTaker:
-        return TurnTaker(self._db, self._sql, self._offers, self._workers, self._run_id)
-
-    async def _end_crashed(self, now: float) -> None:
-        await self._db.execute(self._sql["end_all_workers"], (now,))  # we have the lock: nobody else is alive
-
-    @property
-    def name(self) -> str:
-        return str(self._path)
-
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[None]:
-        async with self._mutex:
-            file_bytes = self._require_file()
-            try:
-                async with transaction(self._db, self._path):
-                    self._cache_kib = await fit_cache(self._db, file_bytes, self._cache_kib)
-                    yield
-            except BaseException:
-                self._offers.forget()  # what it remembers may have been rolled back
-                raise
-
-    def _require_file(self) -> int:
-        """SQLite goes on happily with a file that was deleted or replaced under it; what it commits there is lost.
-        Returns its size in bytes."""
-        try:
-            now = self._path.stat()
-        except OSError:
-            now = None
-        if now is None or (now.st_dev, now.st_ino) != self._file:
-            raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
-        return now.st_size
-
-    async def _every(self, sql: str, parameters: Parameters = ()) -> list[Any]:
-        return await reader(self._db, self._path)(sql, parameters)
+    async def require_whole(self) -> None:
+        """Raise :class:`crawler.errors.UsageError` for a copy that is not complete."""
+        await require_whole(self._read, self.name)

@@ -1,4 +1,4 @@
-"""The Remote Update Protocol's part of the SQLite store; see :class:`crawler.store.subscriptions.SubscriptionStore`."""
+"""The registrations with servers of the Remote Update Protocol; see :mod:`crawler.store.subscriptions`."""
 
 from __future__ import annotations
 
@@ -12,112 +12,144 @@ from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.robot import Server
 from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
-from crawler.store.retrying import Again, lasting
-from crawler.store.sqlite.connection import Database, Read
+from crawler.store.retrying import Retry, retrying
+from crawler.store.sql.database import Statements
 
 _MAILS_KEPT = 100_000
-_OFFER = "url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span"
-_SERVER = (
-    "site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest, good_until,"
-    " heard_at, quiet, refused, exclude, include_only, question, lost, given_up, unreached, silent_at"
-)
 
 
-class SqliteRup:
-    """On the one connection of a store, whose ``writing`` makes a transaction."""
+class SqlSubscriptions:
+    """Reads with ``read``; writes with ``sql`` in transactions that ``writing`` makes."""
 
     def __init__(
-        self, read: Read, db: Database, writing: Callable[[], AbstractAsyncContextManager[None]], again: Again
+        self,
+        sql: Statements,
+        read: Statements,
+        writing: Callable[[], AbstractAsyncContextManager[None]],
+        retry: Retry,
     ) -> None:
+        self._sql = sql
         self._read = read
-        self._db = db
         self._writing = writing
-        self._again = again
+        self._retry = retry
 
     async def offered(self, site: str) -> FoundInfo | None:
-        row = next(iter(await self._read(f"SELECT {_OFFER} FROM rup_offer WHERE site = ?", (site,))), None)
+        row = await self._read.fetch_one("rup_offer", site=site)
         if row is None:
             return None
-        url, found_at, cgi, authentifier, units, exclude, include_only, span = row
-        info = RupInfo(cgi, authentifier, _tuple(units), _tuple(exclude), _tuple(include_only), _span(span))
-        return FoundInfo(url, found_at, info)
+        info = RupInfo(
+            row.cgi,
+            row.authentifier,
+            _texts(row.latencies),
+            _texts(row.exclude),
+            _texts(row.include_only),
+            _span(row.max_query_span),
+        )
+        return FoundInfo(row.url, row.found_at, info)
 
-    @lasting
+    @retrying
     async def put_offered(self, offered: FoundInfo) -> None:
         async with self._writing():
-            await write_offer(self._db, offered)
+            await self._sql.execute("put_rup_offer", **offer_row(offered))
 
     async def subscriptions(self) -> list[Subscription]:
-        return [_subscription(row) for row in await self._read(f"SELECT {_SERVER} FROM rup_server")]
+        return [_subscription(row) for row in await self._read.fetch("rup_servers")]
 
-    @lasting
+    @retrying
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
         async with self._writing():
-            for row in map(_row, changed):
-                await self._db.execute(_upsert("rup_server", _SERVER), row)
-            for m in mails:
-                await self._db.execute(
-                    "INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict, changes, refused)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                    (m.digest, now, m.site, m.sequence_number, m.verdict, m.changes, m.refused),
+            for subscription in changed:
+                await self._sql.execute("put_rup_server", **_server_row(subscription))
+            for mail in mails:
+                await self._sql.execute(
+                    "insert_rup_mail",
+                    digest=mail.digest,
+                    taken_at=now,
+                    site=mail.site,
+                    sequence_number=mail.sequence_number,
+                    verdict=mail.verdict,
+                    changes=mail.changes,
+                    refused=mail.refused,
                 )
             if mails:
-                await self._db.execute(
-                    "DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - ?", (_MAILS_KEPT,)
-                )
+                await self._sql.execute("trim_rup_mails", kept=_MAILS_KEPT)
 
-    @lasting
+    @retrying
     async def remove(self, site: str) -> None:
         async with self._writing():
-            await self._db.execute("DELETE FROM rup_server WHERE site = ?", (site,))
+            await self._sql.execute("remove_rup_server", site=site)
 
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
-        wanted = list(digests)
-        sql = f"SELECT digest FROM rup_mail WHERE digest IN ({', '.join('?' * len(wanted))})"
-        return {row[0] for row in await self._read(sql, wanted)}
+        return {digest for digest in digests if await self._read.fetch("is_mail_read", digest=digest)}
 
 
-async def write_offer(db: Database, offered: FoundInfo) -> None:
-    """Within a transaction."""
+def offer_row(offered: FoundInfo) -> dict[str, object]:
+    """What a /rupinfo.txt said, as the statement ``put_rup_offer`` takes it."""
     info = offered.info
-    lists = map(json.dumps, (info.latencies, info.exclude, info.include_only))
-    span = None if info.max_query_span is None else str(info.max_query_span)
-    await db.execute(
-        _upsert("rup_offer", f"site, {_OFFER}"),
-        (offered.site, offered.url, offered.found_at, info.cgi, info.authentifier, *lists, span),
+    return {
+        "site": offered.site,
+        "url": offered.url,
+        "found_at": offered.found_at,
+        "cgi": info.cgi,
+        "authentifier": info.authentifier,
+        "latencies": json.dumps(info.latencies),
+        "exclude": json.dumps(info.exclude),
+        "include_only": json.dumps(info.include_only),
+        "max_query_span": None if info.max_query_span is None else str(info.max_query_span),
+    }
+
+
+def _subscription(row: Any) -> Subscription:
+    latency = _span(row.latency)
+    assert latency is not None, "put wrote it"
+    server = Server(
+        row.site,
+        row.cgi,
+        row.key,
+        row.email,
+        latency,
+        row.registered_at,
+        _texts(row.units),
+        _span(row.max_query_span),
+        sequence_number=row.sequence_number,
+        digest=row.digest,
+        good_until=row.good_until,
+        heard_at=row.heard_at,
+        quiet=row.quiet,
+        refused=row.refused,
     )
+    preferences = Preferences(latency, _texts(row.exclude) or None, _texts(row.include_only) or None)
+    return Subscription(server, preferences, row.question, row.lost, row.given_up, row.unreached)
 
 
-def _upsert(table: str, columns: str) -> str:
-    """Put a row for a site into a table, in the place of what was there of it."""
-    names = [name.strip() for name in columns.split(",")]
-    places, rest = ", ".join("?" * len(names)), ", ".join(f"{name} = excluded.{name}" for name in names[1:])
-    return f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT (site) DO UPDATE SET {rest}"
-
-
-def _subscription(row: Sequence[Any]) -> Subscription:
-    site, cgi, key, email, latency, registered_at, units, most, *numbers = row[:14]
-    exclude, include_only, question, lost, given_up, unreached, _ = row[14:]
-    latency = _span(latency)
-    assert latency is not None, "we wrote it"
-    server = Server(site, cgi, key, email, latency, registered_at, _tuple(units), _span(most), *numbers)
-    preferences = Preferences(latency, _tuple(exclude) or None, _tuple(include_only) or None)
-    return Subscription(server, preferences, question, lost, given_up, unreached)
-
-
-def _row(subscription: Subscription) -> tuple[object, ...]:
+def _server_row(subscription: Subscription) -> dict[str, object]:
     server, preferences = subscription.server, subscription.preferences
-    return (
-        server.site, server.cgi, server.key, server.email, str(server.latency), server.registered_at,
-        json.dumps(server.units), None if server.max_query_span is None else str(server.max_query_span),
-        server.sequence_number, server.digest, server.good_until, server.heard_at, server.quiet, server.refused,
-        json.dumps(preferences.exclude or ()), json.dumps(preferences.include_only or ()),
-        subscription.question, subscription.lost, subscription.given_up, subscription.unreached,
-        subscription.silent_at,
-    )  # fmt: skip
+    return {
+        "site": server.site,
+        "cgi": server.cgi,
+        "key": server.key,
+        "email": server.email,
+        "latency": str(server.latency),
+        "registered_at": server.registered_at,
+        "units": json.dumps(server.units),
+        "max_query_span": None if server.max_query_span is None else str(server.max_query_span),
+        "sequence_number": server.sequence_number,
+        "digest": server.digest,
+        "good_until": server.good_until,
+        "heard_at": server.heard_at,
+        "quiet": server.quiet,
+        "refused": server.refused,
+        "exclude": json.dumps(preferences.exclude or ()),
+        "include_only": json.dumps(preferences.include_only or ()),
+        "question": subscription.question,
+        "lost": subscription.lost,
+        "given_up": subscription.given_up,
+        "unreached": subscription.unreached,
+        "silent_at": subscription.silent_at,
+    }
 
 
-def _tuple(text: str) -> tuple[str, ...]:
+def _texts(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 

@@ -1,16 +1,16 @@
-"""Who is at work on a crawl, and until when: workers, their leases, and what becomes of the groups of one that is gone.
+"""Workers and their leases, and the release of the groups of a worker that has died.
 
-A worker is a row; what it has claimed names it. It may ask sites until its lease ends, and renews that long before.
-Whoever finds a lease that has ended ends the worker and releases its groups, each pause counted from the lease's end:
-no request of a worker lasts beyond its lease (:mod:`crawler.engine.lease`). A process on the same machine that is no
-more needs no waiting for. Nothing else passes between workers.
+A worker is a row; the groups that it has claimed name it. A worker may send requests until its lease ends, and renews
+the lease long before. A worker that finds an expired lease ends that worker and releases its groups, each pause counted
+from the end of the lease: no request lasts longer than the lease of its worker (:mod:`crawler.engine.lease`). If the
+process of a worker on the same machine has ended, its groups are released at once.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,128 +19,163 @@ from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.reasons import Reason, ReasonCode
 from crawler.store.protocols import Claim, CommitBatch
-from crawler.store.sqlite.connection import Database, every, one
+from crawler.store.sql.database import Statements
 
-_DEATHS_BORNE = 3  # of workers that tried a URL alone; the last one fails the URL
-_DIED = Reason(ReasonCode.WORKER_DIED, str(_DEATHS_BORNE))
-_FOR_OTHERS = "no worker of it began"  # how one ends who is there for others, and they do not come
+_PLACEHOLDER = "no worker of it began"  # ended_by of a placeholder whose workers never start
+
+_MOST_DEATHS = 3  # of workers that tried a URL alone; the last one fails the URL
+_DIED = Reason(ReasonCode.WORKER_DIED, str(_MOST_DEATHS))
 
 
 class Workers:
-    """This process among the workers of a store. Call within a transaction only.
+    """This process among the workers of a store. Every method must be called within a transaction.
 
-    ``lease_s`` is how long a lease holds, in seconds; ``None`` where nobody else can be at work.
+    ``lease_s`` is the length of a lease in seconds; ``None`` if no other worker is possible.
     """
 
-    def __init__(
-        self, db: Database, queries: Mapping[str, str], politeness: PolitenessSettings, lease_s: float | None
-    ) -> None:
-        self._db = db
-        self._sql = queries
+    def __init__(self, sql: Statements, politeness: PolitenessSettings, lease_s: float | None) -> None:
+        self._sql = sql
         self._politeness = politeness
         self.lease_s = lease_s
         self.id = 0
-        self.turns = 0  # committed, as far as is known here
+        self.commits = 0  # as far as this process knows
         self._trial_group: int | None = None  # of the URL that this worker tries alone
 
-    async def join(self, run_id: int, now: float, *, for_others: bool = False) -> None:
-        """Be at work on a run from now on; ``for_others``: only until the first worker that claims anything is."""
-        if not for_others:
-            await self._db.execute(self._sql["relieve"], (run_id, _FOR_OTHERS))
-        ended_by = _FOR_OTHERS if for_others else None
-        row = (run_id, socket.gethostname(), os.getpid(), processes(), now, self.lease_s, ended_by)
-        (self.id,) = await one(self._db, self._sql["join"], row)
-        self.turns = 0
+    async def join(self, run_id: int, now: float, *, as_placeholder: bool = False) -> None:
+        """Register as a worker of a run.
+
+        A placeholder stands for workers that are about to start; the first of them replaces it.
+        """
+        if not as_placeholder:
+            await self._sql.execute("relieve", run_id=run_id, ended_by=_PLACEHOLDER)
+        row = await self._sql.fetch_one(
+            "join",
+            run_id=run_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            processes=processes(),
+            now=now,
+            lease_s=self.lease_s,
+            ended_by=_PLACEHOLDER if as_placeholder else None,
+        )
+        self.id = row.id
+        self.commits = 0
 
     async def renew(self, batch: CommitBatch | None, now: float) -> None:
-        """Begin the lease anew, and count what a batch brings. Raises :class:`LeaseLost` where it was taken away."""
-        pages = 0 if batch is None else sum(o.page is not None and o.queued.seen is None for o in batch.outcomes)
-        requests = 0 if batch is None else len(batch.requests)
-        row = await one(
-            self._db, self._sql["renew"], (now, self.lease_s, int(batch is not None), pages, requests, self.id)
+        """Renew the lease, and count a commit if there is a ``batch``.
+
+        Raises :class:`LeaseLost` if another worker has ended this one.
+        """
+        outcomes, requests = ([], []) if batch is None else (batch.outcomes, batch.requests)
+        row = await self._sql.fetch_one(
+            "renew",
+            now=now,
+            lease_s=self.lease_s,
+            commits=int(batch is not None),
+            pages=sum(o.page is not None and o.queued.seen is None for o in outcomes),
+            requests=len(requests),
+            worker=self.id,
         )
         if row is None:
-            message = "the lease of this worker ran out, and its sites have passed to others"
+            message = "the lease of this worker ran out, and its sites have passed to other workers"
             raise LeaseLost(message, committed=batch is not None and await self._was_committed())
-        if batch is not None and row[0] != self.turns + 1:
-            self.turns += 1
-            message = "a turn was committed and its answer lost on the way: what it claimed is not known"
+        if batch is not None and row.commits != self.commits + 1:
+            self.commits += 1
+            message = "the answer to a commit was lost on the way: the claims that it returned are unknown"
             raise LeaseLost(message, committed=True)
 
     async def _was_committed(self) -> bool:
-        """Whether the turn that is tried again came in before the lease ended."""
-        before, (self.turns,) = self.turns, await one(self._db, self._sql["turns"], (self.id,))
-        return self.turns > before
+        """Whether the batch that is being retried was committed before the lease ended."""
+        before, row = self.commits, await self._sql.fetch_one("commits", worker=self.id)
+        self.commits = row.commits
+        return self.commits > before
 
     async def count_late(self, requests: int) -> bool:
-        """Count what comes after the lease was lost; False where it came before, and only the answer was lost."""
-        return await one(self._db, self._sql["count_late"], (requests, self.id, self.turns)) is not None
+        """Count a commit after the lease was lost; False if it was counted before and only the answer was lost."""
+        row = await self._sql.fetch_one("count_late", requests=requests, worker=self.id, commits=self.commits)
+        return row is not None
 
     async def release_lost(self, now: float) -> set[int]:
-        """Release the groups of workers that ended or whose lease did, their pauses kept; which groups these are."""
-        for worker, pid in await every(self._db, self._sql["neighbours"], (processes(), self.id)):
-            if not is_alive(pid):
-                await self.end(worker, "killed", now)
-        await self._db.execute(self._sql["end_lost_workers"], (now,))
-        rows = list(await every(self._db, self._sql["lost_groups"]))
-        kept = {}
-        for _, name, lost_at, *pace in rows:
-            kept[name] = after_crash(Pace(*pace), self._politeness, min(now, lost_at or now))
-        await self._db.executemany(
-            self._sql["set_pace"], [(p.next_at, p.pause_s, p.backoff_s, p.waits_for, name) for name, p in kept.items()]
-        )
-        await self._db.executemany(self._sql["free_group"], [(row[0],) for row in rows])
+        """Release the groups of ended workers and of workers whose lease has ended, and keep their pauses.
+
+        Returns the numbers of these groups.
+        """
+        for neighbour in await self._sql.fetch("neighbours", processes=processes(), worker=self.id):
+            if not is_alive(neighbour.pid):
+                await self.end(neighbour.id, "killed", now)
+        await self._sql.execute("end_lost_workers", now=now)
         await self._blame(now)
-        return {row[0] for row in rows}
+        lost = await self._sql.fetch("lost_groups")
+        paces = {}
+        for group in lost:
+            pace = Pace(group.next_at, group.pause_s, group.backoff_s, group.waits_for)
+            paces[group.name] = after_crash(pace, self._politeness, min(now, group.lost_at or now))
+        await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
+        await self._sql.execute_many("free_group", [{"id": group.id} for group in lost])
+        return {group.id for group in lost}
 
     async def begin_trial(self, claim: Claim) -> None:
         """Note that this worker tries the one URL of a claim alone."""
         self._trial_group = claim.group_id
-        await self._db.execute(self._sql["begin_trial"], (claim.urls[0].id, self.id))
+        await self._sql.execute("begin_trial", url_id=claim.urls[0].id, worker=self.id)
 
     async def end_trial(self, released: Collection[int]) -> None:
-        """Note that no trial is under way any more if its group is among the ``released``."""
+        """Note that the trial of this worker has ended if its group is among the ``released``."""
         if self._trial_group in released:
             self._trial_group = None
-            await self._db.execute(self._sql["begin_trial"], (None, self.id))
+            await self._sql.execute("begin_trial", url_id=None, worker=self.id)
 
     async def _blame(self, now: float) -> None:
-        """Count the deaths of workers against the URLs that they tried alone; the third one fails a URL."""
-        for worker, number in list(await every(self._db, self._sql["lost_trials"])):
-            await self._db.execute(self._sql["begin_trial"], (None, worker))
-            await self._db.executemany(self._sql["dequeue"], [(number,)])
-            row = await one(self._db, self._sql["blame"], (now, number))
-            if row is not None and row[0] >= _DEATHS_BORNE:
-                await self._db.execute(self._sql["fail_killer"], (_DIED.sentence, number))
-            await self._db.executemany(self._sql["enqueue"], [(number,)])
+        """Count the deaths of workers against the URLs that they tried alone; the third death fails a URL."""
+        for worker in await self._sql.fetch("lost_trials"):
+            await self._sql.execute("begin_trial", url_id=None, worker=worker.id)
+            await self._sql.execute_many("dequeue", [{"id": worker.trial}])
+            blamed = await self._sql.fetch_one("blame", now=now, id=worker.trial)
+            if blamed is not None and blamed.deaths >= _MOST_DEATHS:
+                await self._sql.execute("fail_killer", reason=_DIED.sentence, id=worker.trial)
+            await self._sql.execute_many("enqueue", [{"id": worker.trial}])
 
     async def end(self, worker: int | None, ended_by: str, now: float) -> None:
-        """Note that a worker (``None``: this one) is gone; its groups are lost to it."""
+        """Note that a worker (``None``: this worker) has ended. :meth:`release_lost` then releases its groups."""
         if worker is None and self._trial_group is not None:  # it ends in order: no URL is to blame
             await self.end_trial((self._trial_group,))
-        await self._db.execute(self._sql["end_worker"], (now, ended_by, worker or self.id))
+        await self._sql.execute("end_worker", now=now, ended_by=ended_by, worker=worker or self.id)
 
     async def is_at_work(self) -> bool:
-        """Whether this worker has joined, and nobody has ended it."""
-        # A number that was given in a transaction which then failed may be another worker's by now.
-        sql = "SELECT 1 FROM worker WHERE id = ? AND pid = ? AND ended_at IS NULL"
-        return await one(self._db, sql, (self.id, os.getpid())) is not None
+        """Whether this worker is registered and has not been ended."""
+        # A number from a transaction that failed may belong to another worker by now.
+        return await self._sql.fetch_one("is_at_work", worker=self.id, pid=os.getpid()) is not None
 
     async def pages_left(self, max_pages: int) -> tuple[int, int]:
-        """How many pages a limit leaves, and how many of them are set aside for others. Nobody sets any aside until
-        this transaction has ended."""
-        taken, others = await one(self._db, self._sql["pages_taken"], (self.id,))
-        return max_pages - int(taken), int(others)
+        """How many pages a limit leaves, and how many of these are set aside for other workers.
+
+        No other worker sets pages aside before this transaction ends.
+        """
+        row = await self._sql.fetch_one("pages_taken", worker=self.id)
+        return max_pages - int(row.taken), int(row.set_aside)
 
     async def set_aside(self, pages: int) -> None:
-        """So many pages are for this worker alone, and no others."""
-        await self._db.execute("UPDATE worker SET granted = ? WHERE id = ?", (pages, self.id))
+        """Set this number of pages aside for this worker."""
+        await self._sql.execute("set_aside", pages=pages, worker=self.id)
+
+
+def pace_row(name: str, pace: Pace) -> dict[str, object]:
+    """The pace of a group, as the statement ``set_pace`` takes it."""
+    return {
+        "name": name,
+        "next_at": pace.next_at,
+        "pause_s": pace.pause_s,
+        "backoff_s": pace.backoff_s,
+        "waits_for": pace.waits_for,
+    }
 
 
 @cache
 def processes() -> str | None:
-    """What processes have numbers beside ours: this start of this machine, and the namespace (a container's has its
-    own). ``None`` where the system does not tell."""
+    """The set of processes in which our process number is unique: the boot of this machine, and the PID namespace.
+
+    ``None`` if the system does not tell.
+    """
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -148,7 +183,7 @@ def processes() -> str | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process here; one that was ended and not yet waited for is none any more."""
+    """Whether there is such a process on this machine. A zombie process counts as ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

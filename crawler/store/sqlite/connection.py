@@ -1,31 +1,25 @@
-"""Opening a SQLite store: pragmas, the schema, the lock."""
+"""Opening a SQLite file: pragmas, the schema, the lock, and the errors that a user is told."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sqlite3
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, Protocol
+from typing import Any, cast
 
 import aiosqlite
 from filelock import FileLock, Timeout
 
 from crawler.errors import Action, Setting, StatementError, StoreError, StoreInUse, UsageError
-from crawler.gunzip import gunzip
+from crawler.store.bodies import compress
 from crawler.store.rows import Parameters, row_class
+from crawler.store.sql.database import Database
 from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-_GZIP = b"\x1f\x8b"
 _PRAGMAS = """
 PRAGMA page_size = 8192;
 PRAGMA journal_mode = WAL;
@@ -35,48 +29,17 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
-#: Those that take an argument.
+#: Pragmas that take an argument and change nothing.
 _PRAGMAS_THAT_READ = {
     *("table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list"),
     *("foreign_key_check", "integrity_check", "quick_check"),
 }
-_INTERRUPT_AGAIN_S = 0.05
+_INTERRUPT_EVERY_S = 0.05
 _ROWS_AT_ONCE = 500
-
-#: Of what a store is a copy that is not finished.
-UNFINISHED = "SELECT source FROM store_copy WHERE done_at IS NULL"
-
-
-class Database(Protocol):
-    """A connection that the SQL of a transaction goes to; ``aiosqlite.Connection`` is one."""
-
-    def execute(self, sql: str, parameters: Any = None, /) -> Awaitable[Any]: ...
-
-    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Awaitable[Any]:
-        """Execute a statement for each row of parameters. No row may depend on what another one does."""
-        ...
-
-    def execute_fetchall(self, sql: str, parameters: Any = None, /) -> Awaitable[Iterable[Any]]: ...
-
-
-class Read(Protocol):
-    """Reads rows outside a transaction."""
-
-    async def __call__(self, sql: str, parameters: Parameters = ()) -> list[Any]: ...
-
-
-def compress(body: bytes) -> bytes:
-    """The stored form of a body that came without gzip."""
-    return zstd.compress(body, level=1)
-
-
-def decompress(data: bytes) -> bytes:
-    """A body as it was fetched (decoded), from its stored form: the gzip of the wire, or else our own zstd."""
-    return gunzip(data) if data.startswith(_GZIP) else zstd.decompress(data)
 
 
 def require_usable(path: Path, read_only: bool) -> None:
-    """Raise :class:`UsageError` where there can be no store at ``path``, or none that may be used so."""
+    """Raise :class:`UsageError` if there can be no store at ``path``, or no access to it."""
     if read_only and not path.exists():
         raise UsageError(
             f"{path}: no such store; ",
@@ -109,8 +72,9 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
         raise StoreError(f"{path}: cannot be opened: {error}") from error
     except asyncio.CancelledError:
         with suppress(sqlite3.Error):
-            await (await opening).close()  # or its thread might tell a loop that is closed by then
+            await (await opening).close()  # its thread must not call a loop that is closed
         raise
+    db.row_factory = cast(Any, named_rows())  # aiosqlite declares a type, SQLite calls any callable
     try:
         is_made = await _is_made(db, path)
         if not is_made and (read_only or not may_make):
@@ -132,9 +96,14 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     return db
 
 
-async def open_with_ear(path: Path, *, read_only: bool = False) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
-    """The same, and a connection that hears what others commit while the first is in the midst of a long turn: one of
-    its own, with a thread of its own, where the store is written to."""
+async def open_with_control(
+    path: Path, *, read_only: bool = False
+) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
+    """Open a store, and a control connection to it.
+
+    The control connection reads what other processes commit while a long transaction is open on the first. It has a
+    thread of its own. A store that is only read uses one connection for both.
+    """
     db = await open_database(path, read_only=read_only)
     if read_only:
         return db, db
@@ -145,40 +114,54 @@ async def open_with_ear(path: Path, *, read_only: bool = False) -> tuple[aiosqli
         raise
 
 
+def named_rows() -> Callable[[sqlite3.Cursor, tuple[Any, ...]], Any]:
+    """A row factory that makes named tuples."""
+    described: Any = None
+    make: Any = None
+
+    def named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Any:
+        nonlocal described, make
+        if cursor.description is not described:  # the same object for all rows of a statement
+            described = cursor.description
+            make = row_class(tuple(column[0] for column in described))._make
+        return make(row)
+
+    return named
+
+
 def _may_read(action: int, name: str | None, value: str | None, database: str | None, within: str | None) -> int:
-    """An authorizer: of what a file open to read lets pass, it denies other files and the setting of pragmas."""
+    """An authorizer for a file opened to read: denies other files, and changes of pragmas."""
     sets = action == sqlite3.SQLITE_PRAGMA and value is not None and name not in _PRAGMAS_THAT_READ
     denied = sets or action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
     return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
 
 async def close_reader(db: aiosqlite.Connection) -> None:
-    """Close a connection that only reads; what it still looks for is given up, for nobody waits for it any more."""
+    """Close a connection that only reads, and interrupt the statement that it is executing."""
     closing = asyncio.ensure_future(db.close())
     while not closing.done():
-        with suppress(ValueError, sqlite3.ProgrammingError):  # it is closed by now
+        with suppress(ValueError, sqlite3.ProgrammingError):  # closed meanwhile
             await db.interrupt()
-        await asyncio.wait([closing], timeout=_INTERRUPT_AGAIN_S)  # a statement may have begun only then
+        await asyncio.wait([closing], timeout=_INTERRUPT_EVERY_S)  # a statement may have begun only now
     await closing
 
 
-async def close_with_ear(db: aiosqlite.Connection, ear: aiosqlite.Connection) -> None:
-    """Close what :func:`open_with_ear` opened."""
-    if ear is db:
+async def close_with_control(db: aiosqlite.Connection, control_db: aiosqlite.Connection) -> None:
+    """Close what :func:`open_with_control` opened."""
+    if control_db is db:
         await close_reader(db)
     else:
-        await ear.close()
+        await control_db.close()
         await db.close()
 
 
 async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[Any, None]:
-    """The rows of a query as named tuples. A cancellation waits for nothing: the cursor ends with the connection."""
-    cursor = await db.execute(sql, parameters)
-    make = row_class(tuple([column[0] for column in cursor.description or ()]))._make
+    """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
+    cursor = await db.execute(sql, cast(Any, parameters))
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
             for row in batch:
-                yield make(row)
+                yield row
     except asyncio.CancelledError:
         raise
     except BaseException:
@@ -188,28 +171,28 @@ async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) ->
 
 
 def _read_only_uri(path: Path) -> str:
-    """SQLite makes a file beside the store to read it; where it may not, and nobody writes, it can do without."""
+    """The URI to read a store. In a folder that is not writable, and without a writer, SQLite must make no file."""
     alone = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
     return f"{path.absolute().as_uri()}?mode=ro" + ("&immutable=1" if alone else "")
 
 
 async def _is_made(db: Database, path: Path) -> bool:
     """Whether the file holds a store that this crawler can use. Changes nothing."""
-    (version,) = await one(db, "PRAGMA user_version")
-    tables = {name for (name,) in await every(db, "SELECT name FROM sqlite_master")}
-    return has_store(str(path), tables, version)
+    (version,) = await db.execute_fetchall("SELECT user_version FROM pragma_user_version")
+    tables = {row.name for row in await db.execute_fetchall("SELECT name FROM sqlite_master")}
+    return has_store(str(path), tables, version.user_version)
 
 
 @asynccontextmanager
 async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
-    """One write transaction, rolled back whole if anything goes wrong inside it, or the caller is cancelled."""
+    """One write transaction, rolled back whole if anything fails inside it or the caller is cancelled."""
     try:
         try:
             await db.execute("BEGIN IMMEDIATE")
             yield
             await db.execute("COMMIT")
         except BaseException:
-            # A statement that was cancelled is still carried out, before this one: there may be no transaction to end.
+            # A cancelled statement is still executed before this one: the transaction may have ended.
             with suppress(sqlite3.OperationalError):
                 await db.execute("ROLLBACK")
             raise
@@ -219,7 +202,7 @@ async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[None]:
-    """Turns a failure to read into the error that tells the user."""
+    """Turn an error of SQLite while reading into the error that a user is told."""
     try:
         yield
     except sqlite3.Error as error:
@@ -227,16 +210,6 @@ async def reading(path: Path) -> AsyncIterator[None]:
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
         kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
         raise kind(_explain(path, error)) from error
-
-
-def reader(db: Database, path: Path) -> Read:
-    """What reads the store at ``path`` over a connection."""
-
-    async def read(sql: str, parameters: Parameters = ()) -> list[Any]:
-        async with reading(path):
-            return list(await every(db, sql, parameters))
-
-    return read
 
 
 def _explain(path: Path, error: sqlite3.Error) -> str:
@@ -249,42 +222,26 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
 
 
 async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
-    """Let SQLite's cache follow the size of the store: a sixteenth of it, within 1 and 8 MB, ``now_kib`` before. What a
-    small store reads anew, the system has in memory. Returns what it may take now, in KiB."""
+    """Set SQLite's cache to a sixteenth of the store's size, between 1 and 8 MB, if it is not ``now_kib``.
+
+    The system caches the pages of a small store. Returns the size of SQLite's cache in KiB.
+    """
     kib = min(8 << 10, max(1 << 10, file_bytes >> 24 << 10))  # in whole MB
     if kib != now_kib:
         await db.execute(f"PRAGMA cache_size = -{kib}")
     return kib
 
 
-async def one(db: Database, sql: str, parameters: Sequence[Any] = ()) -> Any:
-    """The first row, or ``None``."""
-    rows = await db.execute_fetchall(sql, parameters)
-    return next(iter(rows), None)
-
-
-async def every(db: Database, sql: str, parameters: Parameters = ()) -> Iterable[Any]:
-    """All rows."""
-    return await db.execute_fetchall(sql, parameters)
-
-
-def require_whole(unfinished: Iterable[Any], name: str) -> None:
-    """Raise :class:`UsageError` where :data:`UNFINISHED` found something in the store that errors call ``name``."""
-    for (source,) in unfinished:
-        command = f"crawler store copy {quote(source)} {quote(name)}"
-        raise UsageError(f"{name}: a copy that is not finished; `{command}` goes on with it")
-
-
 def is_held(path: Path) -> bool:
-    """Whether a process may be writing to the store at ``path``: True too where that cannot be told.
+    """Whether a process may be writing to the store at ``path``; True if that cannot be determined.
 
-    Asks for the lock as one of many who may read, gives it back at once, and writes nothing.
+    Takes a shared lock, releases it at once, and writes nothing.
     """
     try:
         import fcntl
 
         with open(f"{path}.lock", "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # closing the file gives it back
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # closing the file releases the lock
     except FileNotFoundError:
         return False
     except (ImportError, OSError):
@@ -293,10 +250,10 @@ def is_held(path: Path) -> bool:
 
 
 def lock_store(path: Path) -> FileLock:
-    """The lock of the one process that may write; the system drops it when that process dies."""
+    """Take the lock of the one process that may write. The system releases it when the process dies."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=0.2, poll_interval=0.02)  # is_held may have it for an instant
+    lock = FileLock(f"{path}.lock", timeout=0.2, poll_interval=0.02)  # is_held may hold it for an instant
     try:
         lock.acquire()
     except Timeout:

@@ -32,7 +32,7 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   lease_until REAL,                      -- the worker sends no request after this; NULL: no other worker is possible
   ended_at REAL,                         -- NULL while the worker is at work, and after a crash
   ended_by TEXT,
-  turns INTEGER NOT NULL DEFAULT 0,      -- batches committed
+  commits INTEGER NOT NULL DEFAULT 0,    -- batches committed
   pages INTEGER NOT NULL DEFAULT 0,
   requests INTEGER NOT NULL DEFAULT 0,
   trial INTEGER,                         -- url.id of the URL that it tries alone, see docs/decisions/0026
@@ -146,7 +146,6 @@ CREATE TABLE url (
   target INTEGER,                        -- url.id: the target of a redirect, the main host's URL, the canonical URL
   attempts INTEGER NOT NULL DEFAULT 0,
   deaths INTEGER NOT NULL DEFAULT 0,     -- workers that died while they tried it alone
-  dead_claims INTEGER NOT NULL DEFAULT 0,  -- number of workers that died while they held the claim on this URL
   hops INTEGER NOT NULL DEFAULT 0,       -- redirects from the URL that a page links to
   due_at REAL NOT NULL DEFAULT 0,        -- of a queued URL: 0 for now, later for a retry
   seed INTEGER NOT NULL DEFAULT 0,
@@ -162,10 +161,10 @@ CREATE TABLE frontier (                  -- exactly one row per queued URL
   due_at REAL NOT NULL,                  -- a copy of url.due_at
   depth INTEGER NOT NULL,                -- a copy of url.depth: URLs near to a seed go first
   url_id INTEGER NOT NULL,
-  again INTEGER NOT NULL DEFAULT 0,      -- a revisit: limits on pages do not count it
+  is_revisit INTEGER NOT NULL DEFAULT 0, -- a revisit: limits on pages do not count it
   PRIMARY KEY (site_id, due_at, depth, url_id)
 ) WITHOUT ROWID;
-CREATE INDEX frontier_again ON frontier(site_id, due_at) WHERE again;
+CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit;
 
 CREATE TABLE page (                      -- the newest version of each page
   url_id INTEGER PRIMARY KEY,
@@ -565,10 +564,10 @@ CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, do
 
 CREATE VIEW urls_by_id AS
   SELECT id AS url_id, site_of(id) AS site_id, path_hash_of(id) AS path_hash, path, state, reason_code, reason, depth,
-         found_on AS found_on_id, target AS target_id, attempts, dead_claims, hops, due_at, seed, kind, lastmod
+         found_on AS found_on_id, target AS target_id, attempts, deaths, hops, due_at, seed, kind, lastmod
   FROM url;
 
-CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, again AS revisit FROM frontier;
+CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, is_revisit FROM frontier;
 
 CREATE VIEW pages_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,

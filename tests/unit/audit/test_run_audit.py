@@ -24,7 +24,7 @@ from crawler.audit.terminal import render
 from crawler.errors import UsageError
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 
 BODY = b"User-agent: *\nDisallow: /closed/\nCrawl-delay: 3\n"
 START = 1_700_000_000.0

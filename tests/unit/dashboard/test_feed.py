@@ -12,7 +12,7 @@ from crawler.clock import SystemClock
 from crawler.dashboard.event_stream import Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import StoreError
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 
 
 class Failing(SnapshotReader):

@@ -11,7 +11,7 @@ from crawler.dashboard import cached_figures
 from crawler.dashboard.cached_figures import CachedFigure
 from crawler.dashboard.event_stream import Feed
 from crawler.dashboard.snapshot import SnapshotReader
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 
 
 async def test_a_dear_figure_is_asked_for_seldom() -> None:

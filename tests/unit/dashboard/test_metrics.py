@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.dashboard.cached_figures import RequestTotals
 from crawler.dashboard.metrics import exposition
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 
 
 def look(**changes: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Body
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, link, request, robots
 
 A, B = "http://a.test/", "http://b.test:8080/"

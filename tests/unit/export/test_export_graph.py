@@ -6,7 +6,7 @@ from pathlib import Path
 
 import networkx as nx
 
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.unit.export.conftest import PAGES, A, B, Exporter
 
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
 from crawler.export.view_columns import ColumnType
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
 

@@ -18,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.checker import Checker
 
 from crawler.export.wacz import search_key
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from crawler.version import VERSION
 from tests.unit.export.conftest import BODIES, A, Exporter
 

@@ -15,7 +15,7 @@ from crawler.errors import StoreError
 from crawler.rank.link_graph import read_graph
 from crawler.rank.ranking import RankingSummary, rank, top
 from crawler.store.keys import url_number
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from crawler.url import split
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"

@@ -18,7 +18,7 @@ from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_DOUBTFUL_SITES, gather
 from crawler.report.rendering import render
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.settings.settings import Settings
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, deferred, excluded, failed, fetched, link, redirected, request, robots
 
 TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")

@@ -39,7 +39,7 @@ from crawler.report.write import require_html
 from crawler.robots import Doubt, Doubts
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 
 HOSTILE = "\"'></title></style></script><script>alert(1)</script><a href=javascript:alert(1)>x</a><img src=x onerror=y>"

@@ -15,7 +15,7 @@ from crawler.search.build_index import IndexSummary, OnProgress, build_index
 from crawler.search.results import SearchResult, search
 from crawler.store.location import is_url
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.sql.store import SqliteStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, redirected
 
 

@@ -1,0 +1,24 @@
+"""The stored form of bodies: the gzip member of the wire if there was one, else zstd."""
+
+from __future__ import annotations
+
+import sys
+
+from crawler.gunzip import gunzip
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_GZIP = b"\x1f\x8b"
+
+
+def compress(body: bytes) -> bytes:
+    """The stored form of a body that was received without gzip."""
+    return zstd.compress(body, level=1)
+
+
+def decompress(data: bytes) -> bytes:
+    """A body as it was fetched and decoded, from its stored form."""
+    return gunzip(data) if data.startswith(_GZIP) else zstd.decompress(data)

@@ -1,0 +1,278 @@
+-- Named queries that run on SQLite and PostgreSQL alike. A line "-- name: N" starts a query; a comment below it says
+-- what the query is for. Parameters are named.
+
+-- name: insert_robots_text
+INSERT INTO robots_text (sha256, body) VALUES (:sha256, :body) ON CONFLICT DO NOTHING;
+
+-- name: drop_mirror
+DELETE FROM mirror WHERE site = :site AND evidence = 'host';
+
+-- name: groups_and_workers
+-- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL
+  AND claimed_by IS NULL LIMIT :limit) AS r)
+    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL) AS groups,
+  (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
+
+-- name: crawl_delay
+SELECT crawl_delay_s FROM site WHERE name = :site;
+
+-- name: next_ready
+SELECT ready_at, name, waits_for FROM politeness_group
+WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT 1;
+
+-- name: waiting_groups
+-- The unclaimed groups with the longest wait.
+SELECT g.name, g.ready_at,
+  coalesce((SELECT 'robots.txt: ' || r.status FROM site s JOIN robots_copy r ON r.id = s.robots_id
+    WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1), nullif(g.waits_for, ''), 'retry') AS waits_for
+FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit;
+
+-- name: relieve
+-- Delete the worker that had joined a run in place of others.
+DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_by = :ended_by;
+
+-- name: neighbours
+-- The other workers whose processes can be looked up on this machine.
+SELECT id, pid FROM worker WHERE processes = :processes AND ended_at IS NULL AND id <> :worker;
+
+-- name: commits
+SELECT commits FROM worker WHERE id = :worker;
+
+-- name: count_late
+-- Count a late commit of a worker that may have ended, once.
+UPDATE worker SET commits = commits + 1, requests = requests + :requests WHERE id = :worker
+  AND commits = :commits RETURNING id;
+
+-- name: end_worker
+UPDATE worker SET ended_at = :now, ended_by = :ended_by WHERE id = :worker AND ended_at IS NULL;
+
+-- name: pages_taken
+-- Under a limit on the pages of a run: the pages taken, and those set aside for other workers.
+SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id) AS taken,
+  (SELECT coalesce(sum(granted), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL) AS set_aside
+FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = :worker;
+
+-- name: reopen_run
+-- A worker that returns continues a run that the others had ended.
+UPDATE run SET finished_at = NULL, ended_code = NULL, ended_by = NULL WHERE id = :run_id AND finished_at IS NOT NULL;
+
+-- name: insert_run
+INSERT INTO run (started_at, crawler_version, settings, pages_before)
+SELECT :now, :version, :settings, coalesce(sum(fetched), 0) FROM site RETURNING id;
+
+-- name: end_run
+-- Only the last worker of a run ends it.
+UPDATE run SET finished_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :run_id
+  AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND lease_until > :now);
+
+-- name: mirrors_since
+SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
+
+-- name: excluded_from
+-- Excluded and failed URLs in the order of their numbers, after one.
+SELECT u.id, s.name || u.path AS url, u.reason_code, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for
+  FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :limit;
+
+-- name: robots_copy_of
+SELECT r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+  r.failures, r.failing_since, r.retry_at, r.note
+FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.name = :site;
+
+-- name: fail_circles
+-- Fail redirects that are in a circle or lead into one: all that no end of a chain reaches backwards.
+WITH RECURSIVE moved AS MATERIALIZED (
+    SELECT id, target FROM url WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected'),
+  ending (id) AS (
+    SELECT m.id FROM moved m LEFT JOIN url u ON u.id = m.target WHERE u.state IS NULL OR u.state <> 'redirected'
+    UNION ALL SELECT m.id FROM ending e CROSS JOIN moved m WHERE m.target = e.id)
+UPDATE url SET state = 'failed', reason_code = 'redirect_circle', reason = replace(:sentence, '{}', reason)
+WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM ending);
+
+-- name: way_to
+-- The URLs from a seed to this one, as it was first found.
+WITH RECURSIVE way (id, found_on, n) AS (
+  SELECT id, found_on, 0 FROM url WHERE id = :number
+  UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
+SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
+
+-- name: all_sites
+SELECT s.id, s.name AS site, g.name AS group_name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
+FROM site s JOIN politeness_group g ON g.id = s.group_id;
+
+-- name: queued_from
+-- Queued URLs in the order of their numbers, after one.
+SELECT u.id, s.name || u.path AS url, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for FROM url u
+  JOIN site s ON s.id = site_of(u.id)
+WHERE u.id > :after AND u.state = 'queued' ORDER BY u.id LIMIT :limit;
+
+-- name: visit_group
+-- Mark that this worker sends one request to a group that no other worker holds.
+UPDATE politeness_group SET visited_by = :worker WHERE name = :group_name
+  AND (claimed_by IS NULL OR claimed_by = :worker) AND (visited_by IS NULL OR visited_by = :worker) RETURNING id;
+
+-- name: keep_longer_pauses
+-- Lengthen pauses that are shorter than the new minimum.
+UPDATE politeness_group SET next_at = next_at - pause_s + :pause_s, pause_s = :pause_s WHERE pause_s < :pause_s
+  AND next_at > 0
+RETURNING id;
+
+-- name: budgets
+SELECT site_id, paid_until FROM revisit_budget;
+
+-- name: orders
+SELECT id, asked_at, command, name, run_id, done_at FROM control WHERE id > :after ORDER BY id;
+
+-- name: give_order
+INSERT INTO control (asked_at, command, name, run_id) VALUES (:now, :command, :name, :run_id);
+
+-- name: exclude_not_drawn
+-- Exclude the pages that were held back and are not in the sample.
+UPDATE url SET state = 'excluded', reason_code = 'sample', reason = :sentence
+WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= :held_from)
+  AND id NOT IN (SELECT url_id FROM sample);
+
+-- name: dequeue_not_drawn
+DELETE FROM frontier WHERE depth >= :held_from AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
+
+-- name: set_worst_lag
+UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
+
+-- name: standing_sample
+SELECT 1 AS stands FROM sample_draw WHERE stands = 1;
+
+-- name: set_aside
+UPDATE worker SET granted = :pages WHERE id = :worker;
+
+-- name: is_at_work
+SELECT 1 AS is_at_work FROM worker WHERE id = :worker AND pid = :pid AND ended_at IS NULL;
+
+-- name: workers_not_ended
+SELECT id FROM worker WHERE ended_at IS NULL;
+
+-- name: seeds
+SELECT url FROM urls WHERE seed = 1;
+
+-- name: host_mirrors
+SELECT site, main_site FROM mirror WHERE evidence = 'host';
+
+-- name: drop_content_mirrors
+DELETE FROM mirror WHERE evidence = 'content';
+
+-- name: group_pace
+SELECT next_at, pause_s, backoff_s, waits_for FROM politeness_group WHERE name = :name;
+
+-- name: site_number
+SELECT id FROM site WHERE name = :site;
+
+-- name: path
+SELECT path FROM url WHERE id = :id;
+
+-- name: fetched_count
+SELECT coalesce(sum(fetched), 0) AS n FROM site;
+
+-- name: queued_count
+SELECT count(*) AS n FROM frontier;
+
+-- name: excluded_count
+SELECT count(*) AS n FROM url WHERE state = 'excluded';
+
+-- name: settle
+DELETE FROM unsettled;
+
+-- name: unsettle
+INSERT INTO unsettled (since) VALUES (:now);
+
+-- name: unfinished_copy
+SELECT source FROM store_copy WHERE done_at IS NULL;
+
+-- name: begin_copy
+INSERT INTO store_copy (source, begun_at) VALUES (:source, :now);
+
+-- name: finish_copy
+UPDATE store_copy SET done_at = :now;
+
+-- name: body_to_drop
+SELECT 1 AS n FROM body_to_drop LIMIT 1;
+
+-- name: clear_bodies_to_drop
+DELETE FROM body_to_drop;
+
+-- name: drop_ranks
+DELETE FROM rank;
+
+-- name: drop_site_ranks
+DELETE FROM site_rank;
+
+-- name: sample_draw
+SELECT method, per, size, seed, drawn_at, frame, cut_sites, follows, stands FROM sample_draw;
+
+-- name: drop_sample_draw
+DELETE FROM sample_draw;
+
+-- name: drop_sample
+DELETE FROM sample;
+
+-- name: insert_sample_draw
+INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, follows, stands)
+VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :follows, :stands);
+
+-- name: reopen_sample
+UPDATE sample_draw SET stands = 0;
+
+-- name: order_carried_out
+UPDATE control SET done_at = :now WHERE id = :id;
+
+-- name: newest_order
+SELECT max(id) AS id FROM control WHERE asked_at = :now AND command = :command;
+
+-- name: beats
+SELECT run_id, pid, seen_at, memory_bytes, lag_s FROM heartbeat;
+
+-- name: rup_offer
+SELECT site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span
+FROM rup_offer WHERE site = :site;
+
+-- name: put_rup_offer
+INSERT INTO rup_offer (site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span)
+VALUES (:site, :url, :found_at, :cgi, :authentifier, :latencies, :exclude, :include_only, :max_query_span)
+ON CONFLICT (site) DO UPDATE SET url = excluded.url, found_at = excluded.found_at, cgi = excluded.cgi,
+  authentifier = excluded.authentifier, latencies = excluded.latencies, exclude = excluded.exclude,
+  include_only = excluded.include_only, max_query_span = excluded.max_query_span;
+
+-- name: rup_servers
+SELECT site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest, good_until,
+  heard_at, quiet, refused, exclude, include_only, question, lost, given_up, unreached, silent_at
+FROM rup_server;
+
+-- name: put_rup_server
+INSERT INTO rup_server (site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest,
+  good_until, heard_at, quiet, refused, exclude, include_only, question, lost, given_up, unreached, silent_at)
+VALUES (:site, :cgi, :key, :email, :latency, :registered_at, :units, :max_query_span, :sequence_number, :digest,
+  :good_until, :heard_at, :quiet, :refused, :exclude, :include_only, :question, :lost, :given_up, :unreached,
+  :silent_at)
+ON CONFLICT (site) DO UPDATE SET cgi = excluded.cgi, key = excluded.key, email = excluded.email,
+  latency = excluded.latency, registered_at = excluded.registered_at, units = excluded.units,
+  max_query_span = excluded.max_query_span, sequence_number = excluded.sequence_number, digest = excluded.digest,
+  good_until = excluded.good_until, heard_at = excluded.heard_at, quiet = excluded.quiet, refused = excluded.refused,
+  exclude = excluded.exclude, include_only = excluded.include_only, question = excluded.question,
+  lost = excluded.lost, given_up = excluded.given_up, unreached = excluded.unreached, silent_at = excluded.silent_at;
+
+-- name: remove_rup_server
+DELETE FROM rup_server WHERE site = :site;
+
+-- name: insert_rup_mail
+INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict, changes, refused)
+VALUES (:digest, :taken_at, :site, :sequence_number, :verdict, :changes, :refused) ON CONFLICT DO NOTHING;
+
+-- name: trim_rup_mails
+-- Keep the newest mails only.
+DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - :kept;
+
+-- name: is_mail_read
+SELECT 1 AS is_read FROM rup_mail WHERE digest = :digest;
+
+-- name: begin_trial
+-- A worker tries a URL alone; NULL: its trial has ended.
+UPDATE worker SET trial = :url_id WHERE id = :worker;

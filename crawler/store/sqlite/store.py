@@ -1,0 +1,208 @@
+"""The store in one SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self, cast
+
+import aiosqlite
+from filelock import FileLock
+
+from crawler.errors import StoreError
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.store.rows import Parameters
+from crawler.store.sql.commit import Committer
+from crawler.store.sql.control import SqlControl
+from crawler.store.sql.database import Statements
+from crawler.store.sql.offers import Offers
+from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.statements import load_queries
+from crawler.store.sql.store import SqlStore
+from crawler.store.sql.subscriptions import SqlSubscriptions
+from crawler.store.sql.workers import Workers
+from crawler.store.sqlite.connection import (
+    close_with_control,
+    fit_cache,
+    is_held,
+    lock_store,
+    open_with_control,
+    reading,
+    require_usable,
+    rows_of,
+    transaction,
+)
+
+_ROWS_AT_ONCE = 5000
+
+
+class _Reading:
+    """A connection as it reads outside of transactions, with the errors that a user is told."""
+
+    def __init__(self, db: aiosqlite.Connection, path: Path) -> None:
+        self._db = db
+        self._path = path
+
+    async def execute(self, sql: str, parameters: Any = None, /) -> None:
+        await self.execute_fetchall(sql, parameters)
+
+    async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
+        raise NotImplementedError("this connection only reads")
+
+    async def execute_fetchall(self, sql: str, parameters: Any = None, /) -> list[Any]:
+        async with reading(self._path):
+            return list(await self._db.execute_fetchall(sql, parameters))
+
+
+class _Revisits(Revisits):
+    """Reads due revisits from a cursor, some at a time: a file may hold millions of them."""
+
+    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], sql: Statements, offers: Offers) -> None:
+        super().__init__(sql, offers)
+        self._db = db
+        self._due_revisits = queries["due_revisits"]
+
+    async def _due(self, terms: Mapping[str, object]) -> AsyncIterator[Any]:
+        async with self._db.execute(self._due_revisits, cast(Any, terms)) as cursor:
+            while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
+                for row in rows:
+                    yield row
+
+
+class SqliteStore(SqlStore):
+    """One SQLite file. Make a store with :meth:`open`, and close it."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: Path,
+        db: aiosqlite.Connection,
+        control_db: aiosqlite.Connection,
+        politeness: PolitenessSettings,
+        lock: FileLock | None,
+        lease_s: float | None,
+    ) -> None:
+        queries = load_queries("sqlite")
+        self._path = path
+        self._db = db
+        self._control_db = control_db
+        self._lock = lock
+        self._politeness = politeness
+        self._sql = Statements(db, queries)
+        self._read = Statements(_Reading(db, path), queries)
+        self._offers = Offers(self._sql, politeness.group)
+        self._workers = Workers(self._sql, politeness, lease_s)
+        self._revisits = _Revisits(db, queries, self._sql, self._offers)
+        self._committer = self._make_committer()
+        self._file = (path.stat().st_dev, path.stat().st_ino)
+        self._cache_kib = 0
+        self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
+        control_read = Statements(_Reading(control_db, path), queries)
+        self.rup = SqlSubscriptions(self._sql, self._read, self._writing, self._retry)
+        self.control = SqlControl(self._sql, self._read, control_read, self._writing, self._retry)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        politeness: PolitenessSettings | None = None,
+        *,
+        read_only: bool = False,
+        lease_s: float | None = None,
+        locked: bool = False,
+    ) -> Self:
+        """Open a store to crawl into, or to read.
+
+        Several workers can share a file: each has a lease of ``lease_s``, and the process that started them holds the
+        lock (``locked``).
+
+        Raises the errors of :func:`open_database`, and :class:`crawler.errors.StoreInUse` if another process crawls
+        into the file.
+        """
+        require_usable(path, read_only)
+        path = path.resolve()  # links to the file share its lock
+        lock = None if read_only or locked else lock_store(path)
+        try:
+            db, control_db = await open_with_control(path, read_only=read_only)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        return cls(path, db, control_db, politeness or PolitenessSettings(), lock, lease_s)
+
+    async def close(self) -> None:
+        await close_with_control(self._db, self._control_db)
+        if self._lock is not None:
+            self._lock.release()
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+        async with reading(self._path):
+            cursor = await self._db.execute(sql, cast(Any, parameters))
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+        async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
+            async for row in found:
+                yield row
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """No-op: SQLite sends no notifications, workers on one file poll."""
+
+    def is_held(self) -> bool:
+        return self._lock is not None or is_held(self._path)
+
+    async def columns_of(self, table: str) -> list[str]:
+        rows = await self.query("SELECT name FROM pragma_table_info(:table) ORDER BY cid", {"table": table})
+        return [row["name"] for row in rows]
+
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        values = ", ".join("?" * len(columns))
+        async with self._writing():
+            await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+
+    def lock_fds(self) -> tuple[int, ...]:
+        fd = None if self._lock is None else self._lock._context.lock_file_fd
+        return () if fd is None else (fd,)
+
+    # --- what SqlStore builds on --------------------------------------------------------------
+
+    def _make_committer(self) -> Committer:
+        return Committer(self._sql, self._offers, self._workers, self._run_id)
+
+    async def _end_crashed(self, now: float) -> None:
+        await self._sql.execute("end_all_workers", now=now)  # this process has the lock: all others are dead
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        async with self._mutex:
+            file_bytes = self._require_file()
+            try:
+                async with transaction(self._db, self._path):
+                    self._cache_kib = await fit_cache(self._db, file_bytes, self._cache_kib)
+                    yield
+            except BaseException:
+                self._offers.forget()  # its numbers may have been rolled back
+                raise
+
+    def _require_file(self) -> int:
+        """The size of the file in bytes. Raises :class:`StoreError` if the file was deleted or replaced.
+
+        SQLite itself keeps writing to a deleted file, and loses what it commits there.
+        """
+        try:
+            now = self._path.stat()
+        except OSError:
+            now = None
+        if now is None or (now.st_dev, now.st_ino) != self._file:
+            raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
+        return now.st_size
