@@ -22,7 +22,7 @@ REPORT_SQL = load_statements("crawler.report")
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
 READS_OR_WRITES = re.compile(r"\s*(?:SELECT|WITH|INSERT|REPLACE|UPDATE|DELETE)\b").match
 #: Asked once, when the crawl has ended.
-AT_THE_END = {load_queries()["alike_sites"], "SELECT count(*) FROM frontier"}
+AT_THE_END = {load_queries()["alike_sites"], load_queries()["queued_count"]}
 #: Tables with a row for each URL, page or request, and what statements call them.
 GROWING = {"url", "u", "frontier", "f", "page", "p", "body", "b", "link", "l", "request", "r", "page_version", "v"}
 
@@ -44,7 +44,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def _walks(db: sqlite3.Connection, statement: str) -> list[str]:
     """The steps in which a statement walks over all of a table that grows. The seeds are few: their index may be."""
     named = re.sub(r"\?(\d*)", r":p\1", statement)  # by names, more parameters may be given than there are
-    rows = db.execute(f"EXPLAIN QUERY PLAN {named}", dict.fromkeys(("p", *(f"p{n}" for n in range(1, 40)))))
+    rows = db.execute(
+        f"EXPLAIN QUERY PLAN {named}",
+        dict.fromkeys(("p", *(f"p{n}" for n in range(1, 40)), *re.findall(r":(\w+)", named))),
+    )
     steps = [step.split() for *_, step in rows]
     return [" ".join(step) for step in steps if step[0] == "SCAN" and step[1] in GROWING and step[-1] != "url_seed"]
 
