@@ -18,7 +18,7 @@ from crawler.errors import (
     StoreVersionError,
     UsageError,
 )
-from crawler.version import VERSION as __version__
+from crawler.version import VERSION as __version__  # noqa: N811 - the usual name of a package's version
 
 __all__ = [
     "ConfigError",

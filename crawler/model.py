@@ -70,8 +70,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What went over the connection for one request, octet by octet. ``response`` begins with the status line of the
-    final answer (informational ones are left out), and ``complete`` says whether that came to its end."""
+    """The octets that went over the connection for one request.
+
+    ``response`` begins with the status line of the final answer; informational answers are left out. ``complete`` says
+    whether the whole answer was received.
+    """
 
     request: bytes
     response: bytes

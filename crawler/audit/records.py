@@ -107,9 +107,9 @@ class RunRecord:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The run of a row with ``run``, ``started_at``, ``finished_at``, ``ended_by``, ``crawler_version``,
-        ``settings``.
+        """The run of a row of the query ``runs``.
 
+        Its columns: ``run``, ``started_at``, ``finished_at``, ``ended_by``, ``crawler_version``, ``settings``.
         Raises :class:`UsageError` if a setting is missing or malformed: assuming a default would prove nothing.
         """
         try:

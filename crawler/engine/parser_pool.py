@@ -69,8 +69,11 @@ class PageReader(Protocol):
 
 
 class ReadingOptions(NamedTuple):
-    """How a crawl reads its pages: the product token and the reading that directives are interpreted for, and whether
-    the digest of the visible text is wanted."""
+    """How a crawl reads its pages.
+
+    Directives are interpreted for the product token and the reading. The last field says whether the digest of the
+    visible text is wanted.
+    """
 
     token: str
     reading: Reading

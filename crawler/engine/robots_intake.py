@@ -18,7 +18,8 @@ from crawler.store.protocols import RobotsNews
 class CrawlRobotsIntake:
     """The :class:`crawler.engine.robots_cache.RobotsIntake` of a crawl.
 
-    Mirrors enter the scope, sitemaps are queued, and the copy waits for the next commit."""
+    Mirrors enter the scope, sitemaps are queued, and the copy waits for the next commit.
+    """
 
     def __init__(
         self, outbox: Outbox, gate: Gate, policy: CrawlPolicy, scope: Scope, frame: SamplingFrame | None

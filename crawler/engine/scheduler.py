@@ -167,8 +167,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait until something happens, and until the time ``until`` at most, for the group ``waiting_for`` if one is
-    named. Ends with :class:`Waited`."""
+    """Wait until something happens, and until the time ``until`` at most.
+
+    The driver waits for the group ``waiting_for`` if one is named. Ends with :class:`Waited`.
+    """
 
     until: float | None
     waiting_for: Waiting | None = None

@@ -98,7 +98,10 @@ def _text_or_base64(name: str, data: bytes | None, charset: str) -> dict[str, st
 
 
 class _Utf8:
-    """A text file over a binary one. (``io.TextIOWrapper`` would close the binary file when it is deleted.)"""
+    """A text file over a binary one.
+
+    ``io.TextIOWrapper`` would close the binary file when it is deleted.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -211,4 +211,5 @@ def _status_line(status: int) -> str:
 
 
 def warc_date(epoch_s: float) -> str:
+    """The time as ``WARC-Date`` writes it, in UTC with microseconds (WARC 1.1, 5.4)."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -98,8 +98,10 @@ class HttpFetcher:
     """Fetches URLs. An async context manager, to be entered in the event loop that it serves."""
 
     def __init__(self, settings: FetchSettings, clock: Clock, may_send: Callable[[], bool] | None = None) -> None:
-        """``may_send`` is asked when a connection is established, because connecting may take long and the process may
-        have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: requests are always sent.
+        """Create a client that has no session yet.
+
+        The client calls ``may_send`` when a connection is established, because connecting may take long and the process
+        may have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: always send.
         """
         self._may_send = may_send
         self._settings = settings

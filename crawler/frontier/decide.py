@@ -53,7 +53,7 @@ _INDEX_DEPTH = 3  # an index lists sitemaps; one that lists indexes of indexes i
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """What is done about failures. Pauses grow threefold: ``retry_pause_s``, 3 ×, 9 × …"""
+    """How failed requests are repeated. The pauses are ``retry_pause_s``, 3 × that, 9 × that and so on."""
 
     retries: int = 3
     retry_pause_s: float = 10.0
@@ -107,8 +107,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that one visit of a URL leaves behind; the store commits it whole or not at all, but that links to
-    other groups may be on their way for a moment there."""
+    """All that one visit of a URL leaves behind.
+
+    The store commits an outcome whole or not at all. Links to other groups may arrive a moment later.
+    """
 
     queued: Queued
     state: State

@@ -50,7 +50,10 @@ ASKED_FOR = frozenset({"rup", "rup, all of the site"})
 
 
 class Hint(NamedTuple):
-    """The canonical ``url`` is so since ``at`` (epoch seconds), says ``source``: ``sitemap``, ``feed``, ``rup`` …"""
+    """A source says that a page changed.
+
+    ``url`` is canonical, ``at`` in epoch seconds, ``source`` is ``sitemap``, ``feed``, ``rup`` …
+    """
 
     url: str
     kind: HintKind
@@ -59,8 +62,12 @@ class Hint(NamedTuple):
 
 
 class Heeded(NamedTuple):
-    """What hints came to: visits brought forward, URLs taken up, and those that changed nothing (known already, seen
-    since, out of scope, of a source that is mostly wrong); ``over``: new, and more than were to be taken up."""
+    """How many hints had which effect.
+
+    ``moved`` counts visits that were brought forward, ``new`` URLs that were taken up. ``ignored`` counts hints that
+    changed nothing: the visit is due already or was made since, the URL is out of scope, or the source is mostly
+    wrong. ``over`` counts new URLs beyond the number that was allowed.
+    """
 
     moved: int = 0
     new: int = 0
@@ -92,8 +99,11 @@ def folder_of(url: str) -> str | None:
 
 
 def with_folders(hints: Iterable[Hint], known: Container[str]) -> list[Hint]:
-    """A server knows files, a crawl the folders that links name: a hint at a folder's start page is one at the folder,
-    where that is ``known``, and at the page itself only where that is known too, or the folder is not."""
+    """Apply each hint about a folder's start page to the folder.
+
+    A server knows files, and a crawl knows the folders that links name. A hint about a start page becomes a hint about
+    its folder if the folder is ``known``. It stays a hint about the page if the page is known or the folder is not.
+    """
     told: dict[str, Hint] = {}
     for hint in hints:
         folder = folder_of(hint.url)

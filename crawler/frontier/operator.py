@@ -72,10 +72,10 @@ def standing(orders: Iterable[Order]) -> Standing:
 
 
 def blockable(text: str) -> str:
-    """The name under which a site is blocked: a host (``example.org``: whatever its scheme and port), or one site of
-    it (``https://example.org:8443``). A URL stands for its site.
+    """The name under which a site is blocked.
 
-    Subdomains are hosts of their own. Raises :class:`~crawler.url.NotCrawlable`.
+    ``example.org`` names a host with any scheme and port; ``https://example.org:8443`` names one site of it. A URL
+    stands for its site. Subdomains are hosts of their own. Raises :class:`~crawler.url.NotCrawlable`.
     """
     text = text.strip()
     remedy = "write example.org, or https://example.org:8443 for one site of it"

@@ -128,8 +128,10 @@ def allocate(size: int, strata: Mapping[str, int]) -> dict[str, int]:
 
 
 def draw_stratified(rows: Iterable[Listed], size: int, seed: int) -> list[Drawn]:
-    """A stratified sample of a list of seeds, ``size`` in all: see :func:`allocate`. A URL counts once, as it
-    first stands there."""
+    """Draw a stratified sample of ``size`` seeds from a list (see :func:`allocate`).
+
+    A URL counts once, in the stratum of its first row.
+    """
     strata: dict[str, str] = {}
     for url, stratum in rows:
         strata.setdefault(url, stratum)

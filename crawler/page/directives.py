@@ -120,14 +120,14 @@ def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]
 def _for_us(value: str, token: str) -> Iterator[str]:
     ours = True
     for part in value.split(","):
-        prefix = _PREFIX.match(part)
+        directive, prefix = part, _PREFIX.match(part)
         if prefix and _is_agent(prefix[1], prefix[2]):
             name = _TOKEN.match(prefix[1])
             agent = name[0].lower() if name else prefix[1]
             ours = agent in (token, "*", "robots")
-            part = prefix[2]
-        if ours and part.strip():
-            yield part.strip()
+            directive = prefix[2]
+        if ours and directive.strip():
+            yield directive.strip()
 
 
 def _is_agent(name: str, rest: str) -> bool:

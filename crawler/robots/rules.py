@@ -78,7 +78,7 @@ def draft_rules(members: Iterable[Line], implied: Line | None, asked: Reading) -
     compiled = [
         (draft_pattern(path), line)
         for line in members
-        if line.field == ALLOW or line.field == DISALLOW
+        if line.field in (ALLOW, DISALLOW)
         for path in _draft_paths(line)
     ]
     if implied is not None:

@@ -13,10 +13,10 @@ _SUBTAG = re.compile(r"[a-z]{2,3}(?![a-z0-9])")
 
 
 def language(body: bytes, charset: str | None) -> str | None:
-    """The primary subtag (BCP 47) of ``<html lang>``, else of its ``xml:lang``, else of ``<meta http-equiv=
-    content-language>`` (HTML Standard, 3.2.6.1); ``None`` if the page states none.
+    """The primary subtag (BCP 47) of the language that a page states; ``None`` if it states none.
 
-    ``charset`` is the one in the Content-Type header.
+    The language is that of ``<html lang>``, else of its ``xml:lang``, else of ``<meta http-equiv=content-language>``
+    (HTML Standard, 3.2.6.1). ``charset`` is the one in the Content-Type header.
     """
     page = LexborHTMLParser(to_utf8(body[:_HEAD_BYTES], charset)[1])
     root = page.root

@@ -1,5 +1,6 @@
-"""Decide which URLs of a sitemap count (https://www.sitemaps.org/protocol.html, "Sitemap file location" and
-"Sitemaps & Cross Submits").
+"""Decide which URLs of a sitemap count.
+
+Source: https://www.sitemaps.org/protocol.html, "Sitemap file location" and "Sitemaps & Cross Submits".
 
 Without this rule any sitemap could fill the frontier with another site's URLs. A URL counts if
 

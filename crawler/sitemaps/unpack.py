@@ -90,7 +90,8 @@ def _gunzip(body: bytes) -> Iterator[bytes]:
     stream = zlib.decompressobj(31)
     members = 1
     try:
-        for data in _slices(body, _SLICE_BYTES):
+        for piece in _slices(body, _SLICE_BYTES):
+            data = piece
             while data:
                 if stream.eof:
                     if not data.startswith(_GZIP[: len(data)]):

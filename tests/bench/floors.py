@@ -46,7 +46,10 @@ Given = TypeVar("Given")
 
 
 def measure(urls: Sequence[str], store: Path) -> dict[str, float]:
-    """ms per page of each step on the pages at `urls`; `store` is the path of a database to write and replace."""
+    """Milliseconds per page of each step on the pages at `urls`.
+
+    `store` is the path of a database that is replaced.
+    """
     wire, http_s = fetched(urls)
     bodies, gunzip_s = timed(lambda: gunzip(wire))
     hrefs, parse_s = timed(lambda: parse(bodies))

@@ -1,8 +1,8 @@
-"""How fast a crawl goes on and ends with a big store: the real command, from its start to the first request, and from
-SIGTERM to its exit with answers under way.
+"""Measure how fast a crawl with a big store starts and ends.
 
-Three starts on one copy of a store: the first run on it, one after an orderly end, one after ``kill -9``. No answer
-ever comes, so that each signal finds as many requests in flight as the crawler allows.
+The benchmark times the real command from its start to its first request, and from SIGTERM to its exit with requests in
+flight. It starts three times on one copy of a store: for the first time, after an orderly end, and after ``kill -9``.
+The server never answers, so each signal finds as many requests in flight as the crawler allows.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ async def test_mirrors_and_duplicates_are_folded_and_the_links_kept_as_they_were
 
 
 async def test_chains_of_mirrors_and_canonical_urls_are_followed_to_their_end(harness: Harness) -> None:
-    """a → (mirror) b → (mirror) c, there /x → (canonical) /y → (canonical) /z."""
+    """Mirrors: a → b → c. Canonical URLs on c: /x → /y → /z."""
     await claims(harness, a=B, b=C)
     canonical = {f"{C}/x": f"{C}/y", f"{C}/y": f"{C}/z"}
     await visit(harness, {"http://hub.test/": [f"{A}/x", f"{B}/x", f"{C}/x", f"{C}/y"]}, canonical, {A: B, B: C})

@@ -41,7 +41,7 @@ class PostOffice:
     mails: list[Message] = field(default_factory=list)
     controller: Controller | None = None
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - the name that aiosmtpd calls
         self.mails.append(message_from_bytes(envelope.content))
         return "250 OK"
 
@@ -279,7 +279,7 @@ def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(serv
     sent = []
     for number in range(3):
         (server.root / f"{number}.html").write_text("1")
-        until(lambda: len(server.rows("SELECT mail FROM outbox")) > number, "a report in the outbox")  # noqa: B023
+        until(lambda: len(server.rows("SELECT mail FROM outbox")) > number, "a report in the outbox")  # noqa: B023 - called in the same round
         assert "\nSequenceNumber=1\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
         sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM outbox ORDER BY id")]
         server.kill()

@@ -31,7 +31,7 @@ class Office:
     port: int = field(default_factory=free_port)
     taken: list[tuple[bool, bool]] = field(default_factory=list)  # over TLS, and after a login
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - the name that aiosmtpd calls
         self.taken.append((session.ssl is not None, bool(session.authenticated)))
         return "250 OK"
 

@@ -28,8 +28,11 @@ SITES = ("a.test", "b.test", "c.test")
 
 @pytest.fixture
 def web(loopback: LoopbackWeb) -> LoopbackWeb:
-    """Three sites; each start page links to three pages, and these to thirty of which every fifth is missing and
-    every sixth closed."""
+    """Three sites.
+
+    Each start page links to three pages, and each of these to thirty. Every fifth of the thirty is missing, and every
+    sixth is forbidden.
+    """
     for n, host in enumerate(SITES):
         loopback.sites[host] = site(loopback, n)
     return loopback

@@ -1,5 +1,8 @@
-"""``crawler run --warc``: what was on the wire is in the archive, other people's readers open and replay it, and
-neither ``kill -9`` nor a full disk leaves the store claiming what the archive lacks."""
+"""``crawler run --warc`` archives the octets of the wire.
+
+Readers of other projects open and replay the archive. After ``kill -9`` or on a full disk the store names no record
+that the archive lacks.
+"""
 
 from __future__ import annotations
 

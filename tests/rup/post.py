@@ -25,7 +25,7 @@ class Post:
     count: int = 0
     octets: int = 0
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - the name that aiosmtpd calls
         self.count += 1
         self.octets += len(envelope.content)
         if self.holding:

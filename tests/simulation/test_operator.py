@@ -41,8 +41,11 @@ def site(pages: int, *, robots: str = "") -> Site:
 
 
 class Operator:
-    """Gives orders. While a store is open they go over its connection, one transaction after the other: virtual time
-    hands threads' results over in the order of the calls, and would never free a lock that another call waits for."""
+    """Gives orders to a crawl.
+
+    While a store is open, the orders use its connection, one transaction after the other. Virtual time delivers the
+    results of threads in the order of the calls, so a lock that another call waits for would never be released.
+    """
 
     def __init__(self, path: Path, clock: VirtualClock) -> None:
         self.path, self.clock = path, clock
@@ -270,8 +273,7 @@ def blocked_links(pages: int) -> dict[str, Site]:
 
 
 def test_orders_hold_at_once_while_a_large_order_is_carried_out(db_path: Path) -> None:
-    """A pause, a block of another site and a stop hold at once, though lifting a block takes 150 s; and signs of life
-    go on."""
+    """Lifting a block takes 150 s. Meanwhile a pause, another block and a stop hold at once, and heartbeats go on."""
 
     async def main(clock: VirtualClock) -> tuple[list[list[float]], list[float], int, int]:
         operator = Operator(db_path, clock)

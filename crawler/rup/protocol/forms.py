@@ -209,14 +209,14 @@ def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
 def _form(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The fields by name in lower case. Patterns may come in several fields, every other field must be unique."""
     form: dict[str, str] = {}
-    for number, (name, value) in enumerate(fields, 1):
+    for number, (written, text) in enumerate(fields, 1):
         if number > MAX_FIELDS:
             raise _Bad(f"more than {MAX_FIELDS} fields")
-        name = name.strip().lower()
+        name, value = written.strip().lower(), text
         if name in form:
             if name not in ("exclude", "includeonly"):
                 raise _Bad(f"the field {shown(name, 40)} occurs twice")
-            value = f"{form[name]} {value}"
+            value = f"{form[name]} {text}"
         if len(value) > MAX_VALUE_CHARS:
             raise _Bad(f"the field {shown(name, 40)} is longer than {MAX_VALUE_CHARS} characters")
         form[name] = value

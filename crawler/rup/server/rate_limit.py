@@ -20,9 +20,7 @@ class RateLimiter:
     _levels: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)  # tokens, and when
 
     def wait_s(self, address: str, now: float, cost: float = 1) -> float:
-        """0 if the address may send a request of weight ``cost`` (at most ``burst``) now; else the seconds until it
-        may.
-        """
+        """Seconds until the address may send a request of weight ``cost`` (at most ``burst``); 0 if it may now."""
         tokens, at = self._levels.pop(address, (self.burst, now))
         tokens = min(self.burst, tokens + max(0.0, now - at) * self.per_s)
         taken = tokens >= cost

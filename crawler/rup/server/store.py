@@ -243,8 +243,9 @@ class RupStore:
         )
 
     async def due_mails(self, now: float, most: int) -> list[OutboxMail]:
-        """Due mails in the order of their making, except for those behind an earlier mail to the same address that
-        waits.
+        """Due mails, oldest first.
+
+        A mail is left out while an earlier mail to the same address waits.
         """
         rows = await self._rows(
             "SELECT id, email, sequence_number, mail, made_at, tries FROM outbox WHERE next_try_at <= ? AND NOT EXISTS"

@@ -200,7 +200,9 @@ async def main():
 
 asyncio.run(main())
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+    )
     assert ended.returncode == -signal.SIGKILL
     for pid in map(int, ended.stdout.split()):
         deadline = 200

@@ -83,7 +83,10 @@ async def store(filled: Path) -> AsyncIterator[SqliteStore]:
 
 @pytest.fixture
 def save(filled: Path) -> Exporter:
-    """Export the filled store: ``await save("csv", out, where=…)``. Each export is given a store of its own."""
+    """A function that exports the filled store, each time over a connection of its own.
+
+    Example: ``await save("csv", out, where=…)``.
+    """
 
     async def save(format: str, out: Any, **options: Any) -> ExportProgress:
         store = await SqliteStore.open(filled, read_only=True)
