@@ -38,11 +38,6 @@ def first_url_of(site_id: int) -> int:
     return site_id << _HASH_BITS
 
 
-def last_url_of(site_id: int) -> int:
-    """The greatest number that a URL of a site can have."""
-    return first_url_of(site_id) | _HASH_MASK
-
-
 def render_keys(sql: str) -> str:
     """SQL with the calls of ``site_of`` and the like written out as arithmetic. Their arguments contain no brackets."""
     return _CALL.sub(lambda call: _FUNCTIONS[call[1]].format(call[2]), sql)

@@ -20,8 +20,11 @@ def is_url(db: str) -> bool:
 
 
 def require_store(db: str) -> str:
-    """``db``, if it can name a store. Raises :class:`ValueError` for nothing, and :class:`UsageError`, which does not
-    repeat it, for a database's address in a form that we do not take: it may have a password in it."""
+    """Return ``db`` if it can name a store.
+
+    Raises :class:`ValueError` if it is empty. Raises :class:`UsageError` if it is the address of a database in another
+    form than a URL; the error does not repeat the address, because it may contain a password.
+    """
     if not db:
         raise ValueError("must not be empty")
     if db == ":memory:":

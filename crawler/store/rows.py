@@ -13,5 +13,8 @@ Parameters = Sequence[object] | Mapping[str, object]
 
 @lru_cache(maxsize=200)
 def row_class(columns: tuple[str, ...]) -> Any:
-    """The class of named tuples for rows with these columns. A column without a usable name becomes ``_0``, ``_1`` …"""
+    """The class of named tuples for rows with these columns.
+
+    A column without a usable name is called by its position: ``_0``, ``_1`` and so on.
+    """
     return namedtuple("Row", columns, rename=True)

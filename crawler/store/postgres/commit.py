@@ -15,6 +15,8 @@ from crawler.store.sql.commit import Committer, Row, unlimited
 
 
 class PostgresCommitter(Committer):
+    """Commits batches to PostgreSQL, and leaves offers of URLs to the workers that hold the groups of these URLs."""
+
     _offers: PostgresOffers
     _bodies: Mapping[bytes, int] = MappingProxyType({})  # numbers by SHA-256, of the bodies in the next batch
 

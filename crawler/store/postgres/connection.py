@@ -266,6 +266,7 @@ def named(records: list[Any]) -> list[Any]:
 
 @asynccontextmanager
 async def locked(database: Postgres, key: int) -> AsyncIterator[None]:
+    """Hold the advisory lock ``key`` of the session while inside."""
     await database.execute("SELECT pg_advisory_lock(?)", (key,))
     try:
         yield

@@ -27,7 +27,10 @@ _TOKEN = re.compile(
 
 
 class Translated(NamedTuple):
-    """A statement for PostgreSQL. ``names`` are the named parameters in the order of their numbers ``$1``, ``$2`` …"""
+    """A statement for PostgreSQL.
+
+    ``names`` are the named parameters in the order of their numbers ``$1``, ``$2`` and so on.
+    """
 
     sql: str
     names: tuple[str, ...]

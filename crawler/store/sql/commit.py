@@ -159,8 +159,7 @@ class Committer:
         return touched
 
     async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Without exclusions for a fact that has changed since the claim: a depth, or a type of a URL that is a
-        sitemap."""
+        """Drop each exclusion by depth or type if the depth or the kind of its URL has changed since the claim."""
         claimed = {o.queued.id: o.queued for o in outcomes if o.reason.code in (ReasonCode.DEPTH, ReasonCode.TYPE)}
         if not claimed:
             return outcomes

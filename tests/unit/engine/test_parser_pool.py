@@ -166,11 +166,14 @@ async def test_readers_are_told_if_no_process_can_be_started(
 
 async def test_a_process_that_does_not_answer_is_killed(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_pool, "_LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr(parser_pool, "_LOOKS_WITHOUT_PROGRESS", 10**6)  # a process may start slowly on a busy machine
     before = children()
     await pool.read(document("first"))
     (pid,) = children() - before
     os.kill(pid, signal.SIGSTOP)
-    facts = await pool.read(document("stuck"))
+    with monkeypatch.context() as impatient:
+        impatient.setattr(parser_pool, "_LOOKS_WITHOUT_PROGRESS", 2)
+        facts = await pool.read(document("stuck"))
     assert facts.note == "not parsed: the parser did not answer within 0.4 s"
     assert (await pool.read(document("next"))).title == "next"
 
