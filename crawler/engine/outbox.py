@@ -51,7 +51,7 @@ class Contents:
         return len(self.outcomes) >= load.outcomes or self.links >= load.links or self.bytes >= load.bytes
 
     def batch(self, now: float, limits: ClaimLimits, worst_lag_s: float) -> CommitBatch:
-        """All of it, for :meth:`crawler.store.protocols.Store.commit`."""
+        """All of it, for :meth:`crawler.store.protocols.Frontier.commit`."""
         return CommitBatch(
             now,
             limits,

@@ -129,7 +129,7 @@ def render(status: Status, console: Console) -> None:
     rows: list[Fact] = [
         ("URLs", states),
         (
-            "CrawlStore",
+            "Store",
             f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}",
         ),
     ]

@@ -283,7 +283,7 @@ def print_summary(result: dict[str, Any], console: Console) -> None:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
         rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
-    rows.append(("CrawlStore", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
+    rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
     rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     console.print(facts(rows))
 

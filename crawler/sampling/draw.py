@@ -66,7 +66,7 @@ async def keep_drawn(
     pages_per_site: int | None,
     now: float,
 ) -> None:
-    """CrawlStore a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
+    """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
     drawn = list(drawn)
     numbers = await _numbers(store, drawn)
     rows: list[SampleRow] = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
