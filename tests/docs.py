@@ -1,4 +1,4 @@
-"""The generated documents: ``python -m tests.docs`` writes them, and ``tests/unit/test_docs.py`` holds them true."""
+"""Write the generated documents: ``python -m tests.docs``. ``test_generated_documents.py`` compares them."""
 
 from __future__ import annotations
 

@@ -27,6 +27,26 @@ def test_imports_point_down() -> None:
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", result.stdout)
 
 
+def test_the_layers_name_every_module_and_package() -> None:
+    """A package stands in the layers itself, or each of its parts does."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    named = {name for layer in layers for name in layer.split(" | ")}
+
+    def unnamed(folder: Path, package: str) -> list[str]:
+        found = []
+        for path in sorted(folder.iterdir()):
+            name = f"{package}.{path.stem}"
+            is_package = (path / "__init__.py").is_file()
+            if name in named or path.stem == "__init__" or not (is_package or path.suffix == ".py"):
+                continue
+            is_divided = any(other.startswith(f"{name}.") for other in named)
+            found += unnamed(path, name) if is_package and is_divided else [name]
+        return found
+
+    assert unnamed(ROOT / "crawler", "crawler") == []
+
+
 def test_the_package_contains_every_data_file() -> None:
     package = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["crawler"]
     packaged = {path for pattern in package for path in (ROOT / "crawler").glob(pattern)}

@@ -23,7 +23,7 @@ from crawler.reasons import ErrorKind
 HEADERS = (("Set-Cookie", "a"), ("X-Robots-Tag", "noindex"), ("x-robots-tag", "nofollow"))
 
 
-def test_headers_are_found_whatever_their_case_in_order() -> None:
+def test_headers_are_found_in_any_case_and_kept_in_order() -> None:
     assert header(HEADERS, "X-ROBOTS-TAG") == "noindex"
     assert list(header_values(HEADERS, "x-Robots-Tag")) == ["noindex", "nofollow"]
     assert header(HEADERS, "ETag") is None

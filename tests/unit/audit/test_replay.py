@@ -228,7 +228,7 @@ def test_a_contact_is_needed_outside_loopback() -> None:
     assert breaches(robots(0), terms=[replace(TERMS, agent="")]) == [Check.IDENTITY]
 
 
-def test_what_the_address_guard_refused_was_not_sent() -> None:
+def test_a_request_refused_by_the_address_guard_was_not_sent() -> None:
     reason = refusal("192.0.2.1", allow_private=True, loopback_only=True)
     nobody = [replace(TERMS, contact="")]
     assert breaches(robots(0, status=None, error=reason, error_kind="address", bytes=0), terms=nobody) == []

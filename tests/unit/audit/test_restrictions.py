@@ -60,7 +60,7 @@ def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
         ("http://b.a.test", "a.test", False),
     ],
 )
-def test_a_block_covers_what_it_covers_in_a_crawl(site: str, name: str, is_covered: bool) -> None:
+def test_a_block_covers_the_same_urls_as_in_a_crawl(site: str, name: str, is_covered: bool) -> None:
     held = Restrictions.from_orders(orders((Command.BLOCK, name, 10, 10.2), (Command.UNBLOCK, name, 20, 20.2)))
     broken = [at for at in (10.1, 10.2, 10.21, 15, 19.9, 20, 25) if held.violation_by(sent(at, site=site))]
     assert broken == ([10.21, 15, 19.9] if is_covered else [])

@@ -325,7 +325,7 @@ async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
         await audited(doctored)
 
 
-async def test_the_hash_is_what_its_document_reckons(doctored: Doctored, tmp_path: Path) -> None:
+async def test_the_hash_equals_that_of_its_document(doctored: Doctored, tmp_path: Path) -> None:
     """docs/audit.md has a program for it, so that anyone can reckon it without this crawler."""
     doctored.run(settings())
     site = doctored.site("http://a.test")

@@ -47,7 +47,7 @@ async def test_without_a_limit_no_task_waits() -> None:
     assert not budget.is_spent
 
 
-async def test_a_worker_keeps_what_its_groups_can_use_and_at_most_its_share() -> None:
+async def test_a_worker_keeps_pages_for_its_groups_up_to_its_share() -> None:
     budget = budget_for(100, 2.0, is_shared=True)
     assert not budget.is_free
     assert budget.ends_work(), "there is no page for any group"

@@ -84,7 +84,7 @@ async def test_a_process_that_is_killed_costs_one_page_at_most(pool: ParserPool)
     assert {each.note for each in facts} == {"", "not parsed: the parser process ended by itself (exit code -9)"}
 
 
-async def test_a_cancelled_reader_leaves_its_answer_to_nobody(pool: ParserPool) -> None:
+async def test_the_answer_to_a_cancelled_reader_is_dropped(pool: ParserPool) -> None:
     first = asyncio.create_task(pool.read(document("first", SLOW)))
     await asyncio.sleep(0)
     second = asyncio.create_task(pool.read(document("second")))

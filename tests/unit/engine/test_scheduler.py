@@ -294,7 +294,7 @@ def test_the_end_comes_after_the_last_commit_or_without_a_lease(step: tuple[Stat
 
 
 @given(steps, situations, st.data())
-def test_after_a_stop_the_end_comes_soon_whatever_happens(
+def test_after_a_stop_any_events_end_the_crawl_soon(
     step: tuple[State, Event], seen: Situation, data: st.DataObject
 ) -> None:
     seen, visited = replace(seen, stop_requested=True), list[State]()

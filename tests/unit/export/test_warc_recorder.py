@@ -122,7 +122,7 @@ async def test_a_page_is_three_records(tmp_path: Path) -> None:
         assert other[1]["WARC-Concurrent-To"] == response[1]["WARC-Record-ID"]
 
 
-async def test_the_file_says_who_wrote_it(tmp_path: Path) -> None:
+async def test_the_file_names_its_writer(tmp_path: Path) -> None:
     await record(tmp_path, [page()])
     (file,) = files(tmp_path)
     kind, headers, block = read(file)[0]
@@ -131,7 +131,7 @@ async def test_the_file_says_who_wrote_it(tmp_path: Path) -> None:
         assert said in block
 
 
-async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None:
+async def test_pages_that_forbid_keeping_have_headers_only(tmp_path: Path) -> None:
     response, _, metadata = await one(tmp_path, page(left_out="the page asks that no copy is kept"))
     assert response[2] == ALONE
     assert response[1]["WARC-Truncated"] == "unspecified"
@@ -178,7 +178,7 @@ async def test_what_asks_not_to_be_kept_is_headers_alone(tmp_path: Path) -> None
         ),
     ],
 )
-async def test_why_a_body_is_not_whole(tmp_path: Path, recorded: Recorded, truncated: str | None, block: bytes) -> None:
+async def test_truncation_has_a_reason(tmp_path: Path, recorded: Recorded, truncated: str | None, block: bytes) -> None:
     response = (await one(tmp_path, recorded))[0]
     assert (response[0], response[2], response[1].get("WARC-Truncated")) == ("response", block, truncated)
 
@@ -211,7 +211,7 @@ async def test_of_an_answer_that_the_parser_refuses_the_headers_are_kept(tmp_pat
     assert Checker(Namespace(inputs=[str(file)], verbose=False)).process_all() == 0
 
 
-async def test_what_never_left_is_told_in_metadata(tmp_path: Path) -> None:
+async def test_an_unsent_request_is_noted_in_metadata(tmp_path: Path) -> None:
     (metadata,) = await one(tmp_path, failed(ErrorKind.DNS, None, detail="no such name"))
     assert (metadata[0], metadata[1]["WARC-Target-URI"]) == ("metadata", "http://a.test/a")
     assert b"error: no such name\r\n" in metadata[2]
@@ -314,7 +314,7 @@ async def test_a_folder_is_one_crawls(tmp_path: Path) -> None:
             await record(tmp_path)
 
 
-async def test_what_cannot_be_a_folder_is_told(tmp_path: Path) -> None:
+async def test_a_path_that_cannot_be_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for place in (tmp_path / "file", tmp_path / "none" / "deeper"):
         with pytest.raises(UsageError, match=r"output\.warc = .*: cannot be written"):
@@ -343,7 +343,7 @@ async def test_a_disk_that_fails_ends_the_run_and_the_next_one_mends(
     assert len(files(tmp_path)) == 2
 
 
-async def test_whoever_stops_waiting_does_not_tear_a_file(tmp_path: Path) -> None:
+async def test_a_cancelled_writer_does_not_damage_a_file(tmp_path: Path) -> None:
     async with folder_at(tmp_path) as archive:
         task = asyncio.create_task(archive.record([page(str(n), HEAD + os.urandom(9000)) for n in range(200)]))
         await asyncio.sleep(0)
@@ -353,7 +353,7 @@ async def test_whoever_stops_waiting_does_not_tear_a_file(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("*.open"))
 
 
-async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+async def test_foreign_files_are_kept(tmp_path: Path) -> None:
     names = ("other.warc.gz.open", "crawl-2026-00000.warc.gz.open", "crawl-20260101000000-00000.warc.gz.open.bak")
     for name in names:
         (tmp_path / name).write_bytes(b"somebody else's")

@@ -25,12 +25,12 @@ def test_a_shorter_way_lowers_the_depth_and_nothing_else(state: State) -> None:
 
 
 @pytest.mark.parametrize("reason", ["nofollow: x", "depth: x", "redirects: x", "scope: x"])
-def test_what_circumstance_excluded_is_lifted_by_an_offer_without_it(reason: str) -> None:
+def test_an_exclusion_by_circumstance_is_lifted_by_an_offer_without_it(reason: str) -> None:
     change = weigh(Known(State.EXCLUDED, told(reason), 3, 11), Offer(X, 2, hops=0))
     assert change == Change(2, 0, True, Reason(ReasonCode.REQUEUED))
 
 
-def test_the_depth_of_what_is_lifted_is_that_of_ways_that_count() -> None:
+def test_the_depth_after_lifting_is_that_of_paths_that_count() -> None:
     for reason, depth in [("nofollow: x", 5), ("scope: x", 3)]:
         change = weigh(Known(State.EXCLUDED, told(reason), 3, 0), Offer(X, 5))
         assert change is not None
@@ -38,7 +38,7 @@ def test_the_depth_of_what_is_lifted_is_that_of_ways_that_count() -> None:
 
 
 @pytest.mark.parametrize("reason", ["robots: line 1", "type: application/pdf", "mirror of http://b.test", "address: x"])
-def test_what_the_site_or_its_answer_excluded_stays_out(reason: str) -> None:
+def test_exclusions_by_the_site_or_its_answer_stay(reason: str) -> None:
     assert weigh(Known(State.EXCLUDED, told(reason), 3, 0), Offer(X, 3)) is None
 
 
@@ -53,13 +53,13 @@ def test_where_a_seed_leads_is_a_seed() -> None:
 
 
 @pytest.mark.parametrize("reason", ["robots: line 1", "mirror of http://b.test", "type: image/png"])
-def test_a_page_that_comes_nearer_brings_what_stays_out_nearer_too(reason: str) -> None:
+def test_a_nearer_page_brings_excluded_targets_nearer_too(reason: str) -> None:
     known = Known(State.EXCLUDED, told(reason), 4, 0)
     assert weigh(known, passed_on(known, 3, None)) == Change(3, 0, False, told(reason))
 
 
 @pytest.mark.parametrize("reason", ["depth: 4", "nofollow: x"])
-def test_a_page_that_comes_nearer_admits_what_its_links_admit(reason: str) -> None:
+def test_a_nearer_page_admits_the_targets_of_its_links(reason: str) -> None:
     known = Known(State.EXCLUDED, told(reason), 4, 0)
     assert weigh(known, passed_on(known, 3, 3)) == Change(3, 0, True, Reason(ReasonCode.REQUEUED))
     assert weigh(known, passed_on(known, 3, 2)) is None

@@ -28,7 +28,7 @@ from tests.reasons import reason as told
         ("127.0.0.1", "127.0.0.1"),
     ],
 )
-def test_what_may_be_blocked(text: str, name: str) -> None:
+def test_hosts_and_sites_may_be_blocked(text: str, name: str) -> None:
     assert blockable(text) == name
 
 
@@ -64,7 +64,7 @@ def test_what_may_be_blocked(text: str, name: str) -> None:
         "x" * 64,
     ],
 )
-def test_what_is_no_site(text: str) -> None:
+def test_invalid_sites_are_refused(text: str) -> None:
     with pytest.raises(NotCrawlable):
         blockable(text)
 
@@ -126,7 +126,7 @@ def scope(**settings: object) -> Scope:
     return made
 
 
-def test_blocked_is_what_no_other_rule_refuses() -> None:
+def test_blocked_is_the_reason_only_if_no_other_rule_refuses() -> None:
     """Else lifting the block would have to ask them all again."""
     blocked = scope(exclude=("/no",))
     assert blocked.refusal("http://a.test/", 0, is_seed=True) == BLOCKED

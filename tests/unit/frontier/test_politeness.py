@@ -91,7 +91,7 @@ def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: FetchResult) ->
     assert backoffs[-1] == 3600.0
 
 
-def test_a_back_off_names_what_the_trouble_was() -> None:
+def test_a_back_off_names_its_cause() -> None:
     """Of a body that was cut short not the status that came before it."""
     cut = failure(200, kind=ErrorKind.TRUNCATED)
     assert after_answer(Pace(), cut, None, DEFAULT).waits_for == "back-off after a body cut short"

@@ -50,7 +50,7 @@ def test_keys_are_the_same_on_every_machine() -> None:
 
 
 @given(st.integers(0, 200), st.dictionaries(st.text(max_size=2), st.integers(0, 40), max_size=8))
-def test_shares_are_even_and_use_up_what_there_is(size: int, strata: dict[str, int]) -> None:
+def test_shares_are_even_and_use_all_pages(size: int, strata: dict[str, int]) -> None:
     shares = allocate(size, strata)
     assert shares.keys() == strata.keys()
     assert sum(shares.values()) == min(size, sum(strata.values()))

@@ -156,7 +156,7 @@ TERMS = st.sampled_from(
 
 
 @given(st.lists(st.lists(TERMS | st.text(max_size=300), max_size=8).map(", ".join), max_size=30))
-def test_what_is_stored_of_tags_asks_what_they_asked(contents: list[str]) -> None:
+def test_stored_tags_yield_the_directives_of_the_page(contents: list[str]) -> None:
     said = directives([("META robots", content) for content in contents], reading=Reading.STRICT, now=-math.inf)
     assert len(said.evidence) <= 20
     stored = asked_of(json.dumps(said.evidence) if said.evidence else None)

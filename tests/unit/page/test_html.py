@@ -61,7 +61,7 @@ class TestDirectives:
         assert (facts.index, facts.follow, facts.links) == (True, True, ())
 
     @pytest.mark.parametrize("html", ["<noscript><img src=x></noscript>{}", "<body><p>{}", "<noscript>{}</noscript>"])
-    def test_tags_count_wherever_the_parser_puts_them(self, html: str) -> None:
+    def test_tags_count_in_head_and_body(self, html: str) -> None:
         assert not page(html.format("<meta name=robots content=noindex>")).index
 
     def test_noindex_keeps_links_but_nothing_that_was_written(self) -> None:
@@ -72,7 +72,7 @@ class TestDirectives:
         assert (facts.title, facts.description, facts.keywords) == (None, None, None)
         assert urls(facts) == ["http://a.test/dir/x"]
 
-    def test_nofollow_keeps_what_was_written_but_no_links(self) -> None:
+    def test_nofollow_keeps_directives_but_no_links(self) -> None:
         facts = page("<title>t</title><meta name=robots content=nofollow><a href=x>y</a><a href=mailto:x>y</a>")
         assert (facts.title, facts.links, facts.other_schemes) == ("t", (), {})
 
@@ -189,12 +189,12 @@ class TestLinks:
             (URL, ""),
         ]
 
-    def test_what_else_has_a_target_in_a_drawing_says_nothing(self) -> None:
+    def test_other_svg_elements_with_a_target_are_ignored(self) -> None:
         tags = "<base xlink:href=/b/></base><link rel='next canonical' xlink:href=c></link><frame xlink:src=f></frame>"
         facts = page(f"<svg>{tags}<meta xlink:content=x></meta></svg><a href=y>1</a>")
         assert (facts.base_url, facts.canonical_url, urls(facts)) == (URL, None, ["http://a.test/dir/y"])
 
-    def test_what_names_a_target_and_is_no_link(self) -> None:
+    def test_elements_that_name_a_target_but_are_no_links(self) -> None:
         facts = page(
             "<meta href=m><title href=t>T</title><svg><use href=u></use><image href=v></image></svg>"
             "<iframe href=w></iframe><img src=x><script src=y></script><p href=z>"
@@ -212,7 +212,7 @@ class TestLinks:
         facts = page("<a href=x rel='NoFollow  ugc'>1</a><a href=y rel='ugc sponsored'>2</a>")
         assert [(link.rel, link.follow) for link in facts.links] == [("nofollow ugc", False), ("ugc sponsored", True)]
 
-    def test_a_target_is_followed_if_any_link_to_it_is(self) -> None:
+    def test_a_target_is_followed_if_any_of_its_links_is_followed(self) -> None:
         (link,) = page("<a href=x rel=nofollow>no</a><a href=x rel=tag>yes</a><a href=x>later</a>").links
         assert (link.anchor, link.rel, link.follow) == ("yes", "tag", True)
 
@@ -251,7 +251,7 @@ class TestLinks:
         )
         assert (facts.links, facts.other_schemes) == ((), {"mailto": 3, "tel": 9})
 
-    def test_what_is_no_url_is_dropped(self) -> None:
+    def test_invalid_urls_are_dropped(self) -> None:
         facts = page("<a href='http://['>1</a><a href='http://u:p@a.test/'>2</a>")
         assert (facts.links, facts.other_schemes) == ((), {})
 

@@ -116,7 +116,7 @@ async def test_links_not_to_be_followed_say_nothing(crawl: Crawled) -> None:
     assert (await inbound(crawl))[f"{A}/p"] == (0, 0)
 
 
-async def test_only_what_changed_is_read_again(crawl: Crawled) -> None:
+async def test_only_changed_pages_are_read_again(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(5)})
     assert await crawl.index() == IndexSummary(5, 5, 0)
     assert await crawl.index() == IndexSummary(5, 0, 0)
@@ -202,7 +202,7 @@ async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.Monke
     assert await crawl.index() == IndexSummary(200, 200 - done, 0)
 
 
-async def test_without_an_index_the_error_says_what_to_do(crawl: Crawled) -> None:
+async def test_without_an_index_the_error_names_the_remedy(crawl: Crawled) -> None:
     with pytest.raises(UsageError, match=r"crawl\.index\(\) builds it"):
         await crawl.search("word")
 

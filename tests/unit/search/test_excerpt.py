@@ -14,7 +14,7 @@ def test_a_short_text_is_shown_whole() -> None:
     assert _excerpt("an elf and another Elf") == ("an elf and another Elf", ["elf", "Elf"])
 
 
-def test_of_text_without_blanks_what_is_near_the_first_mark_is_shown() -> None:
+def test_an_excerpt_without_blanks_is_near_the_first_mark() -> None:
     text, marked = _excerpt("A" * 3000 + " elf " + "B" * 300 + " elf " + "C" * 3000)
     assert len(text) == EXCERPT_CHARS + 2
     assert (text[0], text[-1]) == ("…", "…")

@@ -109,7 +109,7 @@ def test_nothing_less_can_be_asked_for(query: str) -> None:
         ("a" * (MAX_QUERY_CHARS + 1), "at most 2,000 are allowed"),
     ],
 )
-def test_what_is_no_query(query: str, said: str) -> None:
+def test_invalid_queries_are_refused(query: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_query(query)
     assert said in str(error.value)

@@ -23,7 +23,7 @@ async def indexed(crawl: Crawled, pages: dict[str, Said | str]) -> None:
     await crawl.index()
 
 
-async def test_what_names_a_page_counts_more_than_what_it_mentions(crawl: Crawled) -> None:
+async def test_title_and_anchors_weigh_more_than_text(crawl: Crawled) -> None:
     filler = " ".join(f"filler{n}" for n in range(200))
     await indexed(crawl, {
         f"{A}/mention": Said(f"lexer lexer {filler[:800]}", "Notes"),
@@ -83,7 +83,7 @@ async def test_ranks_stand_above_the_numbers_of_links(crawl: Crawled) -> None:
     assert (await crawl.search("word")).hits[0].pagerank == 0.7
 
 
-async def test_pages_with_some_of_it_come_after_those_with_all(crawl: Crawled) -> None:
+async def test_pages_with_all_words_precede_pages_with_some(crawl: Crawled) -> None:
     await indexed(crawl, {
         f"{A}/1": Said("red green"), f"{A}/2": Said("red", "Red red red"), f"{A}/3": Said("green blue"),
     })  # fmt: skip
@@ -170,7 +170,7 @@ async def test_the_anchor_with_most_of_it_is_shown_and_only_where_it_is_needed(c
     assert f"{A}/p" not in hits
 
 
-async def test_what_is_hostile_is_shown_harmless(crawl: Crawled) -> None:
+async def test_hostile_text_is_escaped(crawl: Crawled) -> None:
     await indexed(crawl, {f"{A}/": Said("<p>word \x02x\x03\x1b]0;pwned\x07 \u202egnp.exe", "\x1b[2Jtitle\x00\u2066")})
     (hit,) = (await crawl.search("word")).hits
     for text in (hit.title.text, hit.excerpt.text):

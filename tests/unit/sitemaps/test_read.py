@@ -179,7 +179,7 @@ def test_gzip_is_told_by_its_first_octets() -> None:
     assert read(gzip.compress(text[:30]) + gzip.compress(text[30:]) + b"\0" * 9) == read(text)
 
 
-def test_gzip_cut_short_keeps_what_came_before() -> None:
+def test_truncated_gzip_yields_its_beginning() -> None:
     text = urlset(*(f"http://a.example/{number * 7919}" for number in range(20_000))).encode()
     packed = gzip.compress(text)
     sitemap = read(packed[: len(packed) // 2])
@@ -197,14 +197,14 @@ def test_gzip_that_fails_its_check_is_noted() -> None:
     assert sitemap.notes[0].startswith("not read to the end: gzip: broken (")
 
 
-def test_xml_cut_short_keeps_what_came_before() -> None:
+def test_truncated_xml_yields_its_beginning() -> None:
     sitemap = read(urlset("http://a.example/1", "http://a.example/2")[:-25])
     assert urls(sitemap) == ["http://a.example/1"]
     assert sitemap.truncated
     assert sitemap.notes == ("not read to the end: broken XML: no element found: line 1, column 124",)
 
 
-def test_xml_with_an_error_keeps_what_came_before() -> None:
+def test_xml_with_an_error_yields_its_beginning() -> None:
     sitemap = read(urlset("http://a.example/1", "http://a.example/?a=1&b=2", "http://a.example/3"))
     assert (urls(sitemap), sitemap.truncated) == (["http://a.example/1"], True)
 

@@ -109,7 +109,7 @@ def test_a_random_web_is_the_same_for_the_same_seed() -> None:
     assert random_web(7, port=8080).seeds[0] == "http://h0.web.test:8080/"
 
 
-def test_a_random_web_serves_what_it_says_can_be_reached() -> None:
+def test_a_random_web_serves_its_reachable_pages() -> None:
     drawn = random_web(3, hosts=5, pages_per_host=30, closed=0.2)
 
     async def main(clock: VirtualClock) -> dict[str, int]:

@@ -21,7 +21,7 @@ def entries(file: Path, tag: str = "url") -> dict[str, str | None]:
     return {f"{entry.findtext(f'{NAME}loc')}": entry.findtext(f"{NAME}lastmod") for entry in root.iter(f"{NAME}{tag}")}
 
 
-async def test_what_may_be_indexed_and_is_no_duplicate(save: Exporter, tmp_path: Path) -> None:
+async def test_the_sitemap_has_indexable_pages_without_duplicates(save: Exporter, tmp_path: Path) -> None:
     out = tmp_path / "sitemap.xml"
     tally = await save("sitemap", out)
     found = entries(out)
@@ -30,7 +30,7 @@ async def test_what_may_be_indexed_and_is_no_duplicate(save: Exporter, tmp_path:
     assert {url: at for url, at in found.items() if at} == {f"{A}sum": "2026-11-21T11:16:22Z"}
 
 
-async def test_only_what_is_a_page_now(save: Exporter, filled: Path, tmp_path: Path) -> None:
+async def test_the_sitemap_has_present_pages_only(save: Exporter, filled: Path, tmp_path: Path) -> None:
     with sqlite3.connect(filled) as db:
         db.execute("UPDATE url SET state = 'redirected' WHERE path = '/plain'")
         db.execute("UPDATE url SET state = 'failed', reason = '403' WHERE path = '/told'")

@@ -143,7 +143,7 @@ async def test_headers_cannot_be_forged(save: Exporter, filled: Path, tmp_path: 
             assert not {"X-Forged", "Last-Modified"} & set(record["http"])
 
 
-async def test_a_wacz_file_is_what_its_manifest_says(save: Exporter, tmp_path: Path) -> None:
+async def test_a_wacz_file_agrees_with_its_manifest(save: Exporter, tmp_path: Path) -> None:
     await save("wacz", tmp_path / "crawl.wacz")
     with zipfile.ZipFile(tmp_path / "crawl.wacz") as package:
         assert package.testzip() is None

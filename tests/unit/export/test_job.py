@@ -83,7 +83,7 @@ _PIECES = [
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
-def test_what_passes_is_one_expression_or_none_at_all(text: str) -> None:
+def test_only_one_expression_is_accepted(text: str) -> None:
     """If SQLite takes it as a condition, it also takes it where only an expression can stand."""
     try:
         require_one_expression(text)
@@ -117,7 +117,7 @@ def accepts(db: sqlite3.Connection, sql: str) -> bool:
         ("csv", {"base_url": "http://a.test/"}, "for a sitemap"),
     ],
 )
-async def test_what_does_not_fit_together(
+async def test_incompatible_options_are_refused(
     save: Exporter, tmp_path: Path, format: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):

@@ -93,7 +93,7 @@ def test_a_pause_that_is_too_short() -> None:
     assert (found.rule, found.detail) == ("pause", "0.900 s after /robots.txt, 1.000 s were due")
 
 
-def test_a_pause_is_forgiven_what_timers_and_clocks_may_err() -> None:
+def test_a_pause_may_be_short_by_the_error_of_timers_and_clocks() -> None:
     assert rules([hit("/robots.txt", 0.0, 0.1), hit("/", 1.09, 1.2)]) == []
     assert rules([hit("/robots.txt", 0.0, 0.1), hit("/", 1.07, 1.2)]) == ["pause"]
 

@@ -102,7 +102,7 @@ def test_a_forged_number_is_found_out() -> None:
     assert server.sequence_number == 6
 
 
-def test_mail_makes_it_ask_at_a_bounded_rate() -> None:
+def test_mails_cause_requests_at_a_bounded_rate() -> None:
     assert robot.ask_at(SERVER) == 10 * DAY + robot.MAX_BETWEEN_S
     assert robot.ask_at(replace(SERVER, latency=Span(1, "minute"))) == 10 * DAY + 15
     fresh = replace(SERVER, sequence_number=0, registered_at=10 * DAY)
@@ -119,7 +119,7 @@ def test_the_date_of_a_mail_counts_only_up_to_the_last_answer() -> None:
     assert robot.on_number(asked, 6, came(report(6)), now=12 * DAY)[0].good_until == 10.5 * DAY
 
 
-def test_silence_makes_it_ask_ever_more_seldom() -> None:
+def test_requests_grow_rarer_while_the_server_is_silent() -> None:
     assert robot.on_time(SERVER, now=11 * DAY) == Wait(10 * DAY + 1.25 * DAY)
     server, pauses = SERVER, []
     now = robot.silent_at(server)

@@ -158,7 +158,7 @@ def test_a_cancelled_call_gives_the_clock_free(tmp_path: Path) -> None:
     assert run_virtual(main) == 3
 
 
-def test_an_error_in_the_database_is_raised_where_it_belongs(tmp_path: Path) -> None:
+def test_an_error_in_the_database_is_raised_in_its_caller(tmp_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         async with aiosqlite.connect(tmp_path / "a.db") as db:
             await db.execute("SELECT * FROM absent")
@@ -167,7 +167,7 @@ def test_an_error_in_the_database_is_raised_where_it_belongs(tmp_path: Path) -> 
         run_virtual(main)
 
 
-def test_waiting_for_what_cannot_happen_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_an_impossible_event_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(clock: VirtualClock) -> None:
         await clock.sleep(5)
         await asyncio.Event().wait()

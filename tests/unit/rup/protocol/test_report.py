@@ -63,7 +63,7 @@ def test_a_report_is_written_as_the_draft_prints_it() -> None:
         f"Dear robot,\n\n{TEXT}\n-- \nyours",
     ],
 )
-def test_it_is_read_however_it_is_written(text: str) -> None:
+def test_a_report_is_read_in_each_accepted_format(text: str) -> None:
     assert read_report(text) == REPORT
 
 
@@ -126,7 +126,7 @@ def test_rupinfo_is_written_as_the_draft_prints_it() -> None:
     )
 
 
-def test_rupinfo_is_read_however_it_is_written() -> None:
+def test_rupinfo_is_read_in_each_accepted_format() -> None:
     body = b"\xef\xbb\xbfrup-cgi:/cgi-bin/rup.pl\r\nX-New: 1\r\n"
     body += b"latency : Days,\r\n  weeks,fortnight\r\nAUTHENTIFIER:None\r\n"
     info = read_info(body, "https://a.example/rupinfo.txt")
@@ -138,7 +138,7 @@ def test_a_text_without_a_cgi_is_not_a_rupinfo(body: bytes) -> None:
     assert isinstance(read_info(body, "https://a.example/rupinfo.txt"), NoInfo)
 
 
-def test_a_server_says_which_patterns_it_takes() -> None:
+def test_a_server_states_its_accepted_patterns() -> None:
     assert takes([".*"], ["/a", "/b"])
     assert takes(["/a", "/b"], ["/a"])
     assert not takes(["/a"], ["/b"])

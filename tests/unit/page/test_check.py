@@ -43,7 +43,7 @@ def test_headers_reading_and_now_are_heeded() -> None:
     assert check_case({**timed, "now": 86_399}, now=1e9)["index"]
 
 
-def test_html_is_text_whatever_it_declares() -> None:
+def test_html_is_text_with_any_declared_type() -> None:
     assert check_case({**CASE, "agent": "x", "html": "<meta charset=latin1><title>ü\ud800</title>"})["title"] == "ü?"
 
 

@@ -29,7 +29,7 @@ def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, asyncio.CancelledError])
-def test_a_failure_leaves_what_was_there(tmp_path: Path, failure: type[BaseException]) -> None:
+def test_a_failure_leaves_the_previous_file(tmp_path: Path, failure: type[BaseException]) -> None:
     out = tmp_path / "out"
     out.write_bytes(b"old")
 
@@ -96,7 +96,7 @@ async def test_a_store_is_not_written_over(save: Exporter, filled: Path) -> None
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", ".lock"])
 @pytest.mark.parametrize("there", [True, False])
-def test_what_stands_beside_a_store_or_may_is_not_written_over(suffix: str, there: bool, filled: Path) -> None:
+def test_files_of_a_store_are_not_overwritten(suffix: str, there: bool, filled: Path) -> None:
     part = filled.with_name(filled.name + suffix)
     part.unlink(missing_ok=True)
     if there:

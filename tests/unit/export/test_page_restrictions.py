@@ -60,7 +60,7 @@ async def test_archives_hold_neither(save: Exporter, tmp_path: Path) -> None:
     assert {page["url"] for page in pages} == kept
 
 
-async def test_tables_have_the_uncopied_page_without_body_and_not_what_is_over(save: Exporter, tmp_path: Path) -> None:
+async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(save: Exporter, tmp_path: Path) -> None:
     tally = await save("jsonl", tmp_path / "out.jsonl", bodies=True)
     assert (tally.written, tally.left_out) == (len(URLS) - 1, 1)
     found = lines(tmp_path / "out.jsonl")
@@ -79,7 +79,7 @@ async def test_versions_are_as_their_page(save: Exporter, tmp_path: Path) -> Non
     assert lines(tmp_path / "out.jsonl").keys() == URLS - {OVER}
 
 
-async def test_neither_sitemap_nor_graph_shows_what_is_over(save: Exporter, tmp_path: Path) -> None:
+async def test_sitemap_and_graph_omit_expired_pages(save: Exporter, tmp_path: Path) -> None:
     await save("sitemap", tmp_path / "map.xml")
     shown = (tmp_path / "map.xml").read_text()
     assert (UNCOPIED in shown, STILL in shown, OVER in shown) == (True, True, False)
