@@ -56,7 +56,8 @@ async def test_every_statement_is_valid_and_names_its_columns(postgres: Cluster,
     await (await SqliteStore.open(db_path)).close()
     with sqlite3.connect(db_path) as db:
         db.create_function("zstd", 1, bytes)
-        for name, sql in load_queries("sqlite").items():
+        for name, query in load_queries("sqlite").items():
+            sql = query.replace("?", ":by_position")
             parameters = dict.fromkeys(re.findall(r":(\w+)", sql))
             db.execute(f"EXPLAIN {sql}", parameters)
             if sql.startswith(("SELECT", "WITH")) and "UPDATE" not in sql:

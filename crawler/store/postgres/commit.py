@@ -11,7 +11,9 @@ from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.protocols import CommitBatch, CommitResult
-from crawler.store.sql.commit import Committer, Row, unlimited
+from crawler.store.sql.commit import Committer, LinkRow, Row, unlimited
+
+_LINK = ("source", "target", "anchor", "rel", "follow")  # the values of a LinkRow
 
 
 class PostgresCommitter(Committer):
@@ -58,8 +60,9 @@ class PostgresCommitter(Committer):
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
 
-    async def _insert_links(self, rows: list[Row]) -> None:
-        await super()._insert_links(list({(row["source"], row["target"]): row for row in rows}.values()))
+    async def _insert_links(self, rows: list[LinkRow]) -> None:
+        last = {row[:2]: row for row in rows}.values()
+        await self._sql.execute_many("insert_link", [dict(zip(_LINK, row, strict=True)) for row in last])
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
         """No-op: :meth:`put_bodies` has stored them."""

@@ -35,6 +35,7 @@ _MANY_GROUPS = 4000  # beyond this number of groups their distribution among wor
 _LONGEST_COMMIT_S = 60.0  # what another worker wrote that long ago may have been committed just now
 
 Row = dict[str, object]  # the parameters of a statement
+LinkRow = tuple[int, int, str, str, int]  # source, target, anchor, rel, follow
 
 
 class Committer:
@@ -201,7 +202,7 @@ class Committer:
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
         bodies: dict[bytes, Body] = {}
         pages: list[Row] = []
-        links: list[Row] = []
+        links: list[LinkRow] = []
         for outcome in outcomes:
             page, number = outcome.page, outcome.queued.id
             assert page is not None
@@ -235,13 +236,7 @@ class Committer:
                 }
             )
             links += [
-                {
-                    "source": number,
-                    "target": numbers[link.url],
-                    "anchor": link.anchor,
-                    "rel": link.rel,
-                    "follow": link.follow,
-                }
+                (number, numbers[link.url], link.anchor, link.rel, int(link.follow))  # SQLite converts a bool slowly
                 for link in outcome.links
             ]
         await self._insert_bodies(list(bodies.values()))
@@ -251,7 +246,7 @@ class Committer:
         fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
         await self._sql.execute_many("count_fetched", [{"pages": n, "site_id": site} for site, n in fetched.items()])
 
-    async def _insert_links(self, rows: list[Row]) -> None:
+    async def _insert_links(self, rows: list[LinkRow]) -> None:
         """Of rows with the same source and target, the last one remains."""
         await self._sql.execute_many("insert_link", rows)
 

