@@ -118,10 +118,6 @@ class ReasonCode(Code):
     )
 
 
-#: The codes of a URL that a ``Host`` line gives to another site.
-MIRRORS = (ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE)
-
-
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a URL is in its state."""

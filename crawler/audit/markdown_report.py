@@ -98,7 +98,7 @@ def _parts(result: AuditResult) -> Iterator[str]:
     yield from _section("What was left out, and why", _left_out(result))
     yield from _section("Sites that asked for the most restraint", _restraint(result))
     yield from _section("What this audit does not prove", _not_proven(result))
-    yield from _section("Repeating the audit", _repeating(result))
+    yield from _section("Repeating the audit", _repeating())
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _not_proven(result: AuditResult) -> Iterator[str]:
         yield f"- {limit}"
 
 
-def _repeating(result: AuditResult) -> Iterator[str]:
+def _repeating() -> Iterator[str]:
     yield "`crawler audit --db STORE` on the same store gives the same result and the same SHA-256. It is the hash of"
     yield "the runs, robots.txt versions, requests and orders as JSON, one array a line, as `docs/audit.md` specifies."
     yield "If the crawl continues, its records grow and the SHA-256 changes: keep a copy of the store."

@@ -24,7 +24,7 @@ BENCHES = {
     "rank": "what ranking a large store takes",
     "rup": "what keeping a copy up to date costs a site: told by reports, polled, crawled anew",
     "revisit": "what a budget of revisits finds, against other policies",
-    "guard": "what pages cost that were made to tie up the parser",
+    "hostile": "what pages cost that were made to tie up the parser",
 }
 OTHERS = {
     "all": "each of these; every option goes to those that know it",

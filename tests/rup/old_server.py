@@ -35,7 +35,6 @@ class OldServer:
     log: list[tuple[float, str, str]] = field(default_factory=list)  # time, New / Change / Delete, path
     asked: list[str] = field(default_factory=list)  # every request: method, path, form
     agents: set[str] = field(default_factory=set)
-    octets_sent: int = 0
     keys: int = 0
     port: int = 0
 
@@ -158,7 +157,6 @@ def serving(server: OldServer) -> Iterator[OldServer]:
             self.send_header("Content-Length", str(len(octets)))
             self.end_headers()
             self.wfile.write(octets)
-            server.octets_sent += len(octets)
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -611,8 +611,6 @@ CREATE VIEW revisits_by_id AS
 
 CREATE VIEW ranks_by_id AS SELECT url_id, site_id, pagerank, in_links, in_sites FROM rank;
 
-CREATE VIEW site_ranks_by_id AS SELECT site_id, pagerank, pages, in_links, in_sites FROM site_rank;
-
 CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability FROM sample;
 
 CREATE VIEW sample_draws AS
