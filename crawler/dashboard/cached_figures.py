@@ -48,6 +48,8 @@ class RequestTotals:
         self.caught_up = False
         #: Requests by purpose and status; the status is ``None`` without an answer.
         self.requests: Counter[tuple[str, int | None]] = Counter()
+        #: Requests without a document for an answer, by error kind (:class:`crawler.reasons.ErrorKind`).
+        self.errors: Counter[str] = Counter()
         self.bytes = 0
         #: Requests by the second in which they ended, for the last ``HISTORY_S`` seconds.
         self.recent: Counter[int] = Counter()
@@ -62,6 +64,8 @@ class RequestTotals:
             bounds = {"since": since, "after": self._last, "last": last}
             for row in await self._store.query(_SQL["request_totals"], bounds):
                 self.requests[row["purpose"], row["status"]] += row["requests"]
+                if row["error_kind"] is not None:
+                    self.errors[row["error_kind"]] += row["requests"]
                 self.bytes += row["bytes"]
                 if row["second"] is not None:
                     self.recent[row["second"]] += row["requests"]

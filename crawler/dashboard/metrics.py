@@ -30,10 +30,17 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
             for (purpose, status), n in sorted(tally.requests.items(), key=str)
         ],
     )
+    yield from _metric(
+        "request_errors_total",
+        "counter",
+        "Requests without a document for an answer, by kind of error.",
+        [({"kind": kind}, n) for kind, n in sorted(tally.errors.items())],
+    )
     yield from _metric("received_bytes_total", "counter", "Octets of bodies received.", [({}, tally.bytes)])
     urls = [({"state": state}, n) for state, n in seen["urls"].items()]
     yield from _metric("urls", "gauge", "URLs by state; fetched URLs are counted as pages.", urls)
     yield from _metric("excluded_urls", "gauge", "Excluded URLs by reason.", _reasons(seen["excluded_for"]))
+    yield from _metric("failed_urls", "gauge", "Failed URLs by reason.", _reasons(seen["failed_for"]))
     groups = [({"state": state}, n) for state, n in seen["groups"].items()]
     yield from _metric("groups", "gauge", "Politeness groups with queued URLs, by state.", groups)
     yield from _metric("sites", "gauge", "Known sites.", [({}, seen["known_sites"])])

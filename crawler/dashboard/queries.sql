@@ -4,11 +4,11 @@
 SELECT coalesce(max(request_id), 0) AS request_id FROM requests_by_id
 
 -- name: request_totals
--- The requests of a part of the log, by purpose and status. second is that in which a request ended; NULL for requests
+-- The requests of a part of the log, by purpose, status and kind of error. second is that in which a request ended; NULL for requests
 -- that ended before :since.
-SELECT purpose, status, CASE WHEN finished_at >= :since THEN CAST(finished_at AS INTEGER) END AS second,
+SELECT purpose, status, error_kind, CASE WHEN finished_at >= :since THEN CAST(finished_at AS INTEGER) END AS second,
   count(*) AS requests, sum(bytes) AS bytes
-FROM requests_by_id WHERE request_id > :after AND request_id <= :last GROUP BY 1, 2, 3
+FROM requests_by_id WHERE request_id > :after AND request_id <= :last GROUP BY 1, 2, 3, 4
 
 -- name: site_totals
 SELECT count(*) AS sites, coalesce(sum(fetched), 0) AS pages FROM sites_by_id

@@ -34,7 +34,6 @@ from crawler.settings.stores import open_store
 from crawler.store.location import shown
 from crawler.store.open import is_there
 from crawler.store.protocols import CrawlStore
-from crawler.store.sql.store import SqlStore
 from crawler.url import host_of, is_loopback
 from crawler.version import VERSION
 
@@ -102,7 +101,7 @@ async def begun(
     *,
     at_work: bool,
     tell: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[tuple[SqlStore, Scope]]:
+) -> AsyncIterator[tuple[CrawlStore, Scope]]:
     """Begin a run, or join the run that other processes are working on; the context has its store and its scope.
 
     ``at_work`` says whether this process is a worker of the run. ``tell`` gets a sentence on what changed options do to

@@ -27,7 +27,7 @@ from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.worker import Part
 from crawler.settings.settings import Settings
-from crawler.store.sql.store import SqlStore
+from crawler.store.protocols import Runs
 
 _MAX_WORKERS = 256
 _MAX_DEATHS = 5  # one after the other, of workers that had finished nothing
@@ -76,7 +76,7 @@ def _dismiss(process: subprocess.Popen[bytes], why: RunEnd) -> None:
 class Team:
     """The workers of one command; the live display shows it as :class:`crawler.run.live_display.Watched`."""
 
-    def __init__(self, settings: Settings, store: SqlStore, clock: SystemClock, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, store: Runs, clock: SystemClock, tell: Callable[[str], None]) -> None:
         self._settings = settings
         self._store = store
         self._clock = clock

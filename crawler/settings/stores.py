@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.frontier.operator import Command, Order
 from crawler.settings.settings import Settings
 from crawler.store.location import is_url
-from crawler.store.open import open_store_at
-from crawler.store.sql.store import SqlStore
-from crawler.store.sqlite.orders import give_order
+from crawler.store.open import give_order_to_file, open_store_at
+from crawler.store.protocols import CrawlStore
 
 
 async def open_store(
@@ -23,7 +21,7 @@ async def open_store(
     for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
-) -> SqlStore:
+) -> CrawlStore:
     """The store that ``settings`` name.
 
     Raises :class:`UsageError` if this version cannot open it, or if it is an unfinished copy.
@@ -42,7 +40,7 @@ async def open_store(
 
 
 @asynccontextmanager
-async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[SqlStore]:
+async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[CrawlStore]:
     """The store that ``settings`` name, open while inside. A store that does not exist is not made.
 
     Raises what :func:`open_store` raises, and :class:`UsageError` if there is no store.
@@ -62,4 +60,4 @@ async def order(settings: Settings, command: Command, name: str, clock: Clock) -
     if is_url(settings.output.db):
         async with existing_store(settings, read_only=False) as store:
             return await store.control.give(command, name, clock)
-    return await give_order(Path(settings.output.db), command, name, clock)
+    return await give_order_to_file(settings.output.db, command, name, clock)

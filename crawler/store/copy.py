@@ -14,7 +14,7 @@ from typing import Any
 from xxhash import xxh3_64
 
 from crawler.errors import StoreError, UsageError
-from crawler.store.sql.store import SqlStore
+from crawler.store.protocols import Copying, CrawlStore
 
 #: Every table with its key; a table comes after those that it names. One without a key has a row or two.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -78,7 +78,7 @@ class Copied:
 
 
 async def copy_store(
-    source: SqlStore, target: SqlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
+    source: Copying, target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> list[Copied]:
     """Copy ``source``, opened for reading and for this alone, into ``target``; returns what was copied.
 
@@ -103,7 +103,7 @@ async def copy_store(
     return copied
 
 
-async def _require_target(source: SqlStore, target: SqlStore, now: float) -> None:
+async def _require_target(source: Copying, target: Copying, now: float) -> None:
     copies = await target.query("SELECT source, done_at FROM store_copy")
     if not copies and await target.query("SELECT 1 FROM run LIMIT 1"):
         raise UsageError(f"{target.name}: a store with a crawl of its own; copy into an empty one")
@@ -117,7 +117,7 @@ async def _require_target(source: SqlStore, target: SqlStore, now: float) -> Non
         await target.begin_copy(source.name, now)
 
 
-async def _copy(source: SqlStore, target: SqlStore, table: str, on_progress: OnProgress) -> int:
+async def _copy(source: Copying, target: Copying, table: str, on_progress: OnProgress) -> int:
     """Copy the rows of a table that come after those that are there; returns how many."""
     key = ", ".join(TABLES[table])
     columns = await source.columns_of(table)
@@ -153,7 +153,7 @@ async def _batches(rows: AsyncIterator[tuple[Any, ...]]) -> AsyncIterator[list[t
         yield batch
 
 
-async def _checksum(store: SqlStore, table: str, on_progress: OnProgress) -> tuple[int, str]:
+async def _checksum(store: Copying, table: str, on_progress: OnProgress) -> tuple[int, str]:
     """How many rows a table has, and a hash of them all, the same for both kinds of store."""
     columns = sorted(await store.columns_of(table))
     order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError
+from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.location import is_url, require_postgres
+from crawler.store.protocols import CrawlStore
 from crawler.store.sql.store import SqlStore
 from crawler.store.sqlite.connection import require_usable
+from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 
 
@@ -57,7 +60,7 @@ async def open_store_at(
     for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
-) -> SqlStore:
+) -> CrawlStore:
     """Open the store at ``db``, a path or URL; the classes of the stores describe the options.
 
     ``for_worker``: another process has opened the store just before, locked it if it is a SQLite file, and started this
@@ -93,3 +96,11 @@ async def open_store_at(
             await store.close()
             raise
     return store
+
+
+async def give_order_to_file(path: str, command: Command, name: str, clock: Clock) -> Order:
+    """Give an order to the crawl on the SQLite file at ``path``, which another process may have locked.
+
+    Raises what :func:`crawler.store.sqlite.orders.give_order` raises.
+    """
+    return await give_order(_path(path), command, name, clock)

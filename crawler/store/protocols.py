@@ -16,10 +16,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from crawler.clock import Clock
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
-from crawler.frontier.operator import Order
+from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
@@ -338,6 +339,10 @@ class Runs(Reconnecting, Protocol):
         """
         ...
 
+    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
+        """Register for a run, as a worker or as a supervisor of workers that are about to start."""
+        ...
+
     async def join_run(self, run_id: int, now: float) -> None:
         """Register as a worker of a run. Releases what this process had claimed as another worker."""
         ...
@@ -397,6 +402,21 @@ class Runs(Reconnecting, Protocol):
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         """End this worker. The last worker of a run ends the run."""
+        ...
+
+    async def leave(self, now: float) -> None:
+        """End this worker's part in a run that stopped or failed before its crawl began.
+
+        Waits for nothing: if the database is away, the lease runs out.
+        """
+        ...
+
+    async def require_whole(self) -> None:
+        """Raise :class:`crawler.errors.UsageError` for a copy that is not complete."""
+        ...
+
+    def lock_fds(self) -> tuple[int, ...]:
+        """Open files that a child process must inherit for the store to stay locked while the child lives."""
         ...
 
 
@@ -575,6 +595,13 @@ class Control(Protocol):
         """The orders after the one with this number, in sequence."""
         ...
 
+    async def give(self, command: Command, name: str, clock: Clock) -> Order:
+        """Give an order, dated with the time of its transaction.
+
+        Raises :class:`crawler.errors.UsageError` if there is no run to stop, or no such block to lift.
+        """
+        ...
+
     async def done(self, order: Order, now: float) -> None:
         """Note that an order was carried out."""
         ...
@@ -594,7 +621,35 @@ class Control(Protocol):
     async def beats(self) -> list[Beat]: ...
 
 
-class CrawlStore(Runs, Frontier, Revisits, Ranks, Samples, Protocol):
+class Copying(Reading, Protocol):
+    """For the copying of whole stores, table by table."""
+
+    @property
+    def name(self) -> str:
+        """The path or URL of the store, without a password."""
+        ...
+
+    async def columns_of(self, table: str) -> list[str]: ...
+
+    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None: ...
+
+    async def begin_snapshot(self) -> None:
+        """Begin to read one state of the store, whatever is written meanwhile.
+
+        No offer between groups is under way in it.
+        """
+        ...
+
+    async def begin_copy(self, source: str, now: float) -> None:
+        """Note that this store becomes a copy of another store."""
+        ...
+
+    async def finish_copy(self, now: float) -> None:
+        """Note that this store is a complete copy."""
+        ...
+
+
+class CrawlStore(Runs, Frontier, Revisits, Ranks, Samples, Copying, Protocol):
     """All parts of an open store, for the code that opens it and hands each client its part."""
 
     @property

@@ -23,12 +23,14 @@ def look(**changes: Any) -> dict[str, Any]:
         "blocked": [{"name": "a.test", "since": 1.0}],
         "paused_since": None,
         "excluded_for": [("robots", 3), ("blocked", 1), ("sample", 4)],
+        "failed_for": [("timeout", 1)],
     } | changes
 
 
 def tally() -> RequestTotals:
     made = RequestTotals.__new__(RequestTotals)
     made.requests = Counter({("page", 200): 8, ("page", None): 2, ("robots", 404): 1})
+    made.errors = Counter({"timeout": 2, "http": 1})
     made.bytes = 1 << 40
     return made
 
@@ -52,12 +54,15 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_requests_total", ("page", "200")): 8,
         ("crawler_requests_total", ("page", "none")): 2,
         ("crawler_requests_total", ("robots", "404")): 1,
+        ("crawler_request_errors_total", ("timeout",)): 2,
+        ("crawler_request_errors_total", ("http",)): 1,
         ("crawler_received_bytes_total", ()): 1 << 40,
         ("crawler_urls", ("queued",)): 5,
         ("crawler_urls", ("failed",)): 1,
         ("crawler_excluded_urls", ("blocked",)): 1,
         ("crawler_excluded_urls", ("sample",)): 4,
         ("crawler_excluded_urls", ("robots",)): 3,
+        ("crawler_failed_urls", ("timeout",)): 1,
         ("crawler_groups", ("worked_on",)): 2,
         ("crawler_groups", ("waiting",)): 3,
         ("crawler_groups", ("ready",)): 0,
