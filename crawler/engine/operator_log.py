@@ -56,5 +56,5 @@ def commit_took(took_s: float, requests: int) -> None:
 
 
 def parser_ended(why: str, *, unread: bool) -> None:
-    """A parser process ended before the crawl did."""
+    """A parser process ended before the crawl did; ``unread``: the document that it was reading is not read again."""
     _PARSERS.warning("a parser process ended: %s%s", why, "; its document is unread" if unread else "")

@@ -42,7 +42,11 @@ _BYTES_AHEAD = 1 << 20
 _LOOK_EVERY_S = 10.0
 _LOOKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
+# Of processes that were reading the document, and that exceeded no limit. A document with more is answered as unread.
+_MAX_DEATHS = 1
 _END_WITHIN_S = 5.0
+# What the system reports of a process that it ended at the limit of processor time; ``None`` if it has no such limit.
+_OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 # glibc then returns the memory of a large tree to the system, but keeps enough for the tree of an ordinary page, which
 # saves nine in ten page faults. Other C libraries ignore these.
 _MALLOC = {
@@ -96,8 +100,10 @@ class ParserPool:
     The first process is started when the first document comes, a further one when a document has to wait because each
     process there is has enough ahead. Each process answers in the order in which it was asked.
 
-    * A document is answered once. If a process dies, the document that it was reading is answered as unread, and the
-      documents behind it go to another process.
+    * A document is answered once. If a process exceeds its limit of processor time or memory, the document that it was
+      reading is answered as unread. If a process ends otherwise, it was killed from outside, or a bug ended it: the
+      document is sent to another process, and answered as unread if that process does not survive it either.
+    * The documents behind it go to another process in any case.
     * A reader that is cancelled leaves its document behind; the answer to it is discarded.
     * Closing the pool kills the processes and cancels the readers.
     """
@@ -126,7 +132,7 @@ class ParserPool:
     async def read(self, document: Fetched, options: ReadingOptions | None = None) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.
 
-        A document that exceeds the limits of a process counts as NOINDEX and NOFOLLOW, with the reason in its note.
+        An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note.
         ``options`` replace those of the pool. Raises :class:`Fault` for a bug of the crawler that the document brought
         to light, :class:`ParserFailed` if no process can be started, and :class:`asyncio.CancelledError` if the pool
         is closed.
@@ -219,16 +225,19 @@ class ParserPool:
             self._waiting.clear()
 
     def _ended(self, parser: _Parser) -> None:
-        """A process has ended: the document it was reading is unread, those behind it are sent to another process."""
+        """A process has ended: its documents are sent to another process, except one that may not be read again."""
         self._parsers.remove(parser)
-        if has_document := bool(parser.documents):
-            current = parser.documents.popleft()
-            if not current.answer.done():
-                current.answer.set_result(_Unread(parser.why_ended()))
-        if not self._is_closed:
-            operator_log.parser_ended(parser.why_ended(), unread=has_document)
+        is_unread = False
+        if parser.documents:
+            current = parser.documents[0]
+            current.deaths += 1
+            if is_unread := parser.exceeded_limit() or current.deaths > _MAX_DEATHS:
+                parser.documents.popleft()
+                if not current.answer.done():
+                    current.answer.set_result(_Unread(parser.why_ended()))
         self._waiting.extendleft(reversed(parser.documents))
         if not self._is_closed:
+            operator_log.parser_ended(parser.why_ended(), unread=is_unread)
             self._send_waiting()
 
 
@@ -238,6 +247,7 @@ class _Document:
 
     question: bytes  # the message to the process, which contains the document
     answer: asyncio.Future[bytes | _Unread]
+    deaths: int = 0  # of processes that were reading the document
 
 
 class _Unread(NamedTuple):
@@ -298,7 +308,6 @@ class _Parser(asyncio.SubprocessProtocol):
             env=os.environ | _MALLOC,
             start_new_session=True,  # Ctrl-C is sent to the crawler alone, which ends its children
         )
-        self._timer = loop.call_later(_LOOK_EVERY_S, self._look, 0, 0)
 
     def can_take_more(self) -> bool:
         """Whether another document may be sent ahead."""
@@ -321,6 +330,10 @@ class _Parser(asyncio.SubprocessProtocol):
         with suppress(ProcessLookupError):
             self._transport.kill()
 
+    def exceeded_limit(self) -> bool:
+        """Whether the process has ended because a document took too much processor time or memory."""
+        return self._transport.get_returncode() in (OUT_OF_MEMORY, _OUT_OF_TIME)
+
     def why_ended(self) -> str:
         """Why the process has ended, for people."""
         code = self._transport.get_returncode()
@@ -328,13 +341,17 @@ class _Parser(asyncio.SubprocessProtocol):
             return f"the parser did not answer within {_LOOK_EVERY_S * _LOOKS_WITHOUT_PROGRESS:g} s"
         if code == OUT_OF_MEMORY:
             return f"the parser needed more than {MAX_MEMORY_BYTES >> 20} MB of memory"
-        if code == -getattr(signal, "SIGPROF", 0):
+        if code == _OUT_OF_TIME:
             return f"the parser needed more than {MAX_CPU_S:g} s of processor time"
-        return f"the parser process ended by itself (exit code {code})"
+        if code is not None and code < 0:
+            return f"the parser process was killed by {signal.Signals(-code).name}"
+        return f"the parser process ended with exit code {code}"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        # Not in start(): the process may end before start() returns.
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, 0, 0)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         for message in self._unpacker.feed(data):

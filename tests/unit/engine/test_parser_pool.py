@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -21,8 +23,12 @@ from tests.command import ROOT
 
 OPTIONS = ReadingOptions("figtree", Reading.STRICT)
 NESTED = b"<div>" * 100_000
-#: Takes the process some tenths of a second, and stays below its limits.
-SLOW = b"<div>" * 11_000
+#: Takes the process a tenth of a second or more, and stays far below its limits.
+SLOW = b"<div>" * 5_000
+#: A page whose process does what :func:`in_each_parser` says.
+TRIGGER = b"<meta http-equiv=refresh content=5>"
+#: For what happens in milliseconds unless the machine is busy.
+PATIENCE_S = 120
 
 
 def document(name: str, body: bytes = b"") -> Fetched:
@@ -36,9 +42,38 @@ async def pool() -> AsyncIterator[ParserPool]:
         yield made
 
 
-def children() -> set[int]:
-    """The processes of this test's pools."""
-    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+def children(states: str = "RSDT") -> set[int]:
+    """The child processes of this process that are in one of ``states`` (as ``proc(5)`` names them)."""
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # that process has ended meanwhile
+            state, parent = file.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == os.getpid() and state in states:
+                found.add(int(file.parent.name))
+    return found
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is the case."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():  # noqa: ASYNC110  the state of a process, of which no event tells
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def in_each_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A function that has every parser process run a program before it starts."""
+
+    def run(program: str) -> None:
+        (tmp_path / "sitecustomize.py").write_text(program)
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+
+    return run
+
+
+def on_trigger(expression: str) -> str:
+    """A program for :func:`in_each_parser` that evaluates ``expression`` when the process reads :data:`TRIGGER`."""
+    return f"import os\nimport crawler.page.tags\ncrawler.page.tags.refresh_target = lambda content: {expression}\n"
 
 
 async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
@@ -67,21 +102,38 @@ async def test_a_hostile_page_is_unread_and_the_pages_behind_it_are_read(pool: P
     assert {name: each.title for name, each in facts.items()} == {name: name for name in facts}
 
 
-async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool) -> None:
+async def test_a_page_that_takes_too_much_memory_is_unread(
+    pool: ParserPool, in_each_parser: Callable[[str], None]
+) -> None:
+    in_each_parser("import crawler.engine.page_messages\ncrawler.engine.page_messages.MAX_CPU_S = 3600")
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
     assert facts.note == "not parsed: the parser needed more than 512 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
 
 
-async def test_a_process_that_is_killed_costs_one_page_at_most(pool: ParserPool) -> None:
+async def test_a_process_that_is_killed_costs_no_page(pool: ParserPool) -> None:
+    before = children()
     await pool.read(document("first"))
-    reads = asyncio.gather(*(pool.read(document(f"p{number}", SLOW)) for number in range(4)))
-    await asyncio.sleep(0.05)
-    for pid in children():
-        os.kill(pid, signal.SIGKILL)
-    facts = await reads
-    assert [each.title for each in facts] in ([None, "p1", "p2", "p3"], ["p0", None, "p2", "p3"])
-    assert {each.note for each in facts} == {"", "not parsed: the parser process ended by itself (exit code -9)"}
+    (pid,) = children() - before
+    os.kill(pid, signal.SIGSTOP)  # it reads none of the documents before it is killed
+    reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(4)]
+    await asyncio.sleep(0)
+    os.kill(pid, signal.SIGKILL)
+    assert [each.title for each in await asyncio.gather(*reads)] == ["p0", "p1", "p2", "p3"]
+
+
+async def test_a_page_that_two_processes_do_not_survive_is_unread(
+    pool: ParserPool, in_each_parser: Callable[[str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    in_each_parser(on_trigger("os.kill(os.getpid(), 9)"))
+    deadly, behind = await asyncio.gather(pool.read(document("deadly", TRIGGER)), pool.read(document("behind")))
+    assert (deadly.is_read, deadly.note) == (False, "not parsed: the parser process was killed by SIGKILL")
+    assert behind.title == "behind"
+    ended = "a parser process ended: the parser process was killed by SIGKILL"
+    assert [record.getMessage() for record in caplog.records if record.name == "crawler.parsers"] == [
+        ended,
+        f"{ended}; its document is unread",
+    ]
 
 
 async def test_the_answer_to_a_cancelled_reader_is_dropped(pool: ParserPool) -> None:
@@ -108,17 +160,21 @@ async def test_a_process_is_started_when_a_document_has_to_wait() -> None:
     before = children()
     async with ParserPool(OPTIONS, parsers=3) as pool:
         await pool.read(document("one"))
-        assert len(children() - before) == 1
-        await asyncio.gather(*(pool.read(document(f"p{number}", SLOW)) for number in range(30)))
+        (first,) = children() - before
+        os.kill(first, signal.SIGSTOP)  # the documents that it is not sent ahead have to wait
+        reads = asyncio.gather(*(pool.read(document(f"p{number}", SLOW)) for number in range(30)))
+        await until(lambda: len(children() - before) == 3)
+        os.kill(first, signal.SIGCONT)
+        await reads
         assert len(children() - before) == 3
-    assert children() == before
+    assert not children() - before
 
 
 async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None:
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(64)]
     await asyncio.sleep(0)
     assert not pool.has_room.is_set()
-    await asyncio.wait_for(pool.has_room.wait(), 30)
+    await asyncio.wait_for(pool.has_room.wait(), PATIENCE_S)
     await asyncio.gather(*reads)
     large = asyncio.create_task(pool.read(document("large", b" " * (32 << 20))))
     await asyncio.sleep(0)
@@ -136,7 +192,7 @@ async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
     await pool.close()
     await asyncio.wait(reads)
     assert all(read.cancelled() for read in reads)
-    assert children() == before
+    assert not children() - before
     with pytest.raises(asyncio.CancelledError):
         await pool.read(document("late"))
     await pool.close()
@@ -150,7 +206,7 @@ async def test_closing_ends_a_process_that_is_being_started() -> None:
     await pool.close()
     await asyncio.wait([read])
     assert read.cancelled()
-    assert children() == before
+    assert not children() - before
 
 
 @pytest.mark.parametrize("program", ["/bin/false", "/does/not/exist"])
@@ -164,27 +220,57 @@ async def test_readers_are_told_if_no_process_can_be_started(
     assert (await pool.read(document("second"))).title == "second"
 
 
-async def test_a_process_that_does_not_answer_is_killed(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_pool, "_LOOK_EVERY_S", 0.2)
-    monkeypatch.setattr(parser_pool, "_LOOKS_WITHOUT_PROGRESS", 10**6)  # a process may start slowly on a busy machine
+async def test_readers_are_told_if_each_process_ends_before_it_is_known_to_have_started(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    execute = loop.subprocess_exec
+
+    async def late(*args: Any, **options: Any) -> Any:
+        transport, parser = await execute(*args, **options)
+        await cast("Any", parser).ended
+        return transport, parser
+
+    monkeypatch.setattr(loop, "subprocess_exec", late)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(ParserFailed, match="ended with exit code 1"):
+        await pool.read(document("first"))
+
+
+async def test_a_process_that_does_not_answer_is_killed(
+    pool: ParserPool, in_each_parser: Callable[[str], None]
+) -> None:
+    in_each_parser(on_trigger("os.kill(os.getpid(), 19)"))
+    read = asyncio.create_task(pool.read(document("stuck", TRIGGER)))
+    for _ in range(2):
+        await until(lambda: bool(children("T")))
+        (parser,) = pool._parsers
+        parser._look(parser._progress, parser_pool._LOOKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
+        await until(parser.ended.done)
+    assert (await read).note == "not parsed: the parser did not answer within 20 s"
+    assert (await pool.read(document("next"))).title == "next"
+
+
+async def test_a_process_is_not_killed_after_one_look_without_progress(pool: ParserPool) -> None:
     before = children()
     await pool.read(document("first"))
     (pid,) = children() - before
     os.kill(pid, signal.SIGSTOP)
-    with monkeypatch.context() as impatient:
-        impatient.setattr(parser_pool, "_LOOKS_WITHOUT_PROGRESS", 2)
-        facts = await pool.read(document("stuck"))
-    assert facts.note == "not parsed: the parser did not answer within 0.4 s"
-    assert (await pool.read(document("next"))).title == "next"
+    read = asyncio.create_task(pool.read(document("late")))
+    await asyncio.sleep(0)
+    (parser,) = pool._parsers
+    for looks in range(parser_pool._LOOKS_WITHOUT_PROGRESS):
+        parser._timer.cancel()
+        parser._look(parser._progress, looks)
+    os.kill(pid, signal.SIGCONT)
+    assert (await read).title == "late"
+    assert children() - before == {pid}
 
 
-async def test_a_bug_fails_its_page_alone(pool: ParserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import crawler.page.tags\ncrawler.page.tags.refresh_target = lambda content: {}[content]\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+async def test_a_bug_fails_its_page_alone(pool: ParserPool, in_each_parser: Callable[[str], None]) -> None:
+    in_each_parser(on_trigger("{}[content]"))
     with pytest.raises(Fault, match="KeyError: '5'"):
-        await pool.read(document("bug", b"<meta http-equiv=refresh content=5>"))
+        await pool.read(document("bug", TRIGGER))
     assert (await pool.read(document("next"))).title == "next"
 
 
