@@ -1,4 +1,4 @@
-"""Groups are claimed, worked on by one, and come back at their time; nothing is lost by a crash."""
+"""One worker at a time claims a group and releases it with its pause; a crash loses nothing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness
     assert claim.pace == pace
 
 
-async def test_the_pace_of_a_group_that_nobody_has_claimed_is_kept_too(harness: Harness) -> None:
+async def test_the_pace_of_an_unclaimed_group_is_kept(harness: Harness) -> None:
     await harness.commit(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, "delay")})
     assert (await harness.store.group_pace("hop.test")).next_at == NOW + 9
     assert await harness.store.group_pace("never.test") == Pace()
@@ -129,7 +129,7 @@ async def test_of_a_group_with_many_sites_only_the_next_in_turn_are_read(harness
     assert begun_with == claimed == set(sites)
 
 
-async def test_a_site_with_nothing_to_ask_gives_its_turn_to_none_of_its_group_alone(harness: Harness) -> None:
+async def test_a_site_without_work_does_not_delay_its_group(harness: Harness) -> None:
     await harness.seed(*(f"http://a.test:{8000 + n}/" for n in range(20)))
     (claim,) = await harness.claim()
     left = {"http://a.test:8004/", "http://a.test:8005/"}
@@ -177,7 +177,7 @@ async def test_a_deferred_site_waits_while_others_of_its_group_go_on(harness: Ha
     assert (copy.failures, copy.retry_at, copy.failing_since) == (1, NOW + 60, NOW)
 
 
-async def test_what_was_in_flight_at_a_crash_is_still_queued_and_its_pause_kept(harness: Harness) -> None:
+async def test_urls_in_flight_at_a_crash_stay_queued_and_keep_their_pause(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
     await harness.commit(paces={"a.test": Pace(NOW + 1, 25.0, 0.0, "Crawl-delay")})
@@ -261,7 +261,7 @@ async def test_excluded_urls_are_listed_in_parts_and_put_back(harness: Harness) 
     assert sorted(queued_urls(await harness.claim())) == sorted([first[0][1], rest[0][1]])
 
 
-async def test_what_is_asked_for_by_itself_is_told_of_all_that_options_may_bring_back(harness: Harness) -> None:
+async def test_excluded_urls_are_marked_if_the_crawl_requests_them_by_itself(harness: Harness) -> None:
     await harness.store.add_seeds([(f"{A}1", None)])
     await harness.store.prepare(None)
     (claim,) = await harness.claim()
@@ -271,7 +271,7 @@ async def test_what_is_asked_for_by_itself_is_told_of_all_that_options_may_bring
     assert sorted((url, itself) for _, url, _, _, itself in rows) == [(f"{A}p", False), (f"{A}s", True)]
 
 
-async def test_what_was_visited_since_it_was_looked_up_is_not_left_out_nor_put_back_twice(harness: Harness) -> None:
+async def test_a_url_visited_since_its_lookup_is_neither_excluded_nor_requeued(harness: Harness) -> None:
     await harness.store.add_seeds([(f"{A}1", None), (f"{A}2", None), (f"{A}3", reason("blocked by the operator"))])
     await harness.store.prepare(None)
     numbers = [row[0] for row in await harness.store.queued(-1, 9)]

@@ -1,4 +1,4 @@
-"""What every store does with orders: kept in sequence, carried out once, about the right sites."""
+"""Each store keeps orders in sequence, has each carried out once, and applies it to the right sites."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def give(harness: Harness, folder: Path, command: Command, name: str = "")
     return (await harness.store.control.give(command, name, Still(harness.now))).id
 
 
-async def test_orders_are_kept_in_sequence_and_can_be_asked_for_from_one_on(harness: Harness, tmp_path: Path) -> None:
+async def test_orders_are_stored_in_sequence_and_read_from_any_number(harness: Harness, tmp_path: Path) -> None:
     first = await give(harness, tmp_path, Command.PAUSE)
     second = await give(harness, tmp_path, Command.BLOCK, "a.test")
     assert [order.id for order in await harness.store.control.orders()] == [first, second]
@@ -49,7 +49,7 @@ async def test_orders_are_kept_in_sequence_and_can_be_asked_for_from_one_on(harn
     assert [order.done_at for order in await harness.store.control.orders()] == [None, NOW + 1]
 
 
-async def test_an_order_waits_for_the_turn_that_is_being_written(harness: Harness, tmp_path: Path) -> None:
+async def test_an_order_waits_for_the_commit_in_progress(harness: Harness, tmp_path: Path) -> None:
     """A second writer for a moment: neither fails for the other."""
     await harness.seed(*(f"http://h{n}.test/" for n in range(50)))
     turns = [harness.claim(1) for _ in range(20)]
@@ -58,7 +58,7 @@ async def test_an_order_waits_for_the_turn_that_is_being_written(harness: Harnes
     assert len(await harness.store.control.orders()) == 20
 
 
-async def test_stop_is_about_the_latest_run_and_only_while_it_goes_on(harness: Harness, tmp_path: Path) -> None:
+async def test_stop_applies_to_the_latest_run_while_it_goes_on(harness: Harness, tmp_path: Path) -> None:
     await harness.reopen()  # as after a crash: the run before has no end
     await give(harness, tmp_path, Command.STOP)
     (order,) = await harness.store.control.orders()
@@ -69,7 +69,7 @@ async def test_stop_is_about_the_latest_run_and_only_while_it_goes_on(harness: H
     assert len(await harness.store.control.orders()) == 1
 
 
-async def test_what_is_blocked_is_found_by_host_and_by_site(harness: Harness) -> None:
+async def test_blocked_urls_are_found_by_host_and_by_site(harness: Harness) -> None:
     urls = ["http://a.test/", "https://a.test/", "http://a.test:8080/", "http://a.test./", "http://b.a.test/"]
     await harness.seed(*urls)
 
@@ -91,7 +91,7 @@ async def test_what_is_blocked_is_found_by_host_and_by_site(harness: Harness) ->
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {urls[1], urls[4]}
 
 
-async def test_what_was_blocked_is_gone_through_in_batches_each_beyond_the_last(harness: Harness) -> None:
+async def test_blocked_urls_are_read_in_successive_batches(harness: Harness) -> None:
     urls = [f"http{secure}://a.test{port}/{n}" for secure in ("", "s") for port in ("", ":81") for n in range(10)]
     await harness.seed(*urls, "http://b.test/")
     control, known = harness.store.control, await harness.store.query("SELECT url_id, url FROM urls")

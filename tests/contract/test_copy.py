@@ -1,4 +1,4 @@
-"""``crawler store copy``: there and back, cut off and gone on with, and never over something else."""
+"""``crawler store copy``: in both directions, interrupted and continued, and never over another store."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_the_copy_can_be_crawled_on(crawled: Path, postgres: Cluster, stac
     await harness.close()
 
 
-async def test_a_copy_that_was_cut_off_is_no_store_yet_and_goes_on(
+async def test_an_interrupted_copy_is_no_store_and_can_be_continued(
     crawled: Path, postgres: Cluster, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy, "_ROWS", 7)

@@ -1,4 +1,4 @@
-"""The depth of a URL is the shortest way known, whatever the order in which pages arrive."""
+"""The depth of a URL is the length of its shortest known path, in whatever order pages arrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def visit(harness: Harness, name: str, *links: str | Link) -> None:
     await harness.commit(outcome, released=[claim.group_id for claim in claims])
 
 
-async def test_a_shorter_way_to_a_fetched_page_brings_nearer_all_that_follows(harness: Harness) -> None:
+async def test_a_shorter_path_to_a_fetched_page_lowers_the_depth_of_its_targets(harness: Harness) -> None:
     await harness.seed(url("s"))
     await visit(harness, "s", url("1"), url("x"))
     await visit(harness, "1", url("2"))
@@ -75,7 +75,7 @@ async def test_a_page_found_to_be_nearer_while_it_was_being_fetched(harness: Har
     assert (await harness.urls("depth"))[url("leaf")] == 3
 
 
-async def test_max_depth_lets_in_what_a_shorter_way_brings_near(harness: Harness) -> None:
+async def test_max_depth_admits_urls_that_a_shorter_path_reaches(harness: Harness) -> None:
     harness.max_depth = 2
     await harness.seed(url("s"))
     await visit(harness, "s", url("1"), url("x"))
@@ -87,7 +87,7 @@ async def test_max_depth_lets_in_what_a_shorter_way_brings_near(harness: Harness
     assert queued_urls(await harness.claim()) == [url("3")]
 
 
-async def test_a_url_too_deep_when_it_was_claimed_is_not_lost_where_it_is_nearer_by_now(harness: Harness) -> None:
+async def test_a_url_too_deep_at_its_claim_is_kept_if_it_is_nearer_now(harness: Harness) -> None:
     await harness.seed(url("s"))
     await visit(harness, "s", url("1"), url("x"))
     await visit(harness, "1", url("2"))
@@ -125,7 +125,7 @@ async def test_nofollow_and_depth_are_lifted_together_in_any_order(harness: Harn
     assert (await harness.urls("state, depth"))[url("x")] == ("queued", 1)
 
 
-async def test_what_robots_txt_excludes_comes_nearer_with_the_page_that_links_to_it(harness: Harness) -> None:
+async def test_a_url_excluded_by_robots_txt_comes_nearer_with_the_page_that_links_to_it(harness: Harness) -> None:
     await harness.seed(url("s"))
     await visit(harness, "s", url("1"))
     await visit(harness, "1", url("2"))
@@ -147,7 +147,7 @@ async def test_robots_exclusions_are_not_lifted_by_links(harness: Harness) -> No
     assert await harness.claim() == []
 
 
-async def test_links_into_a_scope_that_has_widened_lift_what_it_refused(harness: Harness) -> None:
+async def test_links_into_a_wider_scope_lift_its_earlier_exclusions(harness: Harness) -> None:
     await harness.seed(url("s"))
     (claim,) = await harness.claim()
     refused = {url("x"): "scope: not yet"}
@@ -169,7 +169,7 @@ def _distances(pages: dict[str, list[str]], seed: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("max_depth", [None, 2, 4])
 @pytest.mark.parametrize("seed", range(5))
-async def test_in_any_order_every_url_comes_to_its_distance(harness: Harness, seed: int, max_depth: int | None) -> None:
+async def test_in_any_order_every_url_gets_its_distance(harness: Harness, seed: int, max_depth: int | None) -> None:
     chance = random.Random(seed)
     names = [f"http://h{n % 3}.test/{n}" for n in range(40)]
     pages = {name: [*chance.sample(names, 2), names[(n + 1) % 40]] for n, name in enumerate(names)}

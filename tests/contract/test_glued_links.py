@@ -79,7 +79,7 @@ async def test_chains_of_mirrors_and_canonical_urls_are_followed_to_their_end(ha
 
 
 @pytest.mark.parametrize("length", [2, 3, 7])
-async def test_canonical_urls_that_go_round_fold_nothing(harness: Harness, length: int) -> None:
+async def test_cycles_of_canonical_urls_are_ignored(harness: Harness, length: int) -> None:
     ring = [f"{A}/{n}" for n in range(length)]
     links = {"http://hub.test/": [*ring, f"{A}/astray"]}
     canonical = dict(zip(ring, [*ring[1:], ring[0]], strict=True)) | {f"{A}/astray": ring[0]}
@@ -88,7 +88,7 @@ async def test_canonical_urls_that_go_round_fold_nothing(harness: Harness, lengt
     assert await edges(harness) == expected
 
 
-async def test_host_lines_that_go_round_fold_nothing(harness: Harness) -> None:
+async def test_cycles_of_host_lines_are_ignored(harness: Harness) -> None:
     await claims(harness, a=B, b=A, c=A)
     await visit(harness, {"http://hub.test/": [f"{A}/x", f"{B}/x", f"{C}/x"]}, {}, {})
     assert await edges(harness) == {("http://hub.test/", f"{site}/x") for site in (A, B, C)}
@@ -96,7 +96,7 @@ async def test_host_lines_that_go_round_fold_nothing(harness: Harness) -> None:
     assert {row["site"]: row["leads_to"] for row in rows} == {A: None, B: None, C: None}
 
 
-async def test_a_mirrors_url_that_was_never_asked_for_is_its_main_hosts_too(harness: Harness) -> None:
+async def test_an_unrequested_url_of_a_mirror_is_mapped_to_its_main_host(harness: Harness) -> None:
     """As where the depth ends. But only if the crawl has taken up the main host, of which some URL tells."""
     await claims(harness, a=B, b=C)
     await harness.seed("http://hub.test/")
@@ -159,7 +159,7 @@ async def test_sites_that_share_a_few_pages_are_no_mirrors(
     assert await store_sites(harness, {A: one, B: other}) == []
 
 
-async def test_what_a_site_declares_stands_above_what_was_found(harness: Harness) -> None:
+async def test_a_declared_mirror_takes_precedence_over_a_found_one(harness: Harness) -> None:
     await claims(harness, a=C)
     found = await store_sites(harness, {A: pages(40), B: {**pages(40), "/more": b"more"}})
     assert found == [(A, C, "host", None, None)]

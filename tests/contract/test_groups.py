@@ -219,7 +219,7 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
 
 
 @pytest.mark.parametrize("step", ["_take_in", "_settle"])
-async def test_what_was_left_when_a_worker_was_killed_is_carried_over_by_the_next(
+async def test_offers_left_by_a_killed_worker_are_carried_over_by_the_next(
     harness: Harness, stop: Stop, step: str
 ) -> None:
     await harness.seed(A, B)
@@ -249,7 +249,7 @@ async def test_what_was_left_when_a_worker_was_killed_is_carried_over_by_the_nex
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {C, C + "2", A + "1"}
 
 
-async def test_a_page_that_comes_nearer_meanwhile_brings_what_it_left_nearer(harness: Harness, stop: Stop) -> None:
+async def test_a_page_that_comes_nearer_brings_its_pending_offers_nearer(harness: Harness, stop: Stop) -> None:
     harness.max_depth = 3
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
@@ -272,9 +272,7 @@ async def test_a_page_that_comes_nearer_meanwhile_brings_what_it_left_nearer(har
     assert len(await harness.store.query("SELECT * FROM links")) == 5
 
 
-async def test_a_copy_has_what_was_still_to_be_carried_over(
-    harness: Harness, url: str, stop: Stop, tmp_path: Path
-) -> None:
+async def test_a_copy_contains_pending_offers(harness: Harness, url: str, stop: Stop, tmp_path: Path) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
     stop("_settle")
@@ -409,7 +407,7 @@ async def test_a_lease_lost_between_the_parts_of_a_turn_drops_no_request_and_no_
     assert {row["next_at"] for row in await store.query("SELECT next_at FROM politeness_group")} == {NOW + 100}
 
 
-async def test_nobody_begins_while_bodies_are_swept(
+async def test_no_run_begins_while_bodies_are_deleted(
     url: str, harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.seed(A)

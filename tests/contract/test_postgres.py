@@ -1,4 +1,4 @@
-"""What only the PostgreSQL store has: a database that may be foreign or newer, others that write, and passwords."""
+"""The PostgreSQL store alone: foreign or newer databases, concurrent writers, and passwords."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgr
         await open_and_close(newer)
 
 
-async def test_who_cannot_be_reached_is_a_store_error_and_no_password_is_told() -> None:
+async def test_an_unreachable_database_is_a_store_error_without_its_password() -> None:
     with pytest.raises(StoreError, match="cannot be reached") as raised:
         await open_and_close("postgresql://me:hush@127.0.0.1:1/x?password=hush")
     assert "hush" not in str(raised.value)
@@ -93,7 +93,7 @@ def test_sql_is_translated(sqlite: str, postgres: str) -> None:
     assert translate(sqlite) == postgres
 
 
-async def test_what_the_database_does_not_understand_is_told_as_such(postgres: Cluster) -> None:
+async def test_an_invalid_statement_is_a_statement_error(postgres: Cluster) -> None:
     store = await PostgresStore.open(postgres.make_database())
     try:
         for sql, parameters in (("SELECT nonsense", ()), ("SELECT 1 WHERE 1 = ?", ()), ("SELECT 1", (1,))):
@@ -240,7 +240,7 @@ async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
         await second.close()
 
 
-async def test_a_content_that_no_turn_came_to_name_is_swept(postgres: Cluster) -> None:
+async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
         await first._put([(b"1" * 32, b"of a worker that was killed")])
@@ -293,7 +293,7 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
     ],
     ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "visit"],
 )
-async def test_all_that_a_worker_does_outlasts_a_database_that_is_away_for_a_while(
+async def test_each_operation_of_a_worker_survives_an_outage_of_the_database(
     postgres: Cluster, write: Callable[..., Awaitable[object]]
 ) -> None:
     url = postgres.make_database()
@@ -312,7 +312,7 @@ async def test_all_that_a_worker_does_outlasts_a_database_that_is_away_for_a_whi
             await other.close()
 
 
-async def test_a_connection_that_breaks_before_it_is_fit_for_use_is_made_anew(postgres: Cluster) -> None:
+async def test_a_connection_that_breaks_during_its_set_up_is_replaced(postgres: Cluster) -> None:
     first, second, _ = await two_workers(postgres.make_database())
     prepared = []
 
@@ -331,7 +331,7 @@ async def test_a_connection_that_breaks_before_it_is_fit_for_use_is_made_anew(po
         await second.close()
 
 
-async def test_what_a_worker_that_lost_its_lease_hands_in_is_taken_once_and_the_longer_pause_stays(
+async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pause_stays(
     postgres: Cluster,
 ) -> None:
     first, second, now = await two_workers(postgres.make_database())
@@ -365,7 +365,7 @@ async def test_what_a_worker_that_lost_its_lease_hands_in_is_taken_once_and_the_
         await second.close()
 
 
-async def test_a_worker_that_lost_its_lease_knows_whether_its_last_turn_was_committed(postgres: Cluster) -> None:
+async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_committed(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
         for by_lease in (False, True):
@@ -407,7 +407,7 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
         await second.close()
 
 
-async def test_a_report_may_take_longer_than_what_a_crawl_waits_for(postgres: Cluster) -> None:
+async def test_a_report_may_take_longer_than_the_timeout_of_a_crawl(postgres: Cluster) -> None:
     first, second, _ = await two_workers(postgres.make_database())
     try:
         first._patience_s = 0.3

@@ -1,4 +1,4 @@
-"""Redirects in a circle fail once all is known: those in it, those that lead into it, and no others."""
+"""URLs in a redirect loop, and URLs that lead into it, fail once the whole loop is known."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def ends(store: CrawlStore) -> dict[str, tuple[str, str]]:
     }
 
 
-async def test_what_goes_round_fails_and_nothing_else(harness: Harness) -> None:
+async def test_urls_in_or_before_a_redirect_loop_fail_and_no_others(harness: Harness) -> None:
     await harness.seed(*CIRCLE, *ENDING)
     await visit_all(harness)
     before = await ends(harness.store)
@@ -43,7 +43,7 @@ async def test_what_goes_round_fails_and_nothing_else(harness: Harness) -> None:
     assert await ends(harness.store) == after, "once is enough"
 
 
-async def test_what_is_still_queued_may_end_well(harness: Harness) -> None:
+async def test_a_chain_with_a_queued_url_does_not_fail_yet(harness: Harness) -> None:
     await harness.seed(f"{A}/1")
     (claim,) = await harness.claim()
     await harness.finish(claim, redirected(claim.urls[0], f"{B}/2"))

@@ -1,4 +1,4 @@
-"""What every store does about revisits: what is queued again, what a visit leaves, versions, hints."""
+"""Revisits in each store: which URLs are queued again, what a visit stores, versions and hints."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def only_claim(harness: Harness) -> Claim:
     return claim
 
 
-async def test_what_is_due_is_queued_with_its_page_and_what_it_was(harness: Harness) -> None:
+async def test_a_due_url_is_queued_with_its_page_and_its_previous_state(harness: Harness) -> None:
     await crawled(harness)
     assert await queue(harness, days=0.5) == 0
     assert await queue(harness) == 1
@@ -60,7 +60,7 @@ async def test_what_is_due_is_queued_with_its_page_and_what_it_was(harness: Harn
     assert queued.seen.checked_at == NOW
 
 
-async def test_an_unchanged_page_goes_back_with_all_that_it_leads_to(harness: Harness) -> None:
+async def test_an_unchanged_page_keeps_its_links_and_targets(harness: Harness) -> None:
     await harness.seed(A)
     claim = await only_claim(harness)
     outcome = replace(fetched(claim.urls[0], [f"{A}x"]), target=f"{A}x")
@@ -94,7 +94,7 @@ async def test_a_changed_page_leaves_its_old_version_and_body(harness: Harness) 
     assert await harness.store.fetched_count() == 1, "it is still one page"
 
 
-async def test_of_a_page_that_turns_noindex_no_body_stays(harness: Harness) -> None:
+async def test_a_page_that_turns_noindex_loses_its_body(harness: Harness) -> None:
     await crawled(harness)
     for facts in ({"title": "Two"}, {"index": False}):
         await queue(harness, days=40)
@@ -106,7 +106,7 @@ async def test_of_a_page_that_turns_noindex_no_body_stays(harness: Harness) -> N
     assert await harness.store.query("SELECT * FROM body") == []
 
 
-async def test_a_body_that_another_page_has_too_stays(harness: Harness) -> None:
+async def test_a_body_shared_with_another_page_is_kept(harness: Harness) -> None:
     await crawled(harness, f"{A}twin")
     await queue(harness)
     claim = await only_claim(harness)
@@ -117,7 +117,7 @@ async def test_a_body_that_another_page_has_too_stays(harness: Harness) -> None:
     assert await harness.store.body(f"{A}twin") == b"<p>body"
 
 
-async def test_what_was_queued_again_survives_a_crash(harness: Harness) -> None:
+async def test_revisits_survive_a_crash(harness: Harness) -> None:
     await crawled(harness)
     await queue(harness)
     await harness.claim()
@@ -127,7 +127,7 @@ async def test_what_was_queued_again_survives_a_crash(harness: Harness) -> None:
     assert queued.seen is not None
 
 
-async def test_limits_on_pages_hold_back_what_is_new_alone(harness: Harness) -> None:
+async def test_limits_on_pages_hold_back_new_urls_alone(harness: Harness) -> None:
     harness.pages_per_site = 1
     await crawled(harness, f"{A}x", f"{A}y")
     assert await harness.claim() == []
@@ -135,7 +135,7 @@ async def test_limits_on_pages_hold_back_what_is_new_alone(harness: Harness) -> 
     assert [queued.url for queued in (await only_claim(harness)).urls] == [A]
 
 
-async def test_redirects_are_visited_again_seldom(harness: Harness) -> None:
+async def test_redirects_are_revisited_rarely(harness: Harness) -> None:
     await harness.seed(A)
     claim = await only_claim(harness)
     await harness.finish(claim, redirected(claim.urls[0], f"{A}to"))
@@ -143,7 +143,7 @@ async def test_redirects_are_visited_again_seldom(harness: Harness) -> None:
     assert [await queue(harness, days=days) for days in (3, 2)] == [0, 1]
 
 
-async def test_hints_move_what_is_known_and_take_up_what_is_new(harness: Harness) -> None:
+async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness) -> None:
     await crawled(harness)
     harness.now += 100
     at = harness.now - 1

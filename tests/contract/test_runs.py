@@ -1,4 +1,4 @@
-"""Runs that several processes have to do with: who is at work on them, and who is no more."""
+"""Runs of several processes: which of them are at work, and which have ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.postgres import Cluster
 from tests.proxy import Proxy
 
 
-async def test_who_begins_a_run_for_others_is_at_work_until_the_first_of_them_is(postgres: Cluster) -> None:
+async def test_a_supervisor_is_at_work_until_its_first_worker_is(postgres: Cluster) -> None:
     clock, url = SystemClock(), postgres.make_database()
     above, worker = await PostgresStore.open(url, clock=clock), await PostgresStore.open(url)
     try:
@@ -44,7 +44,7 @@ async def test_who_begins_a_run_for_others_is_at_work_until_the_first_of_them_is
         await worker.close()
 
 
-async def test_of_two_that_end_at_once_one_ends_the_run(postgres: Cluster) -> None:
+async def test_one_of_two_workers_that_end_at_once_ends_the_run(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
         async with first._writing():
@@ -59,7 +59,7 @@ async def test_of_two_that_end_at_once_one_ends_the_run(postgres: Cluster) -> No
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_who_is_stopped_before_its_crawl_has_begun_is_at_work_no_more(
+async def test_a_worker_stopped_before_its_crawl_is_no_longer_at_work(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = str(tmp_path / "c.db") if kind == "sqlite" else request.getfixturevalue("postgres").make_database()
@@ -76,7 +76,7 @@ async def test_who_is_stopped_before_its_crawl_has_begun_is_at_work_no_more(
         assert why == {"ended before it had begun"}
 
 
-async def test_a_worker_waits_for_a_database_that_is_away_before_it_has_joined(postgres: Cluster) -> None:
+async def test_a_worker_that_joins_waits_for_an_absent_database(postgres: Cluster) -> None:
     url = postgres.make_database()
     with Proxy(postgres.socket) as proxy:
         through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
@@ -87,7 +87,7 @@ async def test_a_worker_waits_for_a_database_that_is_away_before_it_has_joined(p
                 assert [row["id"] for row in await above.query("SELECT id FROM worker")] == [store.worker_id]
 
 
-async def test_an_auxiliary_run_is_no_run_that_others_could_join(postgres: Cluster) -> None:
+async def test_workers_cannot_join_an_auxiliary_run(postgres: Cluster) -> None:
     clock, url = SystemClock(), postgres.make_database()
     auxiliary, crawl = await PostgresStore.open(url, clock=clock), await PostgresStore.open(url)
     try:
@@ -104,7 +104,7 @@ async def test_an_auxiliary_run_is_no_run_that_others_could_join(postgres: Clust
         await crawl.close()
 
 
-async def test_a_run_is_begun_only_when_a_worker_that_is_stopped_within_a_turn_is_known_to_be_lost(
+async def test_a_run_begins_only_after_a_worker_stopped_within_a_commit_is_known_to_be_lost(
     postgres: Cluster,
 ) -> None:
     clock, url = SystemClock(), postgres.make_database()
@@ -131,7 +131,7 @@ async def test_a_run_is_begun_only_when_a_worker_that_is_stopped_within_a_turn_i
         await other.close()
 
 
-async def test_who_comes_back_goes_on_with_a_run_that_the_others_thought_was_over(postgres: Cluster) -> None:
+async def test_a_returning_worker_continues_a_run_that_others_considered_ended(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
         await second.bury(first.worker_id, "lease ran out", now)
@@ -145,7 +145,7 @@ async def test_who_comes_back_goes_on_with_a_run_that_the_others_thought_was_ove
         await second.close()
 
 
-async def test_signs_of_life_of_processes_with_the_same_number_are_told_apart(postgres: Cluster) -> None:
+async def test_heartbeats_of_processes_with_the_same_number_are_distinguished(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_database())
     try:
         beats = [Beat(first.run_id, 7, now + n, 1000 * n, 0.0) for n in range(3)]
@@ -160,7 +160,7 @@ async def test_signs_of_life_of_processes_with_the_same_number_are_told_apart(po
         await second.close()
 
 
-async def test_an_auxiliary_run_that_loses_its_lease_is_cut_off_and_what_it_sent_is_logged(postgres: Cluster) -> None:
+async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(postgres: Cluster) -> None:
     clock = SystemClock()
     store = await PostgresStore.open(postgres.make_database(), clock=clock)
 

@@ -1,4 +1,4 @@
-"""What is held back until a sample is drawn, and the sample itself."""
+"""URLs that are held back until a sample is drawn, and the sample itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def with_leaves(harness: Harness) -> list[str]:
     return queued_urls(turned.claims)
 
 
-async def test_what_is_held_back_is_queued_and_claimed_by_nobody(harness: Harness) -> None:
+async def test_held_back_urls_are_queued_but_never_claimed(harness: Harness) -> None:
     assert await with_leaves(harness) == []
     assert await harness.store.next_ready() is None
     assert await harness.store.queued_count() == 3
@@ -58,7 +58,7 @@ async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None
     assert [row["walk"] for row in await harness.store.query("SELECT walk FROM samples")] == [0, 0]
 
 
-async def test_a_mirror_that_changes_its_mind_after_the_draw_brings_only_what_was_drawn(harness: Harness) -> None:
+async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harness: Harness) -> None:
     await harness.seed(f"{A}1", f"{A}2")
     (claim,) = await harness.claim()
     site, copy = next(iter(claim.sites)), robots()

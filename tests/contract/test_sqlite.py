@@ -1,4 +1,4 @@
-"""What only the SQLite store has: a file that may be full, damaged, foreign, older or newer, and colliding hashes."""
+"""The SQLite store alone: full disks, damaged, foreign, older or newer files, and equal hashes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_store_can_be_opened_again_once_it_is_closed(db_path: Path) -> N
         await open_and_close(db_path)
 
 
-async def test_looking_at_a_store_that_is_not_there_makes_none(db_path: Path) -> None:
+async def test_reading_a_missing_store_does_not_create_it(db_path: Path) -> None:
     with pytest.raises(UsageError, match="no such store"):
         await open_and_close(db_path, read_only=True)
     assert not db_path.exists()
@@ -97,7 +97,7 @@ async def test_looking_at_a_store_that_is_not_there_makes_none(db_path: Path) ->
         await open_and_close(db_path.parent / "nowhere" / "crawl.db")
 
 
-async def test_a_file_that_is_no_database_is_a_store_error(db_path: Path) -> None:
+async def test_opening_a_foreign_file_is_a_store_error(db_path: Path) -> None:
     db_path.write_bytes(b"no database at all, " * 1000)
     for read_only in (True, False):
         with pytest.raises(StoreError, match="damaged or no SQLite store"):
@@ -125,7 +125,7 @@ async def _fill(path: Path) -> None:
         await store.close()
 
 
-async def test_a_full_disk_is_a_store_error_and_what_was_committed_is_kept(db_path: Path) -> None:
+async def test_a_full_disk_is_a_store_error_and_keeps_earlier_commits(db_path: Path) -> None:
     harness = Harness(lambda: SqliteStore.open(db_path))
     await harness.reopen()
     await harness.seed(A)
@@ -144,7 +144,7 @@ async def test_a_full_disk_is_a_store_error_and_what_was_committed_is_kept(db_pa
     await harness.close()
 
 
-async def test_urls_whose_hashes_collide_are_told_apart(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_urls_with_equal_hashes_have_different_numbers(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def colliding(site_id: int, path: str) -> int:
         return site_id << 39 | len(path) % 3
 
@@ -211,7 +211,7 @@ async def test_orders_are_heard_while_the_writer_is_busy(store: SqliteStore, db_
         await turn
 
 
-async def test_each_process_of_a_run_gives_signs_of_life_of_its_own(store: SqliteStore) -> None:
+async def test_each_process_of_a_run_has_its_own_heartbeat(store: SqliteStore) -> None:
     run_id = await store.start_run({}, 1.0)
     beats = [Beat(run_id, pid, float(n), None, 0.0) for n, pid in enumerate((7, 8, 7))]
     for beat in beats:
@@ -219,7 +219,7 @@ async def test_each_process_of_a_run_gives_signs_of_life_of_its_own(store: Sqlit
     assert sorted(await store.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]
 
 
-def test_a_store_whose_opening_is_cut_short_is_closed_before_the_loop_is(
+def test_a_store_is_closed_before_the_loop_if_opening_is_cancelled(
     db_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures: list[object] = []

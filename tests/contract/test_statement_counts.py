@@ -1,4 +1,4 @@
-"""How often the store is asked, which is what a page costs there: per turn, never per page or per link."""
+"""A commit needs a fixed number of calls of the database, however many pages and links it contains."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def _calls_of_a_turn(folder: Path, pages: int, links: int, calls: Counter[
         await harness.close()
 
 
-async def test_a_turn_costs_as_many_calls_whatever_it_takes_in(tmp_path: Path, calls: Counter[str]) -> None:
+async def test_the_calls_of_a_commit_do_not_depend_on_its_size(tmp_path: Path, calls: Counter[str]) -> None:
     few = await _calls_of_a_turn(tmp_path / "few", 1, 1, calls)
     many = await _calls_of_a_turn(tmp_path / "many", 10, 200, calls)
     assert few == many < 40
@@ -86,7 +86,7 @@ async def _steps_beside(folder: Path, held_back: int) -> int:
         await harness.close()
 
 
-async def test_what_is_held_back_makes_no_turn_dearer(tmp_path: Path) -> None:
+async def test_held_back_urls_add_no_calls_to_a_commit(tmp_path: Path) -> None:
     few = await _steps_beside(tmp_path / "few", 3)
     many = await _steps_beside(tmp_path / "many", 3000)
     assert many < few + 50

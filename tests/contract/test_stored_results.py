@@ -1,4 +1,4 @@
-"""What a crawl leaves behind: pages, links, bodies, robots versions, requests, mirrors, and the views on them."""
+"""The results of a crawl in the store: pages, links, bodies, robots versions, requests, mirrors and views."""
 
 from __future__ import annotations
 

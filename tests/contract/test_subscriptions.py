@@ -1,4 +1,4 @@
-"""What stores keep of servers that report, and of the mail that they sent."""
+"""What each store keeps of servers that report changes, and of their mails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVER = Server(
 )  # fmt: skip
 
 
-async def test_a_registration_is_kept_as_it_is_and_its_key_is_not_shown(opener: Opener) -> None:
+async def test_a_registration_is_stored_unchanged_and_its_key_is_not_shown(opener: Opener) -> None:
     store = await opener()
     known = Subscription(SERVER, Preferences(Span(6, "hour"), ("^/a", "b, c")), "a gap", "all of it", "")
     server = Server("http://b.test", "http://b.test/", "", "me@b.test", Span(1, "day"), 1.0)
@@ -31,7 +31,7 @@ async def test_a_registration_is_kept_as_it_is_and_its_key_is_not_shown(opener: 
     await store.close()
 
 
-async def test_an_offer_is_kept_as_it_is(opener: Opener) -> None:
+async def test_an_offer_is_stored_unchanged(opener: Opener) -> None:
     store = await opener()
     assert await store.rup.offered(SITE) is None
     info = RupInfo(f"{SITE}/cgi", "none", ("day",), (".*",), ("a",), Span(3, "week"))
@@ -41,7 +41,7 @@ async def test_an_offer_is_kept_as_it_is(opener: Opener) -> None:
     await store.close()
 
 
-async def test_a_mail_is_known_again_and_counted_once(opener: Opener) -> None:
+async def test_a_repeated_mail_is_counted_once(opener: Opener) -> None:
     store = await opener()
     await store.rup.put([Subscription(SERVER)], [], 1.0)
     taken, again = MailRow(b"1" * 32, SITE, 1, "taken", 3, 2), MailRow(b"2" * 32, SITE, 1, "again")

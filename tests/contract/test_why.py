@@ -1,4 +1,4 @@
-"""``crawler why`` asks for what it shows, however much a crawl has of it."""
+"""``crawler why`` reads only the rows that it shows, in a crawl of any size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.contract.visits import NOW, Harness, deferred, fetched, robots
 A = "http://a.test/"
 
 
-async def test_it_reads_no_more_links_than_it_shows(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_why_reads_no_more_links_than_it_shows(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     await harness.seed(*(f"{A}{n}" for n in range(30)))
     (claim,) = await harness.claim()
     await harness.finish(claim, *(fetched(queued, [A] if queued.depth == 0 else []) for queued in claim.urls))
@@ -31,7 +31,7 @@ async def test_it_reads_no_more_links_than_it_shows(harness: Harness, monkeypatc
     assert (await explain(harness.store, f"{A}1", token="x", now=NOW))["linked_from"] == {"count": 0, "first": []}
 
 
-async def test_it_judges_by_the_robots_txt_in_force_alone(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_why_judges_by_the_robots_txt_in_force_alone(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     await harness.seed(A)
     ((site,),) = [claim.sites.values() for claim in await harness.claim()]
     for at, text in enumerate((b"", b"User-agent: *\nDisallow: /\n", b"User-agent: *\nDisallow: /\n")):

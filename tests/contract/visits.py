@@ -1,4 +1,4 @@
-"""Hands to work a store with, as the loops do: claims, visits, turns."""
+"""Helpers that drive a store as the engine does: claims, visits and commits."""
 
 from __future__ import annotations
 

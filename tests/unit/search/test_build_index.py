@@ -101,7 +101,7 @@ async def test_where_the_main_address_was_not_had_one_stands_in(crawl: Crawled) 
     assert await crawl.urls("to one") == await crawl.urls("to two") == [shown]
 
 
-async def test_canonical_urls_that_go_round_fold_nothing(crawl: Crawled) -> None:
+async def test_cycles_of_canonical_urls_are_ignored(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/1": Said("word 1", canonical=f"{A}/2"), f"{A}/2": Said("word 2", canonical=f"{A}/1")})
     await crawl.index()
     assert set(await crawl.urls("word")) == {f"{A}/1", f"{A}/2"}
