@@ -35,7 +35,7 @@ class Code(StrEnum):
 
     @property
     def label(self) -> str:
-        """The code in words, where there is no room for the meaning."""
+        """The code in words, for places without room for the meaning."""
         return self.value.replace("_", " ")
 
     def render(self, detail: str) -> str:
@@ -47,53 +47,53 @@ class ReasonCode(Code):
     """Why a URL is in its state. Each code belongs to the states that its section names."""
 
     # queued
-    NEW = "new", "", "not asked for yet"
+    NEW = "new", "", "not requested yet"
     REQUEUED = "requeued", "", "queued again"
     RETRY = "retry", "{}", "waiting for another attempt"
     REVISIT_DUE = "revisit_due", "revisit: due", "due for a revisit"
-    REVISIT_HINTED = "revisit_hinted", "revisit: told of by {}", "reported as changed, to be revisited"
+    REVISIT_HINTED = "revisit_hinted", "revisit: reported as changed by {}", "reported as changed, to be revisited"
     REVISIT_WHOLE = (
         "revisit_whole",
-        "revisit: its headers ask for other treatment than before",
-        "to be fetched whole, since its headers have changed",
+        "revisit: its directives have changed, so the whole page is needed",
+        "to be fetched in full, because its headers have changed",
     )
-    NOT_A_SITEMAP = "not_a_sitemap", "named as a sitemap, but a page", "named as a sitemap, but a page"
+    NOT_A_SITEMAP = "not_a_sitemap", "named as a sitemap, but it is a page", "named as a sitemap, but it is a page"
 
     # fetched
     FETCHED = "fetched", "{}", "fetched"
-    NOINDEX = "noindex", "{}, noindex: body and texts not kept", "fetched; it asks not to be kept (noindex)"
+    NOINDEX = "noindex", "{}, noindex: body and texts not kept", "fetched, but not kept, because the page says noindex"
     SITEMAP = "sitemap", "{}", "a sitemap that was read"
     RUPINFO = "rupinfo", "{}", "an offer of updates (RUP) that was read"
-    CHANGED = "changed", "{}, changed", "changed since the visit before"
-    MARKUP_CHANGED = "markup_changed", "{}, changed in its mark-up", "changed in its mark-up alone"
-    UNCHANGED = "unchanged", "{}", "unchanged since the visit before"
-    UNREACHED = "unreached", "{}", "not reached since it was fetched"
+    CHANGED = "changed", "{}, changed", "changed since the previous visit"
+    MARKUP_CHANGED = "markup_changed", "{}, only the mark-up changed", "only the mark-up changed"
+    UNCHANGED = "unchanged", "{}", "unchanged since the previous visit"
+    UNREACHED = "unreached", "{}", "fetched, but not reachable at the last visit"
 
     # redirected
     REDIRECT = "redirect", "{}", "redirected"
 
     # excluded
     SCOPE = "scope", "scope: {}", "outside the scope of the crawl"
-    CONTACT = "contact", "contact: {}", "off loopback, with no --contact given"
+    CONTACT = "contact", "contact: {}", "not on loopback, and no --contact was given"
     DEPTH = "depth", "depth: {}", "too many links away from the seeds"
     NOFOLLOW = "nofollow", 'nofollow: linked only with rel="nofollow"', "linked to only with rel=nofollow"
-    TRAP = "trap", "trap: {}", "looks like one of endless many"
+    TRAP = "trap", "trap: {}", "looks like part of an endless series of URLs"
     BLOCKED = "blocked", "blocked by the operator", "blocked by the operator"
-    ROBOTS = "robots", "robots: {}", "closed by the site's robots.txt"
-    MIRROR = "mirror", "mirror of {}", "on a mirror: asked of its main site instead"
+    ROBOTS = "robots", "robots: {}", "disallowed by the site's robots.txt"
+    MIRROR = "mirror", "mirror of {}", "on a mirror; requested from its main site instead"
     MIRROR_CYCLE = "mirror_cycle", "mirror cycle: {}", "on sites that name each other as main hosts"
-    TYPE = "type", "type: content type {} is not wanted", "not of a wanted content type"
-    ADDRESS = "address", "address: {}", "at an address that is not connected to"
+    TYPE = "type", "type: content type {} is not wanted", "of a content type that is not wanted"
+    ADDRESS = "address", "address: {}", "at an address that the crawler may not connect to"
     REDIRECTS = "redirects", "redirects: {}", "behind too many redirects"
-    SAMPLE = "sample", "sample: not drawn", "left to chance, and not drawn for the sample"
-    NO_SITEMAP = "no_sitemap", "sitemap: there is none ({})", "named as a sitemap, and none is there"
+    SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
+    NO_SITEMAP = "no_sitemap", "sitemap: there is none ({})", "named as a sitemap, but there is none"
     NO_RUPINFO = "no_rupinfo", "rup: {}", "no offer of updates (RUP)"
 
     # failed
     ROBOTS_GIVEN_UP = (
         "robots_given_up",
-        "robots: given up, no answer for /robots.txt could be had ({})",
-        "given up: the site's robots.txt could not be had",
+        "robots: given up, no usable answer for /robots.txt ({})",
+        "given up: the site's robots.txt could not be fetched",
     )
     NOT_FOUND = "not_found", "{}", "not found (404)"
     GONE = "gone", "{}", "gone (410)"
@@ -102,15 +102,15 @@ class ReasonCode(Code):
     NO_DOCUMENT = "no_document", "{}", "an answer without a document"
     NO_ADDRESS = "no_address", "{}", "a host name without an address"
     NO_CONNECTION = "no_connection", "{}", "no connection"
-    TLS = "tls", "{}", "no TLS, or a certificate that is not valid"
+    TLS = "tls", "{}", "a TLS error, or an invalid certificate"
     TIMEOUT = "timeout", "{}", "no answer in time"
-    TRUNCATED = "truncated", "{}", "an answer that broke off"
+    TRUNCATED = "truncated", "{}", "an incomplete answer"
     PROTOCOL = "protocol", "{}", "an answer that is not HTTP"
     ENCODING = "encoding", "{}", "a content encoding that cannot be decoded"
-    TOO_LARGE = "too_large", "{}", "larger than is allowed"
-    BAD_REDIRECT = "bad_redirect", "{}", "a redirect that leads nowhere"
+    TOO_LARGE = "too_large", "{}", "larger than the limit"
+    BAD_REDIRECT = "bad_redirect", "{}", "a redirect without a usable target"
     REDIRECT_CIRCLE = "redirect_circle", "redirects in a circle ({})", "redirects in a circle"
-    FAULT = "fault", "a fault of the crawler: {}; please report it", "failed by a fault of the crawler"
+    FAULT = "fault", "a bug in the crawler: {}; please report it", "failed because of a bug in the crawler"
     WORKER_DIED = (
         "worker_died",
         "the crawler died {} times while it worked on this URL; please report it",
@@ -149,21 +149,21 @@ class ErrorKind(Code):
     HTTP = "http", "{}", "an error status"
     DNS = "dns", "{}", "no address for the name"
     CONNECT = "connect", "{}", "no connection"
-    TLS = "tls", "{}", "no TLS"
+    TLS = "tls", "{}", "a TLS error"
     TIMEOUT = "timeout", "{}", "no answer in time"
-    TRUNCATED = "truncated", "{}", "an answer that broke off"
+    TRUNCATED = "truncated", "{}", "an incomplete answer"
     PROTOCOL = "protocol", "{}", "not HTTP, or headers beyond the limits"
     ENCODING = "encoding", "{}", "a content encoding that is broken or was not offered"
     TOO_LARGE = "too_large", "too large: {}", "too large"
-    UNWANTED_TYPE = "unwanted_type", "content type {} is not wanted", "not of a wanted content type"
-    ADDRESS = "address", "{}", "an address that is not connected to"
+    UNWANTED_TYPE = "unwanted_type", "content type {} is not wanted", "a content type that is not wanted"
+    ADDRESS = "address", "{}", "an address that the crawler may not connect to"
     STOPPED = "stopped", "stopped before the answer was complete", "stopped before the answer was complete"
-    FAULT = "fault", "a fault of the crawler: {}; please report it", "a fault of the crawler"
+    FAULT = "fault", "a bug in the crawler: {}; please report it", "a bug in the crawler"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestError:
-    """Why a request has no document for an answer."""
+    """Why the answer to a request has no document."""
 
     kind: ErrorKind
     detail: str = ""
@@ -192,17 +192,17 @@ class EndCode(Code):
         "max_pages_per_site",
         "every site with URLs left has its --max-pages-per-site {} queued",
     )
-    MAX_TIME = "max_time", "--max-time is over"
-    SIGNAL = "signal", "stopped by {}; the same command goes on"
-    OPERATOR = "operator", "stopped by the operator; the same command goes on"
-    CALLER = "caller", "stopped by the caller; run() goes on"
-    CUT_SHORT = "cut_short", "cut short by the caller; run() goes on"
+    MAX_TIME = "max_time", "--max-time reached"
+    SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
+    OPERATOR = "operator", "stopped by the operator; the same command continues the crawl"
+    CALLER = "caller", "stopped by the caller; run() continues the crawl"
+    CUT_SHORT = "cut_short", "cut short by the caller; run() continues the crawl"
     AUXILIARY = "auxiliary", "{}", "done: an auxiliary run of another command"
-    STOPPED = "stopped", "stopped; the same command goes on"
-    NOT_BEGUN = "not_begun", "ended before it had begun"
+    STOPPED = "stopped", "stopped; the same command continues the crawl"
+    NOT_BEGUN = "not_begun", "ended before it began"
     SUPERSEDED = (
         "superseded",
-        "out of touch for longer than its lease, and another crawl was begun meanwhile",
+        "the store was unreachable for longer than the lease, and another crawl began meanwhile",
     )
     STORE_FAILED = "store_failed", "the store failed: {}"
     FAILURE = "failure", "a failure"
@@ -230,6 +230,6 @@ class RunEnd:
 
     @classmethod
     def from_json(cls, value: Sequence[str]) -> Self:
-        """The end that :meth:`as_json` made ``value`` of."""
+        """The end from which :meth:`as_json` made ``value``."""
         code, detail = value
         return cls(EndCode(code), detail)

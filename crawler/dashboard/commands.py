@@ -56,7 +56,7 @@ async def _serve(db: str, host: str, port: int, token: str | None, *, shown: str
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     async with serving(store_at(db), host, port, token, SystemClock()) as taken:
         console.print(f"{shown_db(db)}: http://{_shown(host)}:{taken}/{shown}", markup=False, soft_wrap=True)
-        console.print("Ctrl-C ends the dashboard; the crawl goes on without it", style="dim")
+        console.print("Ctrl-C ends the dashboard; the crawl continues without it", style="dim")
         await over.wait()
     return 0
 

@@ -73,7 +73,7 @@ const command = async (name, site) => {
 $("pause").addEventListener("click", () => command("pause"));
 $("resume").addEventListener("click", () => command("resume"));
 $("stop").addEventListener("click", () => {
-  if (confirm("End this run? Everything is kept; the same command goes on with it.")) command("stop");
+  if (confirm("End this run? Everything is kept; the same command continues it.")) command("stop");
 });
 const block = (site) => {
   if (confirm(`Leave ${fit(site)} alone? Its queued URLs end as excluded until the block is lifted.`)) return command("block", site);
@@ -122,7 +122,7 @@ const about = (seen, run) => {
   $("about").textContent = fit(`${who} · run ${run.id}, ${when}`);
 };
 const remark = (seen, run) => {
-  if (run?.state === "silent") return `Nothing heard of the crawl since ${clock(run.seen_at, seen.at)}: it was killed (the same command goes on), or is stuck.`;
+  if (run?.state === "silent") return `Nothing heard of the crawl since ${clock(run.seen_at, seen.at)}: it was killed (the same command continues the crawl), or is stuck.`;
   if (seen.paused_since != null) return `Paused by the operator since ${clock(seen.paused_since, seen.at)}: nothing new is sent, and nothing is lost${run?.state === "ended" ? "; the next run begins paused" : ""}.`;
   if (!seen.log_read) return "Reading the request log: its sums are not complete yet.";
   return "";

@@ -29,7 +29,7 @@ def store() -> None:
 def copy(source: str, target: str, as_json: bool) -> int:
     """Copy the store FROM (a file, or postgresql://user@host/name) into TO, which is empty or a part of that copy.
 
-    The same command goes on with a copy that was cut off. In the end the tables of both are compared by checksums. The
+    The same command continues a copy that was cut off. In the end the tables of both are compared by checksums. The
     search index is not copied: `crawler index` builds it.
     """
 

@@ -83,7 +83,9 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             console.print()
             load("terminal").render(survey, console)
         elif settings.sample.size is not None:
-            console.print("No sample yet: it is drawn when all that it is drawn of is known; the same command goes on")
+            console.print(
+                "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
+            )
     return _exit_code(crawl.progress, stopped=signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED))
 
 

@@ -32,7 +32,7 @@ _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
 _AT_WORK = "SELECT count(*) AS n FROM workers WHERE ended_at IS NULL AND lease_until > :now"
-_HINT = "Ctrl-C stops; the same command goes on"
+_HINT = "Ctrl-C stops; the same command continues the crawl"
 _AT_ONCE = "Ctrl-C again ends at once"
 
 

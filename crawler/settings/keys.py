@@ -239,7 +239,7 @@ _TABLE = (
         SECONDS_OR_NO_LIMIT,
         "crawl.max_time_s",
         "End the run after this time; 0 is no limit.",
-        "The next run goes on.",
+        "The next run continues the crawl.",
         "--max-time",
     ),
     Key(

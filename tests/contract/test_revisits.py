@@ -155,7 +155,7 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
     assert heeded == Heeded(moved=1, new=1, ignored=1)
     assert await harness.store.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1
     states = await harness.urls("state, reason")
-    assert states == {A: ("queued", "revisit: told of by rup"), f"{A}new": ("queued", "")}
+    assert states == {A: ("queued", "revisit: reported as changed by rup"), f"{A}new": ("queued", "")}
 
 
 async def test_a_hint_does_not_come_before_the_least_pause(harness: Harness) -> None:

@@ -52,7 +52,7 @@ async def test_one_of_two_workers_that_end_at_once_ends_the_run(postgres: Cluste
             other = asyncio.create_task(second.end_run(RunEnd(EndCode.STOPPED), now))
             await asyncio.wait([other], timeout=0.5)
         await other
-        assert (await first.last_run() or {})["ended_by"] == "stopped; the same command goes on"
+        assert (await first.last_run() or {})["ended_by"] == "stopped; the same command continues the crawl"
     finally:
         await first.close()
         await second.close()
@@ -73,7 +73,7 @@ async def test_a_worker_stopped_before_its_crawl_is_no_longer_at_work(
     async with existing_store(settings) as store:
         assert await store.query("SELECT ended_by FROM worker WHERE ended_at IS NULL") == []
         why = {row["ended_by"] for row in await store.query("SELECT ended_by FROM run")}
-        assert why == {"ended before it had begun"}
+        assert why == {"ended before it began"}
 
 
 async def test_a_worker_that_joins_waits_for_an_absent_database(postgres: Cluster) -> None:
@@ -136,7 +136,7 @@ async def test_a_returning_worker_continues_a_run_that_others_considered_ended(p
     try:
         await second.bury(first.worker_id, "lease ran out", now)
         await second.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), now)
-        assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT; the same command goes on"
+        assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT; the same command continues the crawl"
         assert await first.rejoin(now)
         assert (await second.last_run() or {})["finished_at"] is None
         await first.renew(now)

@@ -60,7 +60,7 @@ async def test_leaving_early_stops_in_order_and_a_later_run_goes_on(web: Loopbac
     assert row["pages"] == 31
     assert not set(first) & set(rest)
     assert ends == [
-        {"ended_by": "stopped by the caller; run() goes on"},
+        {"ended_by": "stopped by the caller; run() continues the crawl"},
         {"ended_by": "nothing is left in the frontier"},
     ]
     paths = [hit.path for hit in web.log if hit.path != "/robots.txt"]
@@ -133,7 +133,7 @@ async def test_a_caller_that_does_not_wait_leaves_a_complete_log(hurry: str, web
         ("/", None),
         ("/slow", stopped),
     ]
-    assert run["ended_by"] == "cut short by the caller; run() goes on"
+    assert run["ended_by"] == "cut short by the caller; run() continues the crawl"
 
 
 async def test_limits_of_a_run(web: LoopbackWeb, db_path: Path) -> None:
@@ -298,7 +298,7 @@ async def test_a_call_after_a_loop_that_was_left_waits_for_its_end(web: Loopback
             async for _ in crawl.run(seeds=[web.url("a.test")]):
                 break
             built = await crawl.index()
-            assert crawl.ended_by == "stopped by the caller; run() goes on"
+            assert crawl.ended_by == "stopped by the caller; run() continues the crawl"
         async for _ in crawl.pages():
             break
         async for _ in crawl.run():

@@ -132,7 +132,7 @@ def test_a_terminal_shows_the_live_display(web: LoopbackWeb, db_path: Path) -> N
     shown = b"".join(_read(master))
     assert process.wait() == 0
     assert b"sites worked on" in shown
-    assert b"Ctrl-C stops; the same command goes on" in shown
+    assert b"Ctrl-C stops; the same command continues the crawl" in shown
     assert b"nothing is left in the frontier" in shown
 
 
@@ -168,7 +168,7 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
     assert states(db_path)["fetched"] == 3
     timed = here(*begin, "--max-time", "0.5")
     assert timed.code == 0
-    assert "--max-time is over" in timed.out
+    assert "--max-time reached" in timed.out
     per_site = here(*begin, "--max-pages-per-site", str(states(db_path)["fetched"] + 2))
     assert per_site.code == 0
     assert "--max-pages-per-site" in per_site.out
@@ -197,7 +197,7 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     process.send_signal(number)
     ended = finish(process)
     assert (ended.code, ended.err) == (3, "")
-    assert f"stopped by {number.name}; the same command goes on" in ended.out
+    assert f"stopped by {number.name}; the same command continues the crawl" in ended.out
     assert {hit.path: hit.status for hit in web.log}["/1"] == 200, "the answer in flight was waited for"
     stopped = json.loads(here("status", "--db", db_path, "--json").out)
     assert stopped["urls"] == {"queued": 1, "fetched": 3, "redirected": 0, "excluded": 0, "failed": 0}

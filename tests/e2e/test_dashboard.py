@@ -163,7 +163,7 @@ def test_a_running_crawl_is_paused_set_going_and_stopped(
     dashboard.order("stop")
     ended = finish(crawling)
     assert ended.code == 3
-    assert "stopped by the operator; the same command goes on" in ended.out
+    assert "stopped by the operator; the same command continues the crawl" in ended.out
     assert "paused by the operator" in ended.err
     until(lambda: dashboard.state() == "ended", "the dashboard to see it")
     judged = here("audit", "--db", db, "--json")

@@ -121,11 +121,11 @@ def test_a_bug_of_ours_that_a_page_brings_to_light_fails_that_page_alone(tmp_pat
     assert ended.code == 1
     assert "crawler: 2 answers met a bug of this crawler" in ended.err
     assert "Traceback" not in ended.err
-    assert "2 × a fault of the crawler" in ended.out
+    assert "2 × a bug in the crawler" in ended.out
     with closing(sqlite3.connect(db)) as store:
         failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
         titles = store.execute("SELECT title FROM pages WHERE title NOTNULL ORDER BY title").fetchall()
-    place = r"a fault of the crawler: KeyError: '5' \(page/tags\.py, line \d+\); please report it"
+    place = r"a bug in the crawler: KeyError: '5' \(page/tags\.py, line \d+\); please report it"
     assert {path for path, reason in failed.items() if re.fullmatch(place, reason)} == {"/light", "/heavy"}
     assert titles == [("Large",), ("Other",)], "the child that met it reads the next page"
 
@@ -160,7 +160,7 @@ def test_a_bug_of_ours_that_a_body_brings_to_light_fails_its_url_alone(tmp_path:
         failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))
         titles = store.execute("SELECT title FROM pages WHERE title NOTNULL").fetchall()
         logged = store.execute("SELECT error FROM requests WHERE error NOTNULL").fetchall()
-    place = r"a fault of the crawler: AttributeError: .* \(fetch/client\.py, line \d+\); please report it"
+    place = r"a bug in the crawler: AttributeError: .* \(fetch/client\.py, line \d+\); please report it"
     assert failed.keys() == {"/coded"}
     assert re.fullmatch(place, failed["/coded"])
     assert titles == [("Other",)]

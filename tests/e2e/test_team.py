@@ -84,7 +84,7 @@ def test_workers_stop_and_go_on_with_who_is_above_them(command: list[str], loopb
     until(lambda: len(loopback.log) >= asked + 5, "more requests")
     process.send_signal(signal.SIGINT)
     assert (len(workers), finish(process).code) == (2, 3)
-    assert ended_by(command) == {"stopped by SIGINT; the same command goes on"}
+    assert ended_by(command) == {"stopped by SIGINT; the same command continues the crawl"}
 
 
 def test_a_crawl_whose_workers_were_told_to_end_is_not_over(command: list[str], loopback: LoopbackWeb) -> None:
@@ -94,7 +94,7 @@ def test_a_crawl_whose_workers_were_told_to_end_is_not_over(command: list[str], 
         os.kill(worker, signal.SIGTERM)
     ended = finish(process)
     assert (ended.code, ended.err) == (3, "")
-    assert ended_by(command) == {"stopped by SIGTERM; the same command goes on"}
+    assert ended_by(command) == {"stopped by SIGTERM; the same command continues the crawl"}
 
 
 def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[str], loopback: LoopbackWeb) -> None:
@@ -109,8 +109,8 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
             os.kill(worker, signal.SIGKILL)
     ended = finish(process)
     assert ended.code == 0
-    assert "--max-time is over" in ended.out
-    assert ended_by(command) <= {"killed", "--max-time is over"}  # those that had come so far as to work
+    assert "--max-time reached" in ended.out
+    assert ended_by(command) <= {"killed", "--max-time reached"}  # those that had come so far as to work
 
 
 def test_concurrency_is_shared_to_the_request(command: list[str], loopback: LoopbackWeb) -> None:

@@ -63,10 +63,10 @@ def test_a_bug_during_a_page_request_fails_that_page(db_path: Path) -> None:
         "http://a.test/1": "failed",
         "http://a.test/2": "fetched",
     }
-    reason = r"a fault of the crawler: ZeroDivisionError: a bug \(engine/gate.py, line \d+\); please report it"
+    reason = r"a bug in the crawler: ZeroDivisionError: a bug \(engine/gate.py, line \d+\); please report it"
     assert re.fullmatch(reason, ended["http://a.test/1"][1])
     logged = run_virtual(lambda clock: rows(db_path, "SELECT url, error FROM requests WHERE error NOTNULL"))
-    assert logged == [("http://a.test/1", "a fault of the crawler: ZeroDivisionError; please report it")]
+    assert logged == [("http://a.test/1", "a bug in the crawler: ZeroDivisionError; please report it")]
     assert faults == 1
     starts = [hit.started_at for hit in web.log]
     assert all(later - start >= 1.1 for start, later in pairwise(starts))
@@ -79,7 +79,7 @@ def test_a_bug_during_a_robots_txt_request_defers_the_site(db_path: Path, raises
     assert faults == 2
     found = run_virtual(lambda clock: rows(db_path, "SELECT action, status, note FROM robots_versions"))
     assert [(action, status) for action, status, _ in found] == [("defer", "fault"), ("parse", "200")]
-    assert found[0][2].startswith("a fault of the crawler: ")
+    assert found[0][2].startswith("a bug in the crawler: ")
 
 
 @pytest.mark.parametrize("stale_if_error", [False, True])

@@ -113,7 +113,7 @@ def test_max_pages_per_site_is_exact_and_may_grow(limit: int, db_path: Path) -> 
 
 def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:
     ended, served = crawls(db_path, WEB, limited(max_time_s=7.5))
-    assert ended == ["--max-time is over"]
+    assert ended == ["--max-time reached"]
     assert max(hit.started_at for hit in served.log) <= 7.5
     assert max(hit.finished_at for hit in served.log) > 6.0
 
@@ -121,7 +121,7 @@ def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:
 def test_max_time_ends_a_crawl_that_only_waits(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, {"a.test": {"/robots.txt": Page(fault=Fault.RESET)}})
-        assert await crawl(clock, db_path, served, ["http://a.test/"], limited(max_time_s=90)) == "--max-time is over"
+        assert await crawl(clock, db_path, served, ["http://a.test/"], limited(max_time_s=90)) == "--max-time reached"
         assert 90 <= clock.loop.time() < 91
 
     run_virtual(main)

@@ -361,7 +361,10 @@ def test_orders_from_before_the_run_are_carried_out_before_its_first_request(db_
         return stopped, ended_by, [hit.path for hit in web.web.hits("big.test")]
 
     stopped, ended_by, asked = run_virtual(main)
-    assert (stopped, ended_by) == ("stopped by the caller; run() goes on", "nothing is left in the frontier")
+    assert (stopped, ended_by) == (
+        "stopped by the caller; run() continues the crawl",
+        "nothing is left in the frontier",
+    )
     assert len(asked) == 11
 
 

@@ -146,7 +146,7 @@ def test_a_changed_page_makes_a_version_and_both_are_kept(db_path: Path) -> None
 def test_changed_markup_makes_a_version_but_no_change(heavy: str, db_path: Path) -> None:
     shelf = Shelf(p=Page(f"<body class=x1><p>one{heavy}"))
     revisited(db_path, shelf, Page(f"<body class=x2><p><b>one</b>{heavy}"))
-    assert state(db_path) == ("fetched", "200, changed in its mark-up")
+    assert state(db_path) == ("fetched", "200, only the mark-up changed")
     assert look(db_path, f"SELECT changes FROM revisits WHERE url = '{PAGE}'") == [(0.0,)]
     hashes = look(db_path, f"SELECT DISTINCT text_sha256 FROM page_versions WHERE url = '{PAGE}'")
     assert len(hashes) == 1

@@ -554,7 +554,7 @@ UPDATE revisit SET hint = :source, hinted_at = :at,
     CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END))
     ELSE due_at END,
   why = CASE WHEN :counts::boolean AND due_at > greatest(:now, CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END)
-    THEN 'told of by ' || :source ELSE why END
+    THEN 'reported as changed by ' || :source ELSE why END
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
 -- name: failed_for_good

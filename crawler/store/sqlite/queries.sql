@@ -419,7 +419,7 @@ ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.change
 UPDATE revisit SET hint = :source, hinted_at = :at,
   due_at = CASE WHEN :counts THEN min(due_at, max(:now, iif(:asked_for, 0, not_before))) ELSE due_at END,
   why = CASE WHEN :counts AND due_at > max(:now, iif(:asked_for, 0,
-    not_before)) THEN 'told of by ' || :source ELSE why END
+    not_before)) THEN 'reported as changed by ' || :source ELSE why END
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
 -- name: failed_for_good
