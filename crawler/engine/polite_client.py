@@ -145,11 +145,11 @@ def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) 
                 return Fetch(verdict)
             why = f"closes {path.partition('?')[0]} (line {verdict.line}, {verdict.text.strip()}): it is not asked"
         case RobotsAction.RESTRICTED:
-            why = f"closes the whole site ({copy.status}): nothing is asked there"
+            why = f"forbids the whole site ({copy.status}): nothing is requested there"
         case RobotsAction.UNREACHABLE:
             return Closed(f"{site}: {copy.note or copy.status}")
         case RobotsAction.DEFER | RobotsAction.GIVEN_UP:
-            why = f"cannot be had ({copy.status}): nothing is asked there meanwhile, try again later"
+            why = f"cannot be had ({copy.status}): nothing is requested there meanwhile, try again later"
         case _:
             assert_never(copy.action)
     return Closed(f"{site}/robots.txt {why}")

@@ -1,12 +1,12 @@
-"""The HTTP side of the shell: one request in, one :data:`crawler.model.FetchResult` out.
+"""HTTP: takes one request, and returns one :data:`crawler.model.FetchResult`.
 
-Whatever a server or the network does is data, never an exception. Every answer is bounded in headers, bytes
-and time; redirects are reported, not followed, for robots.txt, scope and the address guard must be asked again
-at each hop. A request is sent exactly once, so the request log tells all that a site was asked.
+A failure of a server or the network is data, never an exception. The headers, bytes and time of every answer are
+bounded. Redirects are reported and not followed, because robots.txt, scope and the address guard must be checked again
+at each hop. A request is sent exactly once, so the request log is complete.
 
 - :mod:`crawler.fetch.client` sends requests and reads answers;
-- :mod:`crawler.fetch.decoding` undoes content codings within bounds;
-- :mod:`crawler.fetch.failures` puts what went wrong into one sentence for people;
-- :mod:`crawler.fetch.resolver` turns names into addresses;
-- :mod:`crawler.fetch.address_guard` says which addresses may be connected to.
+- :mod:`crawler.fetch.decoding` decodes content codings within bounds;
+- :mod:`crawler.fetch.failures` describes a failure in one sentence for people;
+- :mod:`crawler.fetch.resolver` resolves names to addresses;
+- :mod:`crawler.fetch.address_guard` decides which addresses the crawler may connect to.
 """

@@ -1,9 +1,8 @@
-"""The address guard: which IP addresses this crawler connects to. Pure.
+"""The address guard: decides which IP addresses the crawler may connect to. Pure.
 
-A name that a stranger controls may point at a machine that only we can reach, so the question is asked of
-the address that is about to be connected to, never of a name. Sources: the IANA registries of special-purpose
-IPv4 and IPv6 addresses (RFC 6890 and its successors), RFC 6052 (``64:ff9b::/96``), RFC 7526
-(``192.88.99.0/24``), RFC 3879 (``fec0::/10``).
+A stranger can point a name at a machine that only the crawler can reach. So the guard checks the address just before
+the connection, and never a name. Sources: the IANA registries of special-purpose IPv4 and IPv6 addresses (RFC 6890 and
+its successors), RFC 6052 (``64:ff9b::/96``), RFC 7526 (``192.88.99.0/24``), RFC 3879 (``fec0::/10``).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from itertools import chain
 
 Address = IPv4Address | IPv6Address
 
-#: No web server can have these, so nothing permits them.
+#: No web server can have these addresses, so no setting permits them.
 _NEVER = {
     "an unspecified": ("0.0.0.0/8", "::/128"),
     "a multicast": ("224.0.0.0/4", "ff00::/8"),
@@ -33,15 +32,15 @@ _RESERVED_V6 = ("2001::/23", "2001:db8::/32", "3fff::/20")
 _never = [(kind, ip_network(text)) for kind, texts in _NEVER.items() for text in texts]
 _special = [(kind, ip_network(text)) for kind, texts in _SPECIAL.items() for text in texts]
 _reserved = [ip_network(text) for text in chain(_RESERVED_V4, _RESERVED_V6)]
-#: All that IANA has given out for hosts; what is outside it is reserved (RFC 4291, 2.4).
+#: The range that IANA has assigned to hosts; other addresses are reserved (RFC 4291, 2.4).
 _GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
 
 
 def refusal(address: str, *, allow_private: bool, loopback_only: bool) -> str | None:
-    """Why ``address`` (an IP address in text) must not be connected to, or ``None`` where it may.
+    """Why the crawler must not connect to ``address`` (an IP address in text), or ``None`` if it may.
 
-    ``allow_private`` permits everything but multicast and the like; ``loopback_only`` is the state of a crawl
-    without a contact, and permits nothing else. An IPv4-mapped IPv6 address is judged by what it maps.
+    ``allow_private`` permits every address that a web server can have. ``loopback_only``, for a crawl without a
+    contact, permits loopback only. An IPv4-mapped IPv6 address is treated as the IPv4 address.
     """
     bare = address.partition("%")[0]  # fe80::1%eth0
     try:
@@ -52,7 +51,7 @@ def refusal(address: str, *, allow_private: bool, loopback_only: bool) -> str | 
         return f"{bare} is not loopback, and a crawl without --contact stays on loopback"
     never = next((kind for kind, network in _never if ip in network), None)
     if never:
-        return f"{bare} is {never} address, where no web server can be"
+        return f"{bare} is {never} address, which no web server can have"
     kind = None if allow_private else _kind(ip)
     return f"{bare} is {kind} address; --allow-private permits it" if kind else None
 
@@ -62,10 +61,10 @@ def _unmapped(ip: Address) -> Address:
 
 
 def _kind(ip: Address) -> str | None:
-    """What is special about an address, with its article; ``None`` for the public Internet."""
+    """The kind of a special address, with its article; ``None`` for an address of the public Internet."""
     special = next((kind for kind, network in _special if ip in network), None)
     if special:
         return special
     unassigned = isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST_V6
-    # Written out above, and not left to ``is_global``, which before Python 3.11.9 is true of several of them.
+    # ``is_global`` alone does not suffice: before Python 3.11.9 it is true for several reserved ranges.
     return "a reserved" if unassigned or any(ip in network for network in _reserved) or not ip.is_global else None

@@ -64,7 +64,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NO_DOCUMENT = {
     204: "so there is no page",
     205: "so there is no page",
-    206: "though no part was asked for",
+    206: "though no range was requested",
 }
 #: A validator that can be sent back as it was received. The HTTP library raises on control characters and encodes
 #: octets above 0x7f again. Many servers accept at most 8,192 octets of headers, so a long validator could cost an
@@ -171,7 +171,9 @@ class HttpFetcher:
         try:
             return await self._ask(request, tape)
         except Exception as error:
-            told = fault(error) if request.shown_url is None else type(error).__name__  # its words may repeat a secret
+            told = (
+                fault(error) if request.shown_url is None else type(error).__name__
+            )  # the message may contain a secret
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.FAULT, detail=told)
 
     async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
@@ -215,7 +217,7 @@ class HttpFetcher:
         if nothing is not None:
             detail += f", {nothing}"
         elif status in _REDIRECTS:
-            detail += ", without a Location to go to"
+            detail += ", without a Location"
         return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
 
     async def _fetched(
@@ -243,7 +245,7 @@ class HttpFetcher:
             return RequestError(ErrorKind.UNWANTED_TYPE, content_type[:100])
         length = header(headers, "Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
-            return _too_large(request, f"announces {int(length):,} bytes")
+            return _too_large(request, f"is announced with {int(length):,} bytes")
         return None
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | RequestError:
@@ -255,9 +257,9 @@ class HttpFetcher:
             own = None if connection is None else connection.exception()
             return in_body(error, host_of(request.url), self._timeouts, own)
         if body.overflowed:
-            return body if request.truncate else _too_large(request, "goes on")
+            return body if request.truncate else _too_large(request, "is longer")
         if decoder is not None and response.content.total_bytes and not decoder.complete():
-            return RequestError(ErrorKind.TRUNCATED, "the body's encoded data stop half-way")
+            return RequestError(ErrorKind.TRUNCATED, "the encoded data of the body ends early")
         if connection is not None and _was_reset(connection, headers):
             return BROKEN_OFF
         return body
@@ -339,7 +341,7 @@ def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Header
 
 
 def _too_large(request: Request, what: str) -> RequestError:
-    return RequestError(ErrorKind.TOO_LARGE, f"the body {what}, and {request.max_bytes:,} bytes are allowed")
+    return RequestError(ErrorKind.TOO_LARGE, f"the body {what}; the limit is {request.max_bytes:,} bytes")
 
 
 def _content_type(value: str) -> tuple[str, str | None]:
@@ -362,7 +364,7 @@ def _status_line(status: int) -> str:
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
-        return f"{status}, which is no status that HTTP knows"
+        return f"{status}, which is not a status of HTTP"
 
 
 def _check_before_sending(may_send: Callable[[], bool]) -> aiohttp.TraceConfig:

@@ -1,4 +1,4 @@
-"""Connections that carry one answer to each request, and nothing that nobody asked for."""
+"""A connector that does not reuse a connection on which a server sent data without a request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import aiohttp
 
 
 class Connector(aiohttp.TCPConnector):
-    """Takes no connection again on which something came since the last answer.
+    """Closes idle connections on which data arrived after the last answer, instead of reusing them.
 
-    It would be taken for the answer to the next request, and each later answer for that to the request after it (RFC
-    9112, 6.3 and 9.2). The HTTP library looks whether a connection still stands, but not at this, and has no public
-    place for it: ``_get`` is its own, and tests hold on to it.
+    The client would take such data for the answer to the next request, and each later answer for that to the request
+    after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open. It has no
+    public method to override, so this class overrides the private ``_get``; tests fail if the library changes it.
     """
 
     async def _get(self, *args: Any) -> Any:
@@ -27,7 +27,7 @@ class Connector(aiohttp.TCPConnector):
 
 
 def _has_unread(transport: Any) -> bool:
-    """Whether something waits in the system that the event loop has had no time to read."""
+    """Whether the system holds received data that the event loop has not read yet."""
     poll = select.poll()
     poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
     return bool(poll.poll(0))

@@ -37,7 +37,7 @@ class Decoder(Protocol):
     def feed(self, data: bytes, room: int) -> bytes:
         """Decode ``data``; returns at most ``room`` (> 0) bytes. When ``room`` was filled, feed no more.
 
-        Raises :class:`BadCoding` where the data is broken.
+        Raises :class:`BadCoding` if the data is broken.
         """
         ...
 
@@ -186,5 +186,5 @@ def decoder_for(content_encoding: Iterable[str]) -> Decoder | None:
         raise BadCoding(f"the body is encoded {len(codings)} times over")
     new = _DECODERS.get(codings[0])
     if new is None:
-        raise BadCoding(f"the body's encoding {codings[0][:40]!r} was not asked for")
+        raise BadCoding(f"the body's encoding {codings[0][:40]!r} was not offered")
     return new()

@@ -1,4 +1,4 @@
-"""What went wrong with a request, from the HTTP library's errors to a kind and one sentence for people."""
+"""Turns the errors of the HTTP library into the kind of a failure and one sentence for people."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from crawler.fetch.decoding import BadCoding
 from crawler.reasons import ErrorKind, RequestError
 from crawler.terminal_text import shown
 
-#: What the HTTP library raises, before there is an answer, when a server or the network misbehaves.
+#: The errors that the HTTP library raises before an answer if a server or the network fails.
 FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)
-#: The same while a body is read; a bare RuntimeError is its word for a connection that has gone meanwhile.
+#: The errors while a body is read. The library raises a bare RuntimeError if the connection has been lost.
 BODY_ERRORS = (*FETCH_ERRORS, BadCoding, RuntimeError)
-#: OpenSSL's words in ``[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)``.
+#: The message of OpenSSL in ``[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)``.
 _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
 
 
 class AddressRefused(OSError):
-    """Raised into the HTTP library where the address guard forbids a connection."""
+    """Raised into the HTTP library if the address guard forbids a connection."""
 
 
 @dataclass(slots=True)
 class Attempts:
-    """What one request's search for an address that answers has come to."""
+    """The addresses that one request has tried, as far as the address guard is concerned."""
 
     refusals: list[str] = field(default_factory=list)
-    permitted: bool = False  # whether the guard let any address be tried
+    permitted: bool = False  # whether the guard permitted any address
 
 
 def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> RequestError:
-    """The problem behind an error that came before the headers did."""
+    """The failure behind an error before the headers of the answer."""
     match error:
         case TimeoutError():
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
@@ -50,7 +50,7 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
         case aiohttp.ServerDisconnectedError():
             return RequestError(ErrorKind.CONNECT, "the server closed the connection without an answer")
         case aiohttp.ClientOSError():
-            # A client certificate asked for in vain comes only after the handshake (RFC 8446, 4.4.2.4).
+            # A server rejects a missing client certificate only after the handshake (RFC 8446, 4.4.2.4).
             kind = ErrorKind.TLS if "[SSL" in str(error) else ErrorKind.CONNECT
             return RequestError(kind, f"the connection broke before an answer: {_reason(error)}")
         case aiohttp.ClientResponseError():
@@ -58,26 +58,26 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
                 ErrorKind.PROTOCOL, f"the answer is not HTTP within limits: {_parser_words(error.message)}"
             )
         case aiohttp.InvalidURL():
-            return RequestError(ErrorKind.DNS, f"{_printable(host)} is no name that can be looked up")
+            return RequestError(ErrorKind.DNS, f"{_printable(host)} is not a name that can be looked up")
     return RequestError(ErrorKind.CONNECT, f"no answer from {host}: {_printable(str(error))}")
 
 
 def in_body(
     error: Exception, host: str, timeouts: aiohttp.ClientTimeout, connection: BaseException | None
 ) -> RequestError:
-    """The problem behind an error that came while the body was read; ``connection`` is the connection's own error."""
+    """The failure behind an error while the body was read. ``connection`` is the error of the connection, if any."""
     match error, connection:
         case BadCoding(), _:
             return RequestError(ErrorKind.ENCODING, str(error))
         case _, HttpProcessingError():
-            # aiohttp closes the connection then, but lets the reader of the body wait for its timeout.
+            # In this case aiohttp closes the connection, but the reader of the body waits until its timeout.
             return RequestError(ErrorKind.PROTOCOL, f"the body is garbled: {_parser_words(connection.message)}")
         case TimeoutError(), _:
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
     return BROKEN_OFF
 
 
-#: A body that ended before its end.
+#: The connection closed before the end of the body.
 BROKEN_OFF = RequestError(ErrorKind.TRUNCATED, "the connection broke before the end of the body")
 
 
@@ -91,7 +91,7 @@ def _timeout(error: TimeoutError, host: str, timeouts: aiohttp.ClientTimeout) ->
 
 
 def _not_connected(error: OSError, host: str, attempts: Attempts) -> RequestError:
-    """Every address of a name was tried in vain, or refused; the guard's reasons are told in either case."""
+    """The failure if no address of a name could be connected to. It includes the reasons of the address guard."""
     refusals = tuple(dict.fromkeys(attempts.refusals))
     if refusals and not attempts.permitted:
         return RequestError(ErrorKind.ADDRESS, refusals[0])
@@ -107,10 +107,10 @@ def _reason(error: OSError) -> str:
 
 
 def _parser_words(message: str) -> str:
-    """The parser's complaint without the server's bytes."""
+    """The message of the parser without the bytes of the server."""
     return _printable(message.partition(": b")[0]).lower()
 
 
 def _printable(text: str) -> str:
-    """A bounded, printable first line of what may be a stranger's text."""
+    """The first line of a text that may come from a server, printable and of bounded length."""
     return shown(next(iter(text.splitlines()), "")).rstrip(" :.")

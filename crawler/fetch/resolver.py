@@ -1,9 +1,9 @@
-"""Names to addresses: what the user fixed on the command line, then the system's resolver.
+"""Resolves names to addresses: by the setting ``fetch.resolve``, then by the system's resolver.
 
-The system's resolver is aiohttp's default: c-ares where ``aiodns`` is installed (our dependencies install it),
-else ``getaddrinfo`` in threads. c-ares reads /etc/hosts and /etc/resolv.conf like the system does, and a
-crawl meets many dead names: a lookup that waits for its timeout costs c-ares a timer, but ``getaddrinfo``
-one of the few threads of the pool.
+The system's resolver is the default of aiohttp: c-ares if ``aiodns`` is installed (it is a dependency of this project),
+otherwise ``getaddrinfo`` in threads. c-ares reads /etc/hosts and /etc/resolv.conf as the system does. A crawl meets
+many dead names. While a lookup waits for its timeout, c-ares needs a timer only, but ``getaddrinfo`` occupies one of
+the few threads of the pool.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 
 def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
-    """The address that the user fixed for a name, by the first (pattern, address) pair that matches it."""
+    """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
     name = host.lower().rstrip(".")
     return next((address for pattern, address in overrides if _matches(pattern, name)), None)
 
 
 class Resolver(AbstractResolver):
-    """The connector's resolver; ``overrides`` are (pattern, address) pairs of the setting ``fetch.resolve``.
+    """The resolver of the connector. ``overrides`` are the (pattern, address) pairs of the setting ``fetch.resolve``.
 
-    Answers are kept by the connector, which bounds their number and age.
+    The connector caches the results, and bounds their number and age.
     """
 
     def __init__(self, overrides: Sequence[tuple[str, str]]) -> None:
@@ -34,7 +34,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of ``host``. Raises :class:`OSError`, whose text says why there are none."""
+        """The addresses of ``host``. Raises :class:`OSError` with the reason if there are none."""
         address = address_for(host, self._overrides)
         if address is not None:
             return [_result(host, address, port)]

@@ -1,8 +1,9 @@
-"""What goes over a connection, kept octet by octet for whoever asked for it: a tee between socket and HTTP parser.
+"""Records the octets of a request and its answer: a tee between the socket and the HTTP parser.
 
-A connection has one request at a time (nothing is pipelined), so what is written and read from a request's first octet
-until its fetch ends belongs to it. Behind TLS that is the decrypted stream. The HTTP library has no public place for
-this: ``_factory``, which makes a connection's protocol, and ``_drain_tail`` are its own, and tests hold on to both.
+A connection carries one request at a time, without pipelining. So all octets between the first octet of a request and
+the end of its fetch belong to that request. With TLS, the decrypted octets are recorded. The HTTP library has no public
+interface for this. This module uses the private ``_factory``, which makes the protocol of a connection, and overrides
+the private ``_drain_tail``; tests fail if the library changes either.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ _INFORMATIONAL = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9][ \r].*?\r?\n\r?\n", re.D
 
 
 class Tape:
-    """One request's octets, while they go to and fro."""
+    """The octets of one request and its answer so far."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.received: list[bytes] = []
         self.address = ""
-        self.complete = False  # the answer came to its end, as HTTP delimits it
+        self.complete = False  # whether the answer was received to its end, as HTTP delimits it
         self.stopped = False
 
     def exchange(self) -> Exchange | None:
-        """What is on it; ``None`` where nothing was sent."""
+        """The recorded exchange; ``None`` if nothing was sent."""
         if not self.sent:
             return None
-        answer = b"".join(self.received).lstrip(b"\r\n")  # which parsers pass over (RFC 9112, 2.2)
+        answer = b"".join(self.received).lstrip(b"\r\n")  # parsers ignore these (RFC 9112, 2.2)
         while informational := _INFORMATIONAL.match(answer):
             answer = answer[informational.end() :]
         return Exchange(b"".join(self.sent), answer, self.address, self.complete)
@@ -48,7 +49,7 @@ _tape: ContextVar[Tape | None] = ContextVar("tape", default=None)
 
 @contextmanager
 def taping() -> Iterator[Tape]:
-    """A tape on which the request goes that the current task sends meanwhile."""
+    """Record the request that the current task sends inside the context."""
     tape = Tape()
     token = _tape.set(tape)
     try:
@@ -59,7 +60,7 @@ def taping() -> Iterator[Tape]:
 
 
 class TeeConnector(Connector):
-    """A connector whose connections write on the tape of the task that sends."""
+    """A connector whose connections record on the tape of the task that sends a request."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -71,14 +72,14 @@ class _Connection(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._tape: Tape | None = None
-        self._early: list[bytes] = []  # what a server sends before it is asked; the library bounds it
-        self._fed_again = False  # by the library, with octets that came before
+        self._early: list[bytes] = []  # octets that arrived before a request; the library bounds them
+        self._fed_again = False  # whether the library is passing earlier octets again
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, _Transport(transport, self)))
 
     def sends(self, tape: Tape) -> None:
-        """The request of this tape goes out here."""
+        """From now on, record on ``tape``: its request is sent on this connection."""
         if self._tape is None:
             tape.received += self._early
         self._tape = tape
@@ -101,7 +102,7 @@ class _Connection(ResponseHandler):
 
 
 class _Transport:
-    """A transport that tells what is written to it."""
+    """A transport that records what is written to it."""
 
     def __init__(self, transport: Any, connection: _Connection) -> None:
         self._transport = transport

@@ -1,8 +1,10 @@
-"""What to fetch next, when, and what follows from an answer. Pure rules.
+"""The rules for what to fetch next, when to fetch it, and what follows from an answer. Pure.
 
-The life of one URL: an *offer* (:mod:`~crawler.frontier.offers`) is admitted by the *scope*
-(:mod:`~crawler.frontier.scope`), waits in the frontier, is *decided* on when its turn has come
-(:func:`~crawler.frontier.decide.before_fetch`), is fetched at its politeness group's *pace*
-(:mod:`~crawler.frontier.politeness`), and ends by an *outcome*
-(:func:`~crawler.frontier.decide.after_fetch`), which the store commits at once or not at all.
+The way of one URL:
+
+1. A link, sitemap or redirect makes an *offer* (:mod:`~crawler.frontier.offers`).
+2. The *scope* admits the offer (:mod:`~crawler.frontier.scope`), and the URL waits in the frontier.
+3. When a worker has claimed the URL, :func:`~crawler.frontier.decide.before_fetch` *decides* whether to fetch it.
+4. The crawler fetches it at the *pace* of its politeness group (:mod:`~crawler.frontier.politeness`).
+5. :func:`~crawler.frontier.decide.after_fetch` makes an *outcome* of the answer, which the store commits as a whole.
 """

@@ -1,6 +1,6 @@
-"""The two decisions on a URL: what to do when its turn has come, and what follows from the answer.
+"""The two decisions on a URL: whether to fetch it, and what follows from the answer.
 
-URL states (every URL is in exactly one; the arrows are all there are)::
+Every URL is in exactly one state. There are no other transitions than these::
 
     (offered) --admitted--> queued --2xx--> fetched
     (offered) --refused---> excluded        queued --3xx--> redirected
@@ -9,7 +9,7 @@ URL states (every URL is in exactly one; the arrows are all there are)::
     queued --permanent failure, 204, 205, 206, or retries spent--> failed
     queued --temporary failure--> queued (later)
     redirected --the end of a crawl shows a circle--> failed
-    failed --changed options, or a server tells of it (RUP)--> queued
+    failed --changed options, or a server reports it (RUP)--> queued
     fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.revisit_outcome`)
 """
 
@@ -48,7 +48,7 @@ from crawler.rup.protocol.subscription import FoundInfo
 from crawler.sitemaps import Sitemap, SitemapKind, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
 
-_INDEX_DEPTH = 3  # an index lists sitemaps; one that lists indexes of indexes is a trap
+_INDEX_DEPTH = 3  # the levels of sitemap indexes that are followed; deeper ones are a trap
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class RetrySettings:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A URL whose turn has come. ``attempts`` counts the failed ones so far, ``hops`` the redirects before it.
+    """A URL that a worker has claimed. ``attempts`` counts its failed attempts, ``hops`` the redirects that led to it.
 
-    It may be claimed shortly before ``due_at``, the time of its next attempt in seconds since the epoch.
+    ``due_at`` is the time of its next attempt in seconds since the epoch. A worker may claim it shortly before.
     """
 
     id: int
@@ -76,24 +76,24 @@ class Queued:
     seed: bool = False
     due_at: float = 0.0
     kind: Kind = Kind.PAGE
-    seen: Seen | None = None  # of a revisit: what it is compared with
+    seen: Seen | None = None  # for a revisit: what earlier visits found
 
     @property
     def wanted_itself(self) -> bool:
-        """Asked for by the user or by the crawl, not for a link to it: ``--include`` and traps are not about it."""
+        """Whether the user named the URL, or the crawl needs it. ``--include`` and the rules on traps do not apply."""
         return self.seed or self.kind is not Kind.PAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Go on: no rule stands against it."""
+    """The decision to fetch a URL: no rule forbids it."""
 
     verdict: Verdict | None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page row: what was fetched, and what may be kept of it. ``body`` is ``None`` where it may not be."""
+    """A page row: the facts of a fetched page. ``body`` is ``None`` if the page forbids to keep it."""
 
     status: int
     content_type: str
@@ -107,9 +107,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that one visit of a URL leaves behind.
+    """The result of one visit of a URL. The store commits it as a whole, or not at all.
 
-    The store commits an outcome whole or not at all. Links to other groups may arrive a moment later.
+    Only the offers to other politeness groups may be applied shortly after that commit.
     """
 
     queued: Queued
@@ -118,15 +118,15 @@ class Outcome:
     page: Page | None = None
     links: tuple[Link, ...] = ()
     offers: tuple[Offer, ...] = ()
-    target: str | None = None  # where a redirect, or a mirror's main host, leads
-    retry_at: float | None = None  # with state queued
-    again: Again | None = None  # of a revisit
+    target: str | None = None  # the target of a redirect, or the URL on a mirror's main host
+    retry_at: float | None = None  # if the state is queued
+    again: Again | None = None  # the outcome of a revisit
     hints: tuple[Hint, ...] = ()
     offered: FoundInfo | None = None  # a /rupinfo.txt
 
 
 def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
-    """How ``queued`` ends if its site is not even to be asked for robots.txt."""
+    """The outcome of ``queued`` if the operator has blocked its site, so that not even robots.txt is requested."""
     return Outcome(queued, State.EXCLUDED, BLOCKED) if scope.blocks.covers(queued.url) else None
 
 
@@ -138,11 +138,10 @@ def before_fetch(
     scope: Scope,
     main: Main | Cycle | None = None,
 ) -> Fetch | Outcome:
-    """Whether to fetch ``queued`` under the robots.txt in force, or how it ends without a request.
+    """Decide whether to fetch ``queued`` under the robots.txt in force, or return its outcome without a request.
 
-    ``rules`` is the reading of ``copy`` where its action is *parse*; ``main`` is where the chain of ``Host``
-    claims from this site leads, where it is a mirror. The scope is asked again, for
-    a crawl may go on with narrower options than it was started with.
+    ``rules`` are those of ``copy`` if its action is *parse*. ``main`` is the end of the chain of ``Host`` lines from
+    this site if it is a mirror. The scope is checked again, because a crawl may continue with narrower options.
     """
     if refusal := scope.refusal(queued.url, queued.depth, is_seed=queued.wanted_itself):
         return Outcome(queued, State.EXCLUDED, refusal)
@@ -153,7 +152,7 @@ def before_fetch(
             return Outcome(
                 queued,
                 State.EXCLUDED,
-                Reason(ReasonCode.ROBOTS, f"{copy.status} for /robots.txt closes the whole site"),
+                Reason(ReasonCode.ROBOTS, f"{copy.status} for /robots.txt forbids the whole site"),
             )
         case RobotsAction.GIVEN_UP:
             return Outcome(queued, State.FAILED, Reason(ReasonCode.ROBOTS_GIVEN_UP, copy.status))
@@ -168,7 +167,7 @@ def before_fetch(
                 return Fetch(verdict)
             return Outcome(queued, State.EXCLUDED, _forbidden(verdict))
         case RobotsAction.DEFER:
-            raise AssertionError("a deferred site is waited for, not decided on")
+            raise AssertionError("no URL of a deferred site is decided on")
         case _:
             assert_never(copy.action)
 
@@ -178,10 +177,10 @@ def _forbidden(verdict: Verdict) -> Reason:
 
 
 def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: str, scope: Scope) -> Outcome:
-    """A mirror's URL ends here; the same path of its main host is offered in its place, once.
+    """The outcome of a URL on a mirror: excluded, and the same path on the main host is offered instead.
 
-    A robots.txt must not send the crawl where it was not going: the scope is asked. (It has adopted
-    the main host where that has the mirror's registrable domain: :func:`may_adopt`.)
+    A robots.txt must not lead the crawl out of its scope, so the scope decides on that offer. The scope has adopted a
+    main host with the registrable domain of the mirror (:func:`may_adopt`).
     """
     if isinstance(main, Cycle):
         cycle = " → ".join([*main.members, main.members[0]])
@@ -196,12 +195,12 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
 
 
 def may_adopt(site: str, main_site: str) -> bool:
-    """Whether the scope takes a mirror's main host up as its own (``docs/protocols.md``, section 2)."""
+    """Whether the scope adopts the main host of a mirror (``docs/protocols.md``, section 2)."""
     return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
 
 
 def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None:
-    """Have the scope take up what it may of these: (mirror, main site; or none)."""
+    """Let the scope adopt the main sites that it may. ``mirrors``: each mirror with its main site, or ``None``."""
     for site, main_site in mirrors:
         if main_site is not None and may_adopt(site, main_site):
             scope.adopt(main_site)
@@ -210,7 +209,7 @@ def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None
 def after_fetch(
     queued: Queued, result: FetchResult, facts: PageFacts | None, scope: Scope, settings: RetrySettings
 ) -> Outcome:
-    """How the visit of ``queued`` ends. ``facts`` were read from the page where ``result`` is one."""
+    """The outcome of the visit of ``queued``. ``facts`` are those of the page if ``result`` is :class:`Fetched`."""
     match result:
         case Fetched():
             assert facts is not None
@@ -230,7 +229,7 @@ def after_fetch(
 
 
 def after_fault(queued: Queued, fault: str) -> Outcome:
-    """The outcome of a visit that met a bug of the crawler: the URL fails, the run goes on.
+    """The outcome of a visit that met a bug in the crawler: the URL fails, and the run continues.
 
     ``fault`` is from :func:`crawler.errors.fault`.
     """
@@ -252,8 +251,8 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
     refusals = scope.link_refusals(facts.links, depth)
     offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]
     target = facts.canonical_url if facts.follow and facts.canonical_url != queued.url else None
-    if target is not None:  # the page's main address, as near to the seeds as the page itself
-        hops = queued.hops + 1  # a new address at each asking would go on for ever
+    if target is not None:  # the canonical URL has the depth of the page
+        hops = queued.hops + 1  # a site that names another URL on each page would lead on for ever
         refusal = scope.refusal(target, queued.depth) or _too_many_hops(hops, settings)
         offers.append(Offer(target, queued.depth, refusal, hops))
     reason = Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))
@@ -261,9 +260,9 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:
-    """How the visit of a sitemap ends: what it lists is offered, as far as it may speak for it.
+    """The outcome of the visit of a sitemap: an offer for each listed URL for which the sitemap may speak.
 
-    A page that was only called a sitemap is asked for again as what it is, by the rules for pages.
+    A page that was named as a sitemap is queued again, as a page and under the rules for pages.
     """
     if _is_page(queued, result, sitemap):
         as_page = replace(queued, kind=Kind.PAGE)
@@ -283,14 +282,15 @@ def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trus
     found = f"{len(sitemap.entries)} URLs" if not sitemap.sitemaps else f"{len(sitemap.sitemaps)} sitemaps"
     said = [f"{result.status}, sitemap ({sitemap.kind}): {found}", *sitemap.notes]
     if mistrusted:
-        said.append(f"{mistrusted} URLs passed over: this sitemap may not speak for them")
+        said.append(f"{mistrusted} URLs ignored: this sitemap may not speak for them")
     return Outcome(queued, State.FETCHED, Reason(ReasonCode.SITEMAP, "; ".join(said)), offers=tuple(offers))
 
 
 def _is_page(queued: Queued, result: Fetched, sitemap: Sitemap) -> bool:
-    """Whether robots.txt called a page a sitemap, as some do with their site map for people (or with somebody's page).
+    """Whether robots.txt named a page as a sitemap. Some name their site map for people, or another page.
 
-    /sitemap.xml is asked for unbidden, and many a server has its start page for an answer to everything.
+    /sitemap.xml is excepted: the crawler requests it although nothing names it, and many servers answer any unknown
+    path with their start page.
     """
     is_html = sitemap.kind is SitemapKind.UNKNOWN and result.content_type in ("text/html", "application/xhtml+xml")
     return is_html and not queued.url.endswith("/sitemap.xml")
@@ -305,7 +305,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
         return Outcome(queued, State.FAILED, Reason(ReasonCode.BAD_REDIRECT, f"{result.status} to itself"))
     hops = queued.hops + 1
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
-    refusal = refusal or _too_many_hops(hops, settings)  # a circle ends where it began: Store.fail_circles finds it
+    refusal = refusal or _too_many_hops(hops, settings)  # Store.fail_circles finds redirects in a circle
     offer = Offer(
         target,
         queued.depth,
@@ -374,7 +374,7 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
 
 
 def is_temporary(result: Failed) -> bool:
-    """Whether a failure may pass by itself."""
+    """Whether a later request may succeed."""
     if result.kind is ErrorKind.HTTP:
         return result.status in (408, 425, 429) or (result.status or 0) >= 500
     return result.kind in (ErrorKind.DNS, ErrorKind.CONNECT, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED)

@@ -1,7 +1,7 @@
-"""Hints: somebody says that a URL is new, has changed, or is gone. One form for all who may say so.
+"""Hints: a sitemap, a feed, a RUP server or the operator reports that a URL is new, has changed, or is gone.
 
-A hint is never more than a hint (``docs/protocols.md``, section 5): it brings a visit forward, and that visit goes
-through scope, robots.txt and pace like any other. Nothing is removed on its word.
+A hint brings a visit forward (``docs/protocols.md``, section 5). Scope, robots.txt and pace hold for that visit as for
+any other. No page is removed because of a hint.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from crawler.frontier.revisit import DAY_S
 from crawler.model import Kind
 from crawler.reasons import Reason
 
-_FUTURE_S = 86_400.0  # a date further ahead than clocks and time zones go wrong says nothing
+_FUTURE_S = 86_400.0  # a date further ahead is ignored; a nearer one may come from a wrong clock or time zone
 
 
-#: What servers are set up to answer a folder's URL with.
+#: The files with which servers usually answer a request for their folder.
 _START_PAGES = frozenset(
     {
         "index.html",
@@ -32,25 +32,25 @@ _START_PAGES = frozenset(
     }
 )
 
-#: Why the scope leaves a URL of that depth out, or ``None``.
+#: Returns why the scope refuses a URL at a depth, or ``None``.
 Refusal = Callable[[str, int], Reason | None]
 
 
 class HintKind(StrEnum):
-    """What a hint says of a URL."""
+    """What a hint reports about a URL."""
 
     NEW = "new"
     CHANGED = "changed"
     GONE = "gone"
 
 
-#: Sources that were asked to tell: every word of theirs is looked into, however often it was idle. Else whoever forges
-#: their mail could talk us out of heeding them.
+#: Sources to which the crawler has subscribed. All their hints are followed, however many were wrong. Otherwise an
+#: attacker who forges their mail could make the crawler ignore them.
 ASKED_FOR = frozenset({"rup", "rup, all of the site"})
 
 
 class Hint(NamedTuple):
-    """A source says that a page changed.
+    """A source says that a page is new, has changed or is gone.
 
     ``url`` is canonical, ``at`` in epoch seconds, ``source`` is ``sitemap``, ``feed``, ``rup`` …
     """
@@ -62,11 +62,10 @@ class Hint(NamedTuple):
 
 
 class Heeded(NamedTuple):
-    """How many hints had which effect.
+    """The effect of hints, as counts.
 
-    ``moved`` counts visits that were brought forward, ``new`` URLs that were taken up. ``ignored`` counts hints that
-    changed nothing: the visit is due already or was made since, the URL is out of scope, or the source is mostly
-    wrong. ``over`` counts new URLs beyond the number that was allowed.
+    ``moved``: visits brought forward. ``new``: URLs added. ``ignored``: hints without effect, because the URL is known,
+    was visited since or is out of scope, or because the source is mostly wrong. ``over``: new URLs beyond the limit.
     """
 
     moved: int = 0
@@ -79,12 +78,12 @@ class Heeded(NamedTuple):
 
 
 def last_moment(at: float) -> float:
-    """The last moment that a date may mean: one of exactly midnight, UTC, is most often a day without a time."""
+    """The last moment that a date may mean. Midnight UTC mostly stands for a day without a time, so the day's end."""
     return at if at % DAY_S else at + DAY_S
 
 
 def usable(hints: Iterable[Hint], now: float) -> list[Hint]:
-    """The latest hint of each URL, without those that date from the future; a bare day counts until its end."""
+    """The latest hint of each URL, without hints from the future. A day without a time counts until its end."""
     latest: dict[str, Hint] = {}
     for hint in hints:
         if hint.at <= now + _FUTURE_S and (hint.url not in latest or latest[hint.url].at < last_moment(hint.at)):
@@ -99,10 +98,10 @@ def folder_of(url: str) -> str | None:
 
 
 def with_folders(hints: Iterable[Hint], known: Container[str]) -> list[Hint]:
-    """Apply each hint about a folder's start page to the folder.
+    """Replace hints about start pages by hints about their folders if the folder is ``known``.
 
-    A server knows files, and a crawl knows the folders that links name. A hint about a start page becomes a hint about
-    its folder if the folder is ``known``. It stays a hint about the page if the page is known or the folder is not.
+    A server reports the file (``/docs/index.html``), while links often name the folder (``/docs/``). The hint about the
+    file stays if the file is known too, or if the folder is not.
     """
     told: dict[str, Hint] = {}
     for hint in hints:
@@ -115,7 +114,7 @@ def with_folders(hints: Iterable[Hint], known: Container[str]) -> list[Hint]:
 
 
 def hints_in(offers: Iterable[Offer], source: str) -> tuple[Hint, ...]:
-    """What a sitemap or feed says of the pages it lists: those that it dates."""
+    """The hints in a sitemap or feed: one for each listed page with a date."""
     return tuple(
         Hint(offer.url, HintKind.CHANGED, offer.lastmod, source)
         for offer in offers

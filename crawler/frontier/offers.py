@@ -1,4 +1,4 @@
-"""Taking up a URL that was found: new, known already, or known and now seen in a better light."""
+"""The decision on a URL that was found: add it, ignore it, or admit a known URL that was excluded before."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode
 
-#: Exclusions by circumstance, which a better offer of the same URL lifts: another link to it that may be followed, a
-#: shorter way to it, a way outside a redirect chain that was too long, a scope that admits it by now (a main site was
-#: adopted, or a seed redirects to it), a link from a URL that was drawn, a site that is no longer blocked.
+#: Exclusions that depend on how the URL was found. A better offer lifts them: a link that may be followed, a shorter
+#: path, a path outside a redirect chain that was too long, a scope that admits the URL now (a main site was adopted, or
+#: a seed redirects to it), a link from a URL that was drawn, or a site that is no longer blocked.
 _LIFTED_BY_BETTER_OFFER = frozenset(
     {
         ReasonCode.NOFOLLOW,
@@ -32,10 +32,10 @@ class Offer(NamedTuple):
     url: str
     depth: int
     refusal: Reason | None = None
-    hops: int = 0  # redirects in a row that led here
+    hops: int = 0  # redirects in a row that led to the URL
     seed: bool = False
     kind: Kind = Kind.PAGE
-    lastmod: float | None = None  # as a sitemap says, in seconds since the epoch
+    lastmod: float | None = None  # from a sitemap, in seconds since the epoch
 
     @property
     def is_good(self) -> bool:
@@ -45,7 +45,7 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store has of an offered URL."""
+    """An offered URL that is already in the store."""
 
     state: State
     reason: Reason
@@ -55,27 +55,27 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an offer changes in a known URL: its depth, and whether it is queued after all."""
+    """The change that an offer makes to a known URL: its depth, and whether it is queued."""
 
     depth: int
     hops: int
     requeue: bool
     reason: Reason
-    seed: bool = False  # it counts as a seed from now on
+    seed: bool = False  # the URL counts as a seed from now on
 
 
 def weigh(known: Known, offer: Offer) -> Change | None:
-    """What ``offer`` changes, or ``None``.
+    """The change that ``offer`` makes to a known URL, or ``None``.
 
-    The depth of a URL is the length of the shortest way known, so that neither the order in which
-    pages arrive nor a restart decides what ``--max-depth`` lets in.
+    The depth of a URL is the length of the shortest known path from a seed. So the effect of ``--max-depth`` depends
+    neither on the order in which pages arrive nor on restarts.
     """
     lifted = _LIFTED_BY_SITEMAP if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
     code = known.reason.code
     liftable = known.state is State.EXCLUDED and code in lifted
     closer = offer.depth < known.depth and offer.is_good
     if liftable and offer.is_good and (offer.refusal is None or code is not ReasonCode.BLOCKED):
-        # A way that the scope refused was a way; one that may not be followed was none.
+        # A path that the scope refused still gives a depth; a nofollow link is no path.
         depth = min(known.depth, offer.depth) if code in (ReasonCode.SCOPE, ReasonCode.CONTACT) else offer.depth
         return Change(
             depth, offer.hops, offer.refusal is None, offer.refusal or Reason(ReasonCode.REQUEUED), offer.seed
@@ -86,10 +86,10 @@ def weigh(known: Known, offer: Offer) -> Change | None:
 
 
 def passed_on(known: Known, depth: int, max_depth: int | None) -> Offer:
-    """What a page that has come nearer to the seeds offers to what it links to, or redirects to: ``depth``.
+    """The offer for a ``known`` URL to which a page links or redirects, if the page's own depth has decreased.
 
-    These links may be followed, which is all that was missing to a URL known from a nofollow link. Whatever else could
-    be lifted was refused for what the URL is, and still is.
+    ``depth`` is the new depth of the known URL. These links may be followed, so they also admit a URL that was known
+    from a nofollow link only. An exclusion for any other reason depends on the URL alone, and stays.
     """
     code = known.reason.code
     is_admitted = (max_depth is None or depth <= max_depth) and code in (ReasonCode.DEPTH, ReasonCode.NOFOLLOW)

@@ -1,4 +1,4 @@
-"""What the operator asks of a crawl under way: to pause, to go on, to stop, to leave a site alone."""
+"""The orders of the operator to a running crawl: pause, resume, stop, block a site, unblock it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
 
-#: The reason of every URL that is left out because its site is blocked; taken back when it is blocked no more.
+#: The reason of every URL on a blocked site. These URLs are queued again when the operator unblocks the site.
 BLOCKED = Reason(ReasonCode.BLOCKED)
 
-# Labels of letters, digits, hyphens (RFC 1123, 2.1) and the underscores met in practice, the root's dot at the end.
+# Labels of letters, digits, hyphens (RFC 1123, 2.1) and underscores, which occur in practice; an optional final dot.
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 
 
 class Command(StrEnum):
-    """What can be asked."""
+    """The kinds of orders."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -30,10 +30,10 @@ class Command(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One thing asked, at ``asked_at`` (seconds since the epoch); orders hold in the sequence of their numbers.
+    """One order, given at ``asked_at``. Orders take effect in the sequence of their numbers. Times in epoch seconds.
 
-    ``name`` is what is to be blocked or not (:func:`blockable`); ``run_id`` the run that is to stop, and no later one.
-    ``done_at`` is when a crawl had carried it out.
+    ``name`` is the name to block or unblock (:func:`blockable`). ``run_id`` is the only run that an order to stop
+    affects. ``done_at`` is the time at which a crawl had carried out the order.
     """
 
     id: int
@@ -46,14 +46,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What all orders so far come to."""
+    """The effect of all orders so far."""
 
     paused_since: float | None = None
-    blocked: Mapping[str, float] = field(default_factory=dict)  # name -> since when
+    blocked: Mapping[str, float] = field(default_factory=dict)  # name -> the time of the order
 
 
 def standing(orders: Iterable[Order]) -> Standing:
-    """What ``orders`` come to, in their sequence. Who asks twice for the same has asked once."""
+    """The effect of ``orders`` in their sequence. A repeated order has no further effect."""
     paused_since: float | None = None
     blocked: dict[str, float] = {}
     for order in orders:
@@ -67,7 +67,7 @@ def standing(orders: Iterable[Order]) -> Standing:
             case Command.UNBLOCK:
                 blocked.pop(order.name, None)
             case Command.STOP:
-                pass  # is about one run alone
+                pass  # affects one run only
     return Standing(paused_since, blocked)
 
 
@@ -80,7 +80,7 @@ def blockable(text: str) -> str:
     text = text.strip()
     remedy = "write example.org, or https://example.org:8443 for one site of it"
     if text.rpartition("://")[2].startswith(("*", ".")):
-        raise NotCrawlable(f"{shown(text)!r}: there are no patterns, a block is of one host alone; {remedy}")
+        raise NotCrawlable(f"{shown(text)!r}: a block names one host, and patterns are not supported; {remedy}")
     nothing = NotCrawlable(f"{shown(text)!r} is no host: {remedy}")
     if not text.isprintable() or " " in text:
         raise nothing
@@ -99,7 +99,7 @@ def blockable(text: str) -> str:
 
 
 def still_blocks(name: str, blocked: Iterable[str]) -> list[str]:
-    """The ``blocked`` names that keep the crawl from sites of ``name``, other than ``name`` itself."""
+    """The ``blocked`` names, other than ``name`` itself, that still block sites of ``name``."""
     host = host_of(name).removesuffix(".") if "://" in name else name
     others = [other for other in blocked if other != name]
     if "://" in name:
@@ -108,7 +108,7 @@ def still_blocks(name: str, blocked: Iterable[str]) -> list[str]:
 
 
 def name_ranges(name: str) -> list[tuple[str, str]]:
-    """The first and the last site, in the order of their names, of each range that ``name`` blocks."""
+    """The ranges of sites, ordered by name, that ``name`` blocks: the first and the last site of each."""
     if "://" in name:
         return [(name, name)]
     host = f"[{name}]" if ":" in name else name
@@ -123,7 +123,7 @@ class Blocks:
         self.names: frozenset[str] = frozenset()
 
     def replace(self, names: Iterable[str]) -> None:
-        """Block these names, and no others."""
+        """Block exactly these names."""
         self.names = frozenset(names)
 
     def covers(self, url: str) -> bool:

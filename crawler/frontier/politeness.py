@@ -1,4 +1,4 @@
-"""When a politeness group may be asked again (``docs/protocols.md``, section 6)."""
+"""When the next request to a politeness group may start (``docs/protocols.md``, section 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.url import host_of, registrable_domain
 
 
 class GroupBy(StrEnum):
-    """What shares one connection's worth of load."""
+    """Which sites share one politeness group, so that they get one request at a time."""
 
     HOST = "host"
     DOMAIN = "domain"
@@ -20,7 +20,7 @@ class GroupBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolitenessSettings:
-    """Pauses in seconds. ``slow_factor`` is the k of "k times what the last response took"."""
+    """Pauses in seconds. With ``slow_factor`` k, a pause lasts at least k times as long as the last response took."""
 
     delay_s: float = 2.0
     slow_factor: float = 5.0
@@ -33,7 +33,7 @@ class PolitenessSettings:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What must be remembered of a group between two requests. ``waits_for`` names the constraint."""
+    """The state of a group between two requests. ``waits_for`` names the rule that set the pause."""
 
     next_at: float = 0.0
     pause_s: float = 0.0
@@ -41,7 +41,7 @@ class Pace:
     waits_for: str = ""
 
 
-#: Failures below HTTP that say "this server is in trouble": they slow us down like a 503.
+#: Failures below HTTP that indicate an overloaded or broken server. They slow the crawl down as a 503 does.
 _TROUBLE = {
     ErrorKind.DNS: "no address",
     ErrorKind.CONNECT: "no connection",
@@ -58,9 +58,9 @@ def group_name(site: str, by: GroupBy) -> str:
 
 
 def after_answer(pace: Pace, answer: FetchResult, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
-    """The pace after an answer: when the next request may start, counted from the answer's end.
+    """The pace after an answer. The pause begins at the end of the answer.
 
-    Success halves a back-off, trouble doubles it; ``Retry-After`` is kept uncut, an hour means an hour.
+    A success halves the back-off, a failure doubles it. ``Retry-After`` is kept in full.
     """
     backoff_s = _backoff(pace.backoff_s, answer, settings)
     took_s = answer.finished_at - answer.started_at
@@ -80,7 +80,7 @@ def after_answer(pace: Pace, answer: FetchResult, crawl_delay_s: float | None, s
 
 
 def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
-    """The pace once the robots.txt that was just read asks for a ``Crawl-delay``: it holds from that answer on."""
+    """The pace with the ``Crawl-delay`` of the robots.txt that was just read, from the end of that answer on."""
     delay_s = _crawl_delay(crawl_delay_s, settings)
     if ended_at + delay_s <= pace.next_at:
         return pace
@@ -88,7 +88,7 @@ def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, s
 
 
 def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
-    """The pace of a group whose worker died: a request may have ended this very moment."""
+    """The pace of a group whose worker died. One of its requests may have ended at ``now``."""
     next_at = now + max(pace.pause_s, settings.delay_s)
     return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for="pause after a crash")
 
@@ -108,7 +108,7 @@ def _backoff(before_s: float, answer: FetchResult, settings: PolitenessSettings)
 
 
 def _trouble(answer: FetchResult) -> str:
-    """In words; a body that was cut short had a status, too, but that was not the trouble."""
+    """The failure in words. A body that was cut short came with a status, but the status was not the failure."""
     if isinstance(answer, Failed):
         return _TROUBLE.get(answer.kind) or str(answer.status or answer.kind.value)
     return "earlier trouble"

@@ -1,23 +1,27 @@
-"""When to come again, and what a budget is spent on. Pure; times in seconds, since the epoch where they end in ``_at``.
+"""When to revisit a page, and which pages a limited number of revisits goes to. Pure.
 
-**How often a page changes.** Changes are taken for a Poisson process of rate λ. What visits tell of it is summed as in
+Times are in seconds; those that end in ``_at`` count from the epoch.
+
+**How often a page changes.** The changes of a page are modelled as a Poisson process of rate λ. The statistics follow
 J. Cho and H. Garcia-Molina, "Estimating frequency of change", ACM TOIT 3(3), 2003, section 5, for visits at irregular
-times and a last change whose date is known: X visits found a change; T is the time without one that they saw, of a
-visit that found a change the time since that change. Where ``Last-Modified`` does not date it, it was half-way between
-the two visits. Their estimate, X/T less its bias, says nothing of a page never seen to change. So X and T are taken
-together with a Gamma prior, which is conjugate to that likelihood: λ is distributed as Γ(X + a, T + b), and on average
-(X + a)/(T + b). With a = ½ most pages hardly ever change and some all the time; b, with which T begins, is such that a
-page of which nothing is known is due after ``first_s``. Older visits fade, and b with them, for a page's habits change.
+times and a known date of the last change. X is the number of visits that found a change. T is the observed time without
+a change; a visit that found a change contributes the time since that change. If ``Last-Modified`` does not date the
+change, it is assumed half-way between the two visits. Their estimate, X/T with a correction of its bias, says nothing
+about a page that was never seen to change. So X and T are combined with a Gamma prior, which is conjugate to that
+likelihood: λ is distributed as Γ(X + a, T + b), with the mean (X + a)/(T + b). With a = ½, most pages hardly ever
+change, and some change all the time. b is the initial value of T. It is chosen so that a page about which nothing is
+known is due after ``first_s``. Older visits, and b with them, lose weight over time, because the rate may change.
 
-**When it is due.** When one in three such pages has changed: the chance that it has within t is
-1 − (T/(T + t))^(X + a). At one in two, changes are missed that a budget could have found; at one
-in four, a fifth more requests find a fiftieth more changes.
+**When a page is due.** A page is due when one in three such pages has changed. The probability of a change within t is
+1 − (T/(T + t))^(X + a). With one in two, the crawl misses changes for which it has the budget. With one in four, it
+sends a fifth more requests to find a fiftieth more changes.
 
-**What a budget is spent on.** The page most likely to have changed goes first. With known rates that visits pages in
-proportion to their rates, which finds the most changes: of n visits in a unit of time, n(1 − e^(−λ/n)) find one, and
-one visit more finds as much everywhere where λ/n is the same. It is not what keeps most copies *fresh* (Cho and
-Garcia-Molina, "Effective page refresh policies for Web crawlers", ACM TODS 28(4), 2003): that gives up pages which
-change faster than they can be visited. ``python -m tests.bench revisit`` measures both.
+**Which pages a budget goes to.** The page that has most likely changed goes first. If the rates are known, pages are
+then visited in proportion to their rates, which finds the most changes: of n visits in a unit of time,
+n(1 − e^(−λ/n)) find a change, and one more visit finds equally much at all pages with the same λ/n. This order does not
+keep the most copies *fresh* (Cho and Garcia-Molina, "Effective page refresh policies for Web crawlers", ACM TODS 28(4),
+2003): for that, the crawl would have to neglect pages that change faster than it can visit them.
+``python -m tests.bench revisit`` measures both.
 """
 
 from __future__ import annotations
@@ -33,21 +37,21 @@ from crawler.model import State
 from crawler.reasons import Reason
 
 DAY_S = 86_400.0
-DUE_CHANCE = 1 / 3  # of having changed, at which a page is due
+DUE_CHANCE = 1 / 3  # a page is due when it has changed with this probability
 
-#: How long a page that says STATIC, DYNAMIC (``docs/protocols.md``, section 3) or nothing is given at first, in
-#: ``first_s``; sitemaps and feeds, which bring the news of others, count as DYNAMIC, redirects as STATIC.
+#: The time until the second visit, in units of ``first_s``, by the document state of the page (``docs/protocols.md``,
+#: section 3). Sitemaps and feeds count as DYNAMIC, because they report changes of other pages; redirects as STATIC.
 TEMPO = {"STATIC": 4.0, None: 1.0, "DYNAMIC": 1 / 7}
 
 _SHAPE = 0.5  # a
-_KEPT = 0.9  # of X and T at each visit: the last ten count
-_LEAST_S = 1.0  # that T may come to
-_STAMPED_S = 60.0  # a Last-Modified this near to the answer is that of a page made for it
+_KEPT = 0.9  # the part of X and T that stays at each visit, so that about the last ten visits count
+_LEAST_S = 1.0  # the least value of T
+_STAMPED_S = 60.0  # a Last-Modified this near to the answer means that the page was generated for the answer
 
 
 @dataclass(frozen=True, slots=True)
 class RevisitSettings:
-    """``None`` is no limit. The budget, ``per_day`` in all and ``per_site``, is regained evenly over the day."""
+    """``None`` is no limit. The budgets ``per_day`` (all sites) and ``per_site`` are restored evenly over the day."""
 
     enabled: bool = False
     first_s: float = 7 * DAY_S
@@ -58,37 +62,40 @@ class RevisitSettings:
 
 
 class Habits(NamedTuple):
-    """What visits have told of a page's changes: X and T, in T what is expected of a page like it."""
+    """The statistics of a page's changes: X (``changes``) and T (``watched_s``, which includes b of the prior)."""
 
     changes: float
     watched_s: float
 
     @property
     def rate_per_s(self) -> float:
-        """How often it changes, as far as is known."""
+        """The estimated number of changes in a second."""
         return (self.changes + _SHAPE) / self.watched_s
 
     def chance(self, since_s: float) -> float:
-        """How likely it is to have changed ``since_s`` seconds after it was seen, from 0 to 1."""
+        """The probability that the page has changed ``since_s`` seconds after it was seen, from 0 to 1."""
         return 1.0 - math.pow(self.watched_s / (self.watched_s + max(0.0, since_s)), self.changes + _SHAPE)
 
     def due_s(self) -> float:
-        """After how long the chance that it has changed is :data:`DUE_CHANCE`."""
+        """The number of seconds after which the page has changed with the probability :data:`DUE_CHANCE`."""
         return self.watched_s * _odds(self.changes + _SHAPE)
 
 
 def expected(first_s: float) -> Habits:
-    """The habits of a page that was seen once: it is due after ``first_s``."""
+    """The statistics of a page that was seen once, which is due after ``first_s``."""
     return Habits(0.0, first_s / _odds(_SHAPE))
 
 
 def _odds(shape: float) -> float:
-    """How much longer than it has been watched a page is left alone, if it changed so often meanwhile."""
+    """The time until a page is due, in units of T. ``shape`` is X + a."""
     return math.pow(1.0 - DUE_CHANCE, -1.0 / shape) - 1.0
 
 
 def learn(habits: Habits, interval_s: float, *, changed: bool, unchanged_s: float | None = None) -> Habits:
-    """The habits after a visit ``interval_s`` after the one before; ``unchanged_s`` is how old the last change is."""
+    """The statistics after another visit, ``interval_s`` after the previous one.
+
+    ``unchanged_s`` is the age of the last change, if the page dates it.
+    """
     watched_s = interval_s
     if changed:
         dated = unchanged_s is not None and _STAMPED_S <= unchanged_s <= interval_s
@@ -97,7 +104,7 @@ def learn(habits: Habits, interval_s: float, *, changed: bool, unchanged_s: floa
 
 
 class NextVisit(NamedTuple):
-    """When to come again, in words why, and before when no hint may bring it."""
+    """The time of the next visit, the reason in words, and the earliest time to which a hint may move the visit."""
 
     due_at: float
     why: str
@@ -107,17 +114,17 @@ class NextVisit(NamedTuple):
 def next_visit(
     habits: Habits, now: float, settings: RevisitSettings, *, fresh_s: float | None = None, failures: int = 0
 ) -> NextVisit:
-    """When to visit a page again after a visit at ``now``, within the bounds of the settings.
+    """The next visit of a page that was visited at ``now``, within the bounds of the settings.
 
-    ``fresh_s`` is for how long its answer may be used, as ``Cache-Control`` or ``Expires`` said: the server sees no
-    use in an earlier visit. The pause doubles with each of ``failures`` visits in a row that found no page.
+    ``fresh_s`` is the lifetime of its answer according to ``Cache-Control`` or ``Expires``: for that time, the server
+    expects no other visit. The pause doubles with each of ``failures`` visits in a row that found no page.
     """
     least_s, most_s = settings.min_interval_s, max(settings.min_interval_s, settings.max_interval_s)
     pause_s, why = habits.due_s(), "one in three such pages has changed by then"
     if failures:
         pause_s, why = pause_s * 2.0 ** min(failures, 30), f"visits in a row that found no page: {failures}"
     if fresh_s is not None and fresh_s > pause_s:
-        pause_s, why = fresh_s, "its answer holds until then (Cache-Control, Expires)"
+        pause_s, why = fresh_s, "its answer is valid until then (Cache-Control, Expires)"
     if pause_s < least_s:
         pause_s, why = least_s, "revisit.min_interval"
     elif pause_s > most_s:
@@ -126,25 +133,25 @@ def next_visit(
 
 
 class Found(StrEnum):
-    """What a revisit came to."""
+    """The result of a revisit."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
     GONE = "gone"  # 404 or 410: the last version is kept
-    LOST = "lost"  # an error that lasts, or a rule that forbids it now: the last version is kept
-    UNREACHED = "unreached"  # temporary failures only: nothing is known, everything stays as it was
-    UNCLEAR = "unclear"  # a 304 whose headers ask for other treatment than before: it is asked for whole
+    LOST = "lost"  # a permanent error, or a rule forbids the request now: the last version is kept
+    UNREACHED = "unreached"  # temporary failures only: nothing changes
+    UNCLEAR = "unclear"  # a 304 whose headers forbid more than before: the whole page is requested
 
 
-#: The URL's state, and what it leads to, stay.
+#: The results that leave the state of the URL, its links and its offers unchanged.
 BACK = (Found.UNCHANGED, Found.UNREACHED)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What earlier visits of a URL left: its state before it was queued again, and its newest page if it has one.
+    """What is known from earlier visits of a URL: its state before it was queued again, and its newest page, if any.
 
-    ``content`` and ``text`` are SHA-256 in hex; ``version`` is 0 where there is no page.
+    ``content`` and ``text`` are SHA-256 digests in hex. ``version`` is 0 if there is no page.
     """
 
     state: State
@@ -166,13 +173,16 @@ class Seen:
 
     @property
     def validators(self) -> tuple[str | None, str | None]:
-        """ETag and Last-Modified to ask with; a 304 would not do where what a page says depends on the date."""
+        """ETag and Last-Modified for a conditional request; ``None`` for a page whose directives depend on the date."""
         return (self.etag, self.last_modified) if self.until == math.inf else (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What a revisit leaves, beside the page, for the next one. ``checked_at`` is ``None`` where it told nothing."""
+    """What the store keeps of a revisit for the next one, beside the page.
+
+    ``checked_at`` is ``None`` if the revisit gave no information.
+    """
 
     found: Found
     next: NextVisit
@@ -186,9 +196,9 @@ class Again:
 
 
 def hint_trust(tried: int, changed: int) -> float:
-    """How likely a hint is right, by the record of its source at its site: two of three, before there is one.
+    """The probability that a hint is right, by the record of its source at the site: 2/3 without a record.
 
-    Hints of a source below :data:`DUE_CHANCE` bring nothing forward.
+    ``changed`` of ``tried`` hints were right. Hints of a source below :data:`DUE_CHANCE` have no effect.
     """
     return (changed + 2) / (tried + 3)
 
@@ -197,19 +207,20 @@ def hint_trust(tried: int, changed: int) -> float:
 
 
 def allowance(paid_until: float, per_day: int, now: float) -> int:
-    """How many visits may be planned now: a day's, less those whose time is not over yet."""
+    """How many visits may be queued now: those of a day, without those that the budget has not yet regained."""
     return math.floor((now - max(paid_until, now - DAY_S)) * per_day / DAY_S + 1e-6)
 
 
 def pay(paid_until: float, visits: int, per_day: int, now: float) -> float:
-    """Until when the budget is spent after so many visits more."""
+    """The time until which the budget is spent, after ``visits`` more visits."""
     return max(paid_until, now - DAY_S) + visits * DAY_S / per_day
 
 
 class Choice:
-    """The likeliest to have changed of many URLs: so many ``in_all``, and ``of_site`` each; ``None`` is no limit.
+    """Chooses the URLs that have most likely changed: at most ``in_all``, and ``of_site(site)`` of each site.
 
-    Holds no more than it may choose. Equals are told apart by their number, so that a choice can be repeated.
+    ``None`` is no limit. It keeps only as many URLs in memory as it may choose. Among URLs of equal probability the
+    lower number wins, so the same offers give the same choice.
     """
 
     def __init__(self, in_all: int | None, of_site: Callable[[int], int | None]) -> None:
@@ -218,7 +229,7 @@ class Choice:
         self._heaps: dict[int | None, tuple[int | None, list[tuple[float, int]]]] = {}
 
     def offer(self, site: int, number: int, chance: float) -> None:
-        """Take a URL into consideration."""
+        """Offer the URL ``number``, which has changed with the probability ``chance``."""
         key = self._key(site)
         most, heap = self._heaps[key]
         if most is None or len(heap) < most:
@@ -227,7 +238,7 @@ class Choice:
             heapq.heappushpop(heap, (chance, -number))
 
     def chosen(self) -> list[int]:
-        """The numbers of the URLs chosen."""
+        """The numbers of the chosen URLs."""
         rows = (row for _, heap in self._heaps.values() for row in heap)
         return [-number for _, number in (rows if self._in_all is None else heapq.nlargest(self._in_all, rows))]
 

@@ -1,16 +1,16 @@
-"""What follows from a revisit, beside what follows from any visit: what changed, when to come again. Pure.
+"""The outcome of a revisit: beside that of any visit, what has changed, and when the next visit is due. Pure.
 
-A URL whose visit is due again is queued like any other, and keeps its page meanwhile. What ends the visit::
+A URL that is due for a revisit is queued like any other, and keeps its page meanwhile. The visit ends like this::
 
-    304, or the same content  -> as before; it was seen again
+    304, or the same content  -> the state before, with the time of this visit
     other content             -> fetched: a new version; the older ones are kept
     a redirect                -> redirected; the versions are kept
-    404, 410                  -> failed: gone, and kept with its last version
-    another lasting failure, or robots.txt, scope, type -> failed or excluded; the versions are kept
-    temporary failures alone  -> as before, when the retries are spent
+    404, 410                  -> failed: gone; the last version is kept
+    another permanent failure, or robots.txt, scope, type -> failed or excluded; the versions are kept
+    temporary failures only   -> the state before, when the retries are spent
 
-Whether a page *changed* is told by its text where that is known of both versions, else by its content: a page whose
-mark-up alone differs at each visit makes versions, but is not thereby visited more often.
+A page has *changed* if its text differs, or its content if the text of a version is unknown. So a page that differs
+in its mark-up only gets a new version, but is not visited more often.
 """
 
 from __future__ import annotations
@@ -29,20 +29,24 @@ from crawler.robots.response import lifetime_left_s
 
 
 def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Outcome:
-    """How a revisit ends that was not sent, for robots.txt or the scope forbid it by now; a first visit as it does."""
+    """The outcome of a revisit that was not sent, because robots.txt or the scope forbids it now.
+
+    The outcome of a first visit is returned as it is.
+    """
     seen = outcome.queued.seen
     return outcome if seen is None else replace(outcome, again=_missed(Found.LOST, seen, settings, now))
 
 
 def same_sitemap(queued_seen: Seen | None, result: Fetched) -> bool:
-    """Whether a sitemap is what it was at the visit before, so that it need not be read."""
+    """Whether a sitemap has not changed since the previous visit, so that it need not be read."""
     return queued_seen is not None and queued_seen.content == sha256(result.body).hexdigest()
 
 
 def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None, settings: RevisitSettings) -> Outcome:
-    """How a revisit ends, from its ``outcome`` as if it were a first one. These, and retries to come, stay as they are.
+    """The outcome of a revisit. ``outcome`` is what it would be for a first visit.
 
-    ``facts`` are the page's, or of a 304 those of its headers.
+    The outcome of a first visit, and one that is a retry, are returned as they are. ``facts`` are those of the page, or
+    those in the headers of a 304.
     """
     seen, now = outcome.queued.seen, result.finished_at
     if seen is None or outcome.state is State.QUEUED:
@@ -69,7 +73,7 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
 
 
 def feeds_of(facts: PageFacts, depth: int, scope: Scope) -> tuple[Offer, ...]:
-    """The feeds that a page names, to be asked for as sitemaps: that is what they are."""
+    """Offers for the feeds that a page names. Feeds are read as sitemaps."""
     return tuple(Offer(url, depth, scope.refusal(url, depth, is_seed=True), kind=Kind.SITEMAP) for url in facts.feeds)
 
 
@@ -120,19 +124,19 @@ def _fetched(
 def _unchanged(
     outcome: Outcome, seen: Seen, result: Fetched | NotModified, how: str, settings: RevisitSettings
 ) -> Outcome:
-    """It is what it was: its state and what it led to stay, nothing of it is written anew."""
+    """The outcome of an unchanged page: its state, links and offers stay, and no version is written."""
     again = _seen(seen, result, False, settings)
     again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
-    reason = seen.reason  # a sitemap's says what it lists
+    reason = seen.reason  # the reason of a sitemap says what it lists
     if seen.version:
         reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")
     return Outcome(outcome.queued, State.FETCHED, reason, again=again)
 
 
 def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: RevisitSettings) -> Again:
-    """The visit found what it asked for; ``changed`` is ``None`` where there is nothing to compare it with."""
+    """The statistics after a visit that found a document. ``changed`` is ``None`` if there is no earlier one."""
     now, headers, habits = result.finished_at, result.headers, seen.habits
-    # A 304 need not say its validators again.
+    # A 304 need not repeat the validators.
     etag, last_modified = (seen.etag, seen.last_modified) if isinstance(result, NotModified) else (None, None)
     if changed is not None:
         dated = http_date(header(headers, "last-modified") or "")
@@ -155,14 +159,14 @@ def _fresh_s(headers: Headers, now: float) -> float | None:
 
 
 def _missed(found: Found, seen: Seen, settings: RevisitSettings, now: float) -> Again:
-    """The visit found no page."""
+    """The statistics after a visit that found no page."""
     failures = seen.failures + 1
     return Again(found, next_visit(seen.habits, now, settings, failures=failures), seen.habits, failures)
 
 
 def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings, now: float) -> Outcome:
-    """Everything stays as it was, but for the time of the next visit."""
+    """The outcome of a visit that did not reach the page: only the time of the next visit changes."""
     reason = seen.reason
     if seen.state is State.FETCHED and seen.version:
-        reason = Reason(ReasonCode.UNREACHED, f"{seen.status}, not reached since: {why}")
+        reason = Reason(ReasonCode.UNREACHED, f"{seen.status}, not reachable at the last visit: {why}")
     return Outcome(outcome.queued, seen.state, reason, again=_missed(Found.UNREACHED, seen, settings, now))

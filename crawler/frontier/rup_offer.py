@@ -16,13 +16,13 @@ __all__ = ["RUPINFO_BYTES", "after_rupinfo", "rupinfo_of"]
 
 
 def rupinfo_of(site: str, scope: Scope, path: str = PATHS[0]) -> Offer:
-    """The offer to ask a site for its ``/rupinfo.txt``."""
+    """The offer that queues the ``/rupinfo.txt`` of a site."""
     url = f"{site}{path}"
     return Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.RUP)
 
 
 def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: RetrySettings) -> Outcome:
-    """How the visit of a ``/rupinfo.txt`` ends; where there is none, ``/rupinfo.tex`` is offered in its place."""
+    """The outcome of the visit of a ``/rupinfo.txt``. If there is none, ``/rupinfo.tex`` is offered instead."""
     site, path = split(queued.url)
     match result:
         case Fetched():
@@ -33,7 +33,7 @@ def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: R
             offered = FoundInfo(queued.url, result.finished_at, info)
             return Outcome(queued, State.FETCHED, reason, offered=offered)
         case Redirected():
-            return _none(queued, f"{result.status} to elsewhere, which is not followed")
+            return _none(queued, f"{result.status} to another URL, which is not followed")
         case Failed() if result.status in (404, 410):
             other = (rupinfo_of(site, scope, PATHS[1]),) if path == PATHS[0] else ()
             return _none(queued, f"there is none ({result.status})", *other)

@@ -1,9 +1,9 @@
 """Which URLs are drawn, and with what probability (pure).
 
-Each URL has a key, a keyed hash of its text; drawn are those with the smallest keys of each stratum. So the same seed
-and the same URLs give the same sample, whatever the order in which they were found, and a sample of a larger size
-holds that of a smaller one. Over seeds it is a simple random sample without replacement within each stratum:
-every URL of a stratum is in it with the same probability, the number drawn by the number there is.
+Each URL has a key, a keyed hash of its text. The URLs with the smallest keys of each stratum are drawn. So the same
+seed and the same URLs give the same sample, in whatever order they were found, and a larger sample contains a smaller
+one. Over all seeds it is a simple random sample without replacement within each stratum: every URL of a stratum is
+drawn with the same probability, the number drawn divided by the number of URLs.
 
 Reference: M. Thorup, Bottom-k and priority sampling, set similarity and subset sums with minimal independence (2013).
 """
@@ -21,19 +21,19 @@ from typing import NamedTuple
 
 from crawler.url import NotCrawlable, canonicalise
 
-_RANKS = (1_000, 10_000, 100_000, 1_000_000)  # the last of each stratum of a list of ranks
+_RANKS = (1_000, 10_000, 100_000, 1_000_000)  # the last rank of each stratum
 
 
 class Method(StrEnum):
     """How a sample is drawn; ``docs/samples.md`` has the formulas."""
 
-    UNIFORM = "uniform"  # every URL as likely as the other
-    RANDOM_WALK = "random-walk"  # as often as walks on the links, in both directions, come to it
-    STRATIFIED = "stratified"  # of a list of seeds, of each stratum as many
+    UNIFORM = "uniform"  # every URL with the same probability
+    RANDOM_WALK = "random-walk"  # as often as random walks along the links, in both directions, visit the URL
+    STRATIFIED = "stratified"  # from a list of seeds, the same number from each stratum
 
 
 class Per(StrEnum):
-    """Of what ``size`` URLs are drawn."""
+    """Where ``size`` URLs are drawn from: the whole crawl, or each site."""
 
     CRAWL = "crawl"
     SITE = "site"
@@ -41,7 +41,7 @@ class Per(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SampleSettings:
-    """The sample to draw; none where ``size`` is ``None``."""
+    """The sample to draw. No sample is drawn if ``size`` is ``None``."""
 
     size: int | None = None
     per: Per = Per.CRAWL
@@ -50,7 +50,7 @@ class SampleSettings:
 
 
 class Drawn(NamedTuple):
-    """A URL of the sample. ``probability`` is that with which it came into it, above 0 and at most 1."""
+    """A URL of the sample. ``probability`` is the probability with which it was drawn, above 0 and at most 1."""
 
     url: str
     stratum: str
@@ -66,34 +66,35 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that is no seed, and why. ``line`` counts from 1."""
+    """A row that is not a seed, and the reason. ``line`` counts from 1."""
 
     line: int
     reason: str
 
 
 def key(url: str, seed: int) -> int:
-    """The number by which a URL is drawn, of 64 bits: as good as random, the same on every machine.
+    """The pseudo-random number of 64 bits by which a URL is drawn; the same on every machine.
 
-    Who does not know the seed cannot make URLs that are drawn for certain.
+    Without the seed, a site cannot construct URLs that are certain to be drawn.
     """
     secret = seed.to_bytes(16, "little", signed=True)
     return int.from_bytes(blake2b(url.encode(errors="surrogatepass"), key=secret, digest_size=8).digest(), "big")
 
 
 class Sampler:
-    """Draws ``size`` URLs of each stratum: the same number of all, or of each its own (0 of one that is not named).
+    """Draws ``size`` URLs of each stratum. A mapping gives the number for each stratum, 0 for one that it lacks.
 
-    One stratum gives a sample of the whole crawl, the sites as strata one of each site. Memory: the sample itself.
+    With a single stratum it draws from the whole crawl, with the sites as strata from each site. It keeps only the
+    sample in memory.
     """
 
     def __init__(self, size: int | Mapping[str, int], seed: int) -> None:
         self._size, self._seed = size, seed
-        self._kept: dict[str, list[tuple[int, str]]] = defaultdict(list)  # heaps, the largest key first
+        self._kept: dict[str, list[tuple[int, str]]] = defaultdict(list)  # heaps with the largest key first
         self._offered: Counter[str] = Counter()
 
     def offer(self, url: str, stratum: str = "") -> None:
-        """Take in a URL that may be drawn. Offer each once: one that comes twice counts twice in its stratum."""
+        """Offer a URL that may be drawn. Offer each URL once: a second offer counts as another URL of its stratum."""
         self._offered[stratum] += 1
         kept, entry = self._kept[stratum], (-key(url, self._seed), url)
         size = self._size if isinstance(self._size, int) else self._size.get(stratum, 0)
@@ -103,7 +104,7 @@ class Sampler:
             heappushpop(kept, entry)
 
     def drawn(self) -> Iterator[Drawn]:
-        """The sample of what was offered so far, by stratum and key."""
+        """The sample of the URLs offered so far, ordered by stratum and key."""
         for stratum in sorted(self._kept):
             kept = sorted(self._kept[stratum], reverse=True)
             for _, url in kept:
@@ -111,9 +112,9 @@ class Sampler:
 
 
 def allocate(size: int, strata: Mapping[str, int]) -> dict[str, int]:
-    """How many to draw of each stratum, ``size`` in all: of each as many, or all that it has where that is fewer.
+    """How many URLs to draw from each stratum, ``size`` in total: the same number from each, or all if it has fewer.
 
-    ``strata`` gives the number of URLs in each. What cannot be shared out evenly goes to the first by name.
+    ``strata`` gives the number of URLs in each. A remainder goes to the first strata by name.
     """
     shares: dict[str, int] = {}
     left = size
@@ -142,10 +143,10 @@ def draw_stratified(rows: Iterable[Listed], size: int, seed: int) -> list[Drawn]
 
 
 def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
-    """The seeds of a CSV file with their strata, in order, and the rows that are none.
+    """The seeds of a CSV file with their strata, in order, and the rows that are not seeds.
 
-    Either the first row names the columns, among them ``url`` and ``stratum``; or each row, but for a first one that
-    may say ``rank,domain``, is a rank and a domain, as in the Tranco list (https://tranco-list.eu/): then the seed is
+    Either the first row names the columns, which include ``url`` and ``stratum``. Or each row is a rank and a domain,
+    as in the Tranco list (https://tranco-list.eu/), after an optional first row ``rank,domain``. Then the seed is
     ``https://domain/``, and the strata are the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
     """
     reader = csv.reader(lines, strict=True)
@@ -157,7 +158,7 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
             cells = [cell.strip().removeprefix("\ufeff") for cell in row]
             if n == 0 and "stratum" in cells:
                 if "url" not in cells:
-                    return [], [BadRow(1, "names a column stratum but none url; call the column of the seeds url")]
+                    return [], [BadRow(1, "has a column stratum but no column url; name the column of the seeds url")]
                 columns = cells.index("url"), cells.index("stratum")
             elif n == 0 and [cell.lower() for cell in cells] == ["rank", "domain"]:
                 continue
@@ -173,13 +174,13 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
 
 def _named(cells: list[str], url: int, stratum: int) -> Listed:
     if len(cells) <= max(url, stratum):
-        raise NotCrawlable("fewer columns than the first row names")
+        raise NotCrawlable("fewer columns than the first row")
     return Listed(canonicalise(cells[url]), cells[stratum])
 
 
 def _ranked(cells: list[str]) -> Listed:
     if len(cells) != 2 or not (cells[0].isascii() and cells[0].isdigit() and len(cells[0]) < 12):
-        raise NotCrawlable("no rank,domain; else name the columns in a first row: url,stratum")
+        raise NotCrawlable("not rank,domain; for other columns, begin with a row that names them: url,stratum")
     url = canonicalise(f"https://{cells[1]}/")
     if url.count("/") != 3 or "?" in url:
         raise NotCrawlable(f"not a domain: {cells[1][:200]!r}")

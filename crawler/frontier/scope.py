@@ -1,4 +1,4 @@
-"""Which URLs a crawl takes up: the seeds' hosts, domains or prefixes, the user's patterns, and the depth."""
+"""Which URLs a crawl takes: by the hosts, domains or prefixes of the seeds, the user's patterns, and the depth."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NO_TRAPS = TrapSettings(enabled=False)
 
 
 class ScopeMode(StrEnum):
-    """How far from its seeds a crawl goes."""
+    """How far a crawl goes from its seeds."""
 
-    HOST = "host"  # the seeds' hosts, any scheme and port
+    HOST = "host"  # the seeds' hosts, with any scheme and port
     DOMAIN = "domain"  # the seeds' registrable domains
     PREFIX = "prefix"  # URLs below a seed's directory
     ANY = "any"
@@ -40,12 +40,11 @@ class ScopeSettings:
 
 
 class Scope:
-    """The rule of one crawl; built once from its seeds, asked for every distinct link.
+    """The scope of one crawl. It is built once from the seeds, and decides on every link.
 
-    ``reachable(host)`` tells whether the crawl may contact a host at all: without a contact address
-    it stays on loopback. Seeds are exempt from ``include`` (they are where the search for matching
-    pages starts) and from the traps' rules, never from ``exclude``. ``now``, in seconds since the epoch,
-    is for the rule about calendars.
+    ``reachable(host)`` says whether the crawl may contact a host: without a contact address it stays on loopback. Seeds
+    are exempt from ``include``, because the search for matching pages starts there, and from the rules on traps. They
+    are not exempt from ``exclude``. The rule on calendars needs ``now``, in seconds since the epoch.
     """
 
     def __init__(
@@ -61,26 +60,26 @@ class Scope:
         self._traps = traps
         self._now = now
         self._reachable = reachable
-        # Each on its own: joined into one, inline flags and back-references would not mean what they meant.
+        # Compiled separately: in one joined pattern, inline flags and back-references would change their meaning.
         self._include = tuple(map(re.compile, settings.include))
         self._exclude = tuple(map(re.compile, settings.exclude))
         self._places = self._places_of(seeds)
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, Reason | None] = {}
-        # A page's links are mostly those of the page before.
+        # Most links of a page are also on the previous page.
         self._refusals_of = lru_cache(_LINKS_KEPT)(self._refusals)
 
     def adopt(self, site: str) -> None:
-        """Take up a site that a mirror within the scope names as its main host."""
+        """Add a site that a mirror within the scope names as its main host."""
         if site not in self._adopted:
             self._adopted.add(site)
             self._site_refusals.pop(site, None)
             self._refusals_of.cache_clear()
 
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> Reason | None:
-        """Why ``url``, found at ``depth`` links from a seed, is not taken up; ``None`` where it is.
+        """Why ``url``, at ``depth`` links from a seed, is out of scope; ``None`` if it is in scope.
 
-        Blocked is only what would be taken up else, so that all of it is when the block is lifted.
+        The reason is ``BLOCKED`` only if no other rule refuses the URL. So an unblocked URL can be queued at once.
         """
         refused = self._rule(url, depth, is_seed)
         return BLOCKED if refused is None and self.blocks.covers(url) else refused
@@ -94,7 +93,7 @@ class Scope:
         return trap
 
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
-        """:meth:`refusal` of each link of a page, ``nofollow`` heeded."""
+        """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
         refusals_of = self._refusals_of
         max_depth = self.settings.max_depth
         too_deep = max_depth is not None and depth > max_depth
@@ -107,7 +106,7 @@ class Scope:
             yield BLOCKED if refused is None and self.blocks.covers(url) else refused
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
-        """Why ``url`` is refused at any depth: for where it is, and else for what it looks like."""
+        """Why ``url`` is refused at any depth: by its site or the user's patterns, and by the rules on traps."""
         site = url[: url.index("/", 8)]
         try:
             refused = self._site_refusals[site]
@@ -118,7 +117,7 @@ class Scope:
         if refused is not None:
             return refused, None
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
-            return Reason(ReasonCode.SCOPE, "below no seed's directory (--scope prefix)"), None
+            return Reason(ReasonCode.SCOPE, "not below a seed's directory (--scope prefix)"), None
         for pattern in self._exclude:
             if match := pattern.search(url):
                 return Reason(ReasonCode.SCOPE, f"matches --exclude ({match.group()[:80]!r})"), None
@@ -132,9 +131,9 @@ class Scope:
         if site in self._adopted:
             return self._unreachable(host)
         if mode is ScopeMode.HOST and host not in self._places:
-            return Reason(ReasonCode.SCOPE, f"{host} is no seed's host (--scope host)")
+            return Reason(ReasonCode.SCOPE, f"{host} is not the host of a seed (--scope host)")
         if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
-            return Reason(ReasonCode.SCOPE, f"{registrable_domain(host)} is no seed's domain (--scope domain)")
+            return Reason(ReasonCode.SCOPE, f"{registrable_domain(host)} is not the domain of a seed (--scope domain)")
         return self._unreachable(host)
 
     def _unreachable(self, host: str) -> Reason | None:
@@ -142,7 +141,7 @@ class Scope:
             return None
         return Reason(
             ReasonCode.CONTACT,
-            f"{host} is not on loopback, and nobody is named whom its owner could turn to (--contact)",
+            f"{host} is not on loopback, and the crawl names no contact for the owner of the site (--contact)",
         )
 
     def _below_seed(self, url: str) -> bool:

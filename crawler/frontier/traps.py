@@ -1,18 +1,18 @@
-"""URLs that look like a trap: an endless web that a program makes up as it is asked.
+"""Rules that recognise traps: URLs of an endless web that a program generates on request.
 
-Each rule is named, looks at one URL alone, and would rather let a trap pass than refuse a page: what slips through is
-bounded by depth and page limits, what is refused here is not seen at all. A refusal holds for this crawl's settings
+Each rule has a name and looks at one URL alone. In doubt, a rule admits the URL: the limits on depth and pages bound
+the traps that are missed, while a page that is refused is never seen. A refusal holds for the settings of this crawl
 only, and has the code :attr:`~crawler.reasons.ReasonCode.TRAP`.
 
 ===================  ================================================================================
-``url-length``       longer than servers and sitemaps take (2,048, sitemaps.org)
-``path-depth``       more path segments than 20 (so does Heritrix)
-``path-repetition``  a segment, or a run of segments, three times in a row (so does Heritrix for one
-                     segment); segments of digits alone do not count: ``/1/1/1.png`` is a map
-``query-growth``     a query longer than 1,024, with more than 30 parameters, with one name more than
-                     12 times, or the very same parameter three times
-``session-id``       a session's name with a value that is made like a token
-``calendar``         a date before 1990 or more than 3 years ahead, where the URL speaks of a calendar
+``url-length``       longer than servers and sitemaps accept (2,048 characters, sitemaps.org)
+``path-depth``       more than 20 path segments (as in Heritrix)
+``path-repetition``  a segment, or a run of segments, three times in a row (as in Heritrix for one
+                     segment); segments of digits do not count: ``/1/1/1.png`` is part of a map
+``query-growth``     a query longer than 1,024 characters, with more than 30 parameters, with more
+                     than 12 parameters of one name, or with the same parameter three times
+``session-id``       a parameter with the name of a session and a value that looks like a token
+``calendar``         a date before 1990 or more than 3 years ahead, if the URL names a calendar
 ===================  ================================================================================
 """
 
@@ -28,24 +28,24 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 
 _YEAR_S = 31_556_952  # a mean Gregorian year
-#: Longest run of segments that is looked for, so that time stays linear whatever the settings.
+#: The longest run of segments that is recognised. This limit keeps the time linear for all settings.
 _MAX_PERIOD = 8
 _SHOWN_CHARS = 60
 
 _SESSION = re.compile(
-    # Names used for nothing else: what looks at all like a token is one.
+    # Names with no other use: any value that may be a token counts.
     r"[?&;](?P<name>jsessionid|phpsessid|aspsessionid[a-z]{8}|cftoken|oscsid|zenid|sessid)=[a-z0-9_.!-]{8}"
-    # Names that mean other things too: letters and digits mixed, long, and without the hyphens of a record's UUID.
+    # Names with other uses: the value must be long and mix letters and digits, without hyphens as in a UUID.
     r"|[?&;](?P<other>sid|s|session|session_?id|sess)="
     r"(?:[0-9a-f]{32,}|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[0-9a-z]{26,})(?:%3d|=)*(?=[&;#/?]|$)"
 )
 # ASP.NET without cookies: /(S(token))/, in version 1 /(token)/.
 _ASP_SESSION = re.compile(r"/\((?:[a-z]\([a-z0-9_-]{16,200}\)){1,4}\)(?:/|$)|/\([a-z0-9]{24}\)(?:/|$)")
 
-# Looked for first, since most URLs have none of them.
+# Searched first, because most URLs contain none of them.
 _CALENDAR_HINTS = ("calend", "kalend", "event", "agenda", "year=")
 _CALENDAR = re.compile(r"[/?&=_.-](?:calend[a-z]{1,6}|kalend[a-z]{1,6}|events?|agenda)(?=[/?&=_.-]|$)")
-# 2031-05, 2031-5-1, /2031/05/, 20310501, each as a whole: a longer text (2031-05-01-concert) is somebody's title.
+# 2031-05, 2031-5-1, /2031/05/ or 20310501. A longer text, such as 2031-05-01-concert, is the title of a page.
 _DATE = re.compile(
     r"[/=_-]((?:19|20|21)[0-9]{2})"
     r"(?:-(?:0?[1-9]|1[0-2])(?:-[0-3]?[0-9])?|/(?:0[1-9]|1[0-2])(?:/[0-3]?[0-9])?|(?:0[1-9]|1[0-2])[0-3][0-9])"
@@ -57,7 +57,7 @@ _MONTH = re.compile(r"[?&;][a-z_.-]{0,20}month=")
 
 @dataclass(frozen=True, slots=True)
 class TrapSettings:
-    """Thresholds of the rules; each is the most that is let pass."""
+    """The thresholds of the rules: the highest values that are admitted."""
 
     enabled: bool = True
     max_url_chars: int = 2048
@@ -72,15 +72,15 @@ class TrapSettings:
 
 
 def refusal(url: str, settings: TrapSettings, now: float) -> Reason | None:
-    """Which rule takes the canonical ``url`` for a trap, and by what (``trap: path-repetition (/a/b 3 times)``).
+    """The first rule that recognises the canonical ``url`` as a trap, as in ``trap: path-repetition (/a/b 3 times)``.
 
-    ``None`` where none does. ``now`` in epoch seconds. Never raises; takes time linear in the length of ``url``.
+    ``None`` if no rule does. ``now`` is in epoch seconds. Never raises; takes time linear in the length of ``url``.
     """
     if not settings.enabled:
         return None
     if len(url) > settings.max_url_chars:
         return Reason(ReasonCode.TRAP, f"url-length ({len(url)} characters)")
-    # Most URLs are short and plain: nothing dearer than a search for a character is done to them.
+    # Most URLs are short and plain. For them, nothing is more expensive than a search for a character.
     found = None
     if url.count("/") > 2 + min(settings.max_repetitions, settings.max_path_segments):
         found = _path(url.partition("?")[0].split("/")[3:], settings)
@@ -98,10 +98,10 @@ def refusal(url: str, settings: TrapSettings, now: float) -> Reason | None:
 
 
 def _path(segments: list[str], settings: TrapSettings) -> str | None:
-    count = len(segments) - (segments[-1:] == [""])  # a directory's last slash begins no segment
+    count = len(segments) - (segments[-1:] == [""])  # the slash at the end of a directory begins no segment
     if count > settings.max_path_segments:
         return f"path-depth ({count} segments)"
-    # A repetition is made of segments that were there before.
+    # A repetition needs segments that occur more than once.
     if len(set(segments)) > len(segments) - settings.max_repetitions:
         return None
     for period in range(1, min(_MAX_PERIOD, count // (settings.max_repetitions + 1)) + 1):
@@ -112,7 +112,7 @@ def _path(segments: list[str], settings: TrapSettings) -> str | None:
 
 
 def _repeated_run(segments: list[str], period: int, repetitions: int) -> str | None:
-    """The first run of ``period`` segments, not all of them numbers, that is followed by itself so many times."""
+    """The first run of ``period`` segments, not all of them numbers, that is repeated ``repetitions`` times."""
     same = 0
     for place in range(period, len(segments)):
         same = same + 1 if segments[place] == segments[place - period] else 0
@@ -160,7 +160,7 @@ def _calendar(lower: str, settings: TrapSettings, now: float) -> str | None:
     if (year := _YEAR.search(lower)) and (is_calendar or _MONTH.search(lower)):
         dates.append(year)
     for date in dates:
-        # An archive of old papers has years and months as well; only a calendar has none before its time.
+        # An archive of old papers has years and months too, so an early year counts in a calendar only.
         if int(date[1]) > last_year or (is_calendar and int(date[1]) < settings.first_year):
             return f"calendar ({shown(date[0][1:], _SHOWN_CHARS)})"
     return None

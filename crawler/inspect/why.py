@@ -247,7 +247,7 @@ def _leads(known: dict[str, Any]) -> list[Fact]:
 _MEANINGS = {
     RobotsAction.PARSE: "read and obeyed",
     RobotsAction.FREE: "no instructions, so everything is allowed",
-    RobotsAction.RESTRICTED: "closes the whole site",
+    RobotsAction.RESTRICTED: "forbids the whole site",
     RobotsAction.DEFER: "could not be fetched, so nothing else is fetched until it can be",
     RobotsAction.GIVEN_UP: "could not be fetched for so long that the site was given up",
     RobotsAction.UNREACHABLE: "the site's address may not be connected to",

@@ -206,7 +206,7 @@ async def test_octets_above_ascii_in_a_location_are_escaped(raw: bytes, location
 @pytest.mark.parametrize(
     ("status", "detail"),
     [
-        ("302 Found", "302 Found, without a Location to go to"),
+        ("302 Found", "302 Found, without a Location"),
         ("300 Multiple Choices", "300 Multiple Choices"),
         ("304 Not Modified", "304 Not Modified"),
         ("404 Gone Fishing", "404 Not Found"),
@@ -266,7 +266,7 @@ async def test_an_answer_without_a_body() -> None:
 @pytest.mark.parametrize("purpose", [Purpose.PAGE, Purpose.SITEMAP])
 async def test_a_part_that_nobody_asked_for_is_no_page(purpose: Purpose) -> None:
     part = answer(PAGE[:10], "Content-Range: bytes 0-9/900", status="206 Partial Content")
-    said = "206 Partial Content, though no part was asked for"
+    said = "206 Partial Content, though no range was requested"
     assert failure(await fetch_from(part, purpose=purpose)) == (ErrorKind.HTTP, said)
 
 
@@ -306,9 +306,9 @@ async def test_codings(coding: str, encode: Callable[[bytes], bytes]) -> None:
             ErrorKind.ENCODING,
             "the body is encoded 2 times over",
         ),
-        (PAGE, "compress", ErrorKind.ENCODING, "the body's encoding 'compress' was not asked for"),
+        (PAGE, "compress", ErrorKind.ENCODING, "the body's encoding 'compress' was not offered"),
         (PAGE, "gzip", ErrorKind.ENCODING, "the body is not valid gzip"),
-        (gzip.compress(PAGE, mtime=0)[:-20], "gzip", ErrorKind.TRUNCATED, "the body's encoded data stop half-way"),
+        (gzip.compress(PAGE, mtime=0)[:-20], "gzip", ErrorKind.TRUNCATED, "the encoded data of the body ends early"),
     ],
 )
 async def test_broken_codings(data: bytes, coding: str, kind: ErrorKind, detail: str) -> None:
@@ -317,7 +317,7 @@ async def test_broken_codings(data: bytes, coding: str, kind: ErrorKind, detail:
 
 async def test_an_announced_length_beyond_the_limit_fails_at_once() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"  # and then the server waits for ever
-    detail = "too large: the body announces 5,000 bytes, and 100 bytes are allowed"
+    detail = "too large: the body is announced with 5,000 bytes; the limit is 100 bytes"
     assert failure(await fetch_from(head, max_bytes=100)) == (ErrorKind.TOO_LARGE, detail)
 
 
@@ -333,7 +333,7 @@ async def test_an_endless_body_is_cut_or_fails() -> None:
     result = await fetch_from(endless, truncate=True)
     assert isinstance(result, Fetched)
     assert (len(result.body), result.truncated) == (100_000, True)
-    detail = "too large: the body goes on, and 100,000 bytes are allowed"
+    detail = "too large: the body is longer; the limit is 100,000 bytes"
     assert failure(await fetch_from(endless)) == (ErrorKind.TOO_LARGE, detail)
 
 

@@ -241,7 +241,7 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
     assert "2 strata" in few.err
     bad = here(*given, "--seeds", "-", stdin=b"1,a.test\n2;b.test\n3,b test\n")
     assert bad.code == 2
-    assert "line 2: no rank,domain" in bad.err
+    assert "line 2: not rank,domain" in bad.err
     assert "line 3: " in bad.err
 
 

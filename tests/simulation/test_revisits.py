@@ -190,7 +190,7 @@ def test_a_temporary_failure_keeps_the_page_and_is_retried(db_path: Path) -> Non
 
 def test_an_unreachable_page_stays_as_it_was(db_path: Path) -> None:
     revisited(db_path, Shelf(p=tagged("one")), unavailable())
-    assert state(db_path) == ("fetched", "200, not reached since: status 503 (4 attempts)")
+    assert state(db_path) == ("fetched", "200, not reachable at the last visit: status 503 (4 attempts)")
     assert look(db_path, f"SELECT failures FROM revisits WHERE url = '{PAGE}'") == [(1,)]
 
 

@@ -36,7 +36,8 @@ def test_what_no_server_can_have_is_never_permitted(kind: str, address: str) -> 
     for allow_private in (False, True):
         reason = refusal(address, allow_private=allow_private, loopback_only=False)
         assert (
-            reason == f"{address} is a{'n' if kind == 'unspecified' else ''} {kind} address, where no web server can be"
+            reason
+            == f"{address} is a{'n' if kind == 'unspecified' else ''} {kind} address, which no web server can have"
         )
 
 

@@ -54,7 +54,7 @@ async def test_a_status_nobody_knows(mocked_web: aioresponses) -> None:
     mocked_web.get(URL, status=799)
     result = await fetch(Request(URL, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
-    assert result.detail == "799, which is no status that HTTP knows"
+    assert result.detail == "799, which is not a status of HTTP"
 
 
 async def test_unwanted_types(mocked_web: aioresponses) -> None:

@@ -46,7 +46,7 @@ def problem(error: Exception, *refusals: str, permitted: bool = False) -> Reques
             "tls",
             "the connection broke before an answer: tlsv13 alert certificate required",
         ),
-        (aiohttp.InvalidUrlClientError("http://a.example/"), "dns", "a.example is no name that can be looked up"),
+        (aiohttp.InvalidUrlClientError("http://a.example/"), "dns", "a.example is not a name that can be looked up"),
         (aiohttp.ClientConnectionError("Connection\nlost\x00"), "connect", "no answer from a.example: Connection"),
     ],
 )

@@ -71,7 +71,7 @@ def test_before_a_fetch_that_robots_txt_forbids() -> None:
 @pytest.mark.parametrize(
     ("action", "state", "reason"),
     [
-        (RobotsAction.RESTRICTED, State.EXCLUDED, "robots: 403 for /robots.txt closes the whole site"),
+        (RobotsAction.RESTRICTED, State.EXCLUDED, "robots: 403 for /robots.txt forbids the whole site"),
         (RobotsAction.GIVEN_UP, State.FAILED, "robots: given up, no usable answer for /robots.txt (403)"),
         (RobotsAction.UNREACHABLE, State.EXCLUDED, "address: private"),
     ],

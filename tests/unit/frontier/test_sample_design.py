@@ -119,4 +119,4 @@ def test_bad_rows_are_told_with_their_lines(text: str, line: int, reason: str) -
 def test_a_bad_row_spoils_no_other() -> None:
     rows, bad = read_list(["1,a.test\n", "x\n", "2,b.test\n"])
     assert [row.url for row in rows] == ["https://a.test/", "https://b.test/"]
-    assert bad == [BadRow(2, "no rank,domain; else name the columns in a first row: url,stratum")]
+    assert bad == [BadRow(2, "not rank,domain; for other columns, begin with a row that names them: url,stratum")]
