@@ -1,11 +1,11 @@
-"""The errors that the crawler raises on purpose, in one tree.
+"""The errors that the crawler raises for its users. All of them derive from :class:`CrawlerError`.
 
-An error is one sentence that says what is wrong and what to do. The sentence may refer to a setting
-(:class:`Setting`), to an argument of a call (:class:`Argument`) or to something to run (:class:`Action`). Each front
-end prints its own name for these: ``str(error)`` gives the names of Python and TOML (``limits.max_pages``), and
-:meth:`CrawlerError.told` those of any other front end (``--max-pages``).
+The message of an error is one sentence that says what is wrong and what to do. It may refer to a setting
+(:class:`Setting`), to an argument of a call (:class:`Argument`) or to a command (:class:`Action`). Each front end
+prints its own names for these: ``str(error)`` gives the names of Python and TOML (``limits.max_pages``), and
+:meth:`CrawlerError.told` those of another front end (``--max-pages``).
 
-An exception outside this tree is a bug (:func:`fault`). A failure of a *site* is never an exception: it is data
+Any other exception is a bug (:func:`fault`). A failure of a *site* is never an exception: it is data
 (:class:`crawler.model.Failed`).
 """
 
@@ -20,7 +20,7 @@ _VALUE_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Refers to a setting by its key in :mod:`crawler.settings.keys`. ``value`` is shown beside the name, if any."""
+    """Refers to a setting by its key in :mod:`crawler.settings.keys`. A ``value`` is shown beside the name."""
 
     key: str
     value: object = None
@@ -36,7 +36,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Names something that the user can run: ``command`` in a terminal, ``call`` in Python."""
+    """Names an action of the user: ``command`` in a terminal, ``call`` in Python."""
 
     command: str
     call: str
@@ -60,9 +60,9 @@ def has_value(value: object) -> bool:
 
 
 class CrawlerError(Exception):
-    """The base of all errors meant for the user. Its parts form one sentence; ``exit_code`` is that of the command.
+    """The base of all errors for the user. Its parts form one sentence. A command ends with ``exit_code``.
 
-    ``key`` (with ``value``) names the setting that the sentence is about and puts it before the sentence.
+    ``key`` (with ``value``) puts the name of a setting before the sentence.
     """
 
     exit_code = 1
@@ -78,7 +78,7 @@ class CrawlerError(Exception):
         return next((part.key for part in self.args if isinstance(part, Setting)), None)
 
     def told(self, name: Callable[[Reference], str]) -> str:
-        """The sentence, with ``name(reference)`` for each reference in it."""
+        """The sentence, in which ``name(reference)`` replaces each reference."""
         return "".join(part if isinstance(part, str) else name(part) for part in self.args)
 
     def __str__(self) -> str:
@@ -86,21 +86,21 @@ class CrawlerError(Exception):
 
 
 class UsageError(CrawlerError):
-    """A wrong option, seed or combination of them."""
+    """An option, a seed or a combination of them is wrong."""
 
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """A configuration that cannot be used. The sentence lists every wrong key."""
+    """A configuration file is invalid. The sentence lists every wrong key."""
 
 
 class SeedError(UsageError):
-    """Seeds that cannot be used. The message lists the bad lines with their numbers."""
+    """Seeds are invalid. The sentence lists the bad lines with their numbers."""
 
 
 class StoreError(CrawlerError):
-    """The store failed: full disk, damaged file, lost database. What was committed is kept."""
+    """The store failed: the disk is full, the file is damaged, or the database is lost. Committed work is kept."""
 
     exit_code = 4
 
@@ -114,9 +114,9 @@ class StatementError(StoreError):
 
 
 class LeaseLost(StoreError):
-    """This worker's lease ran out and its sites passed to other workers. Uncommitted URLs are still queued.
+    """The lease of this worker expired, and its sites passed to other workers. Uncommitted URLs are still queued.
 
-    ``committed``: the commit that met this error had taken effect, and only its answer was lost.
+    ``committed`` is true if the commit that raised this error took effect, and only its answer was lost.
     """
 
     def __init__(self, message: str, *, committed: bool = False) -> None:
@@ -125,7 +125,7 @@ class LeaseLost(StoreError):
 
 
 class NoStore(UsageError):
-    """There is no store at the place that the user named."""
+    """There is no store at the path or URL that the user gave."""
 
 
 class StoreInUse(UsageError):
@@ -137,11 +137,11 @@ class StoreVersionError(UsageError):
 
 
 class Fault(Exception):
-    """A bug in another process of the crawler, with the line that :func:`fault` made there."""
+    """A bug in another process of the crawler. Its message is the line that :func:`fault` made there."""
 
 
 def fault(error: Exception) -> str:
-    """One line on a bug: the exception, and the innermost place in this package that it came from."""
+    """Describe a bug in one line: the exception, and the innermost line of this package in its traceback."""
     if isinstance(error, Fault):
         return str(error)
     from traceback import extract_tb

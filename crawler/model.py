@@ -1,4 +1,4 @@
-"""The plain facts that pass between the rules and the shell. Frozen data, no behaviour to speak of."""
+"""The data that the rules, the engine and the store exchange: frozen classes without behaviour."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Purpose(StrEnum):
     ROBOTS = "robots"
     PAGE = "page"
     SITEMAP = "sitemap"
-    RUP = "rup"  # what a site offers by the Remote Update Protocol, and talking to it
+    RUP = "rup"  # a /rupinfo.txt, or a request to a RUP server (Remote Update Protocol)
 
 
 class Kind(StrEnum):
-    """What a URL is asked for."""
+    """What the crawl expects at a URL."""
 
     PAGE = "page"
     SITEMAP = "sitemap"
@@ -52,16 +52,16 @@ class Reading(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One GET to send, or a POST of ``form``. ``max_bytes`` bounds the decoded body.
+    """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
-    ``shown_url`` stands in the log in place of a ``url`` that holds a secret.
+    ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret.
     """
 
     url: str
     purpose: Purpose
     max_bytes: int
-    truncate: bool = False  # past max_bytes: keep what came (True) or fail (False)
-    any_type: bool = False  # robots.txt is read whatever its Content-Type says
+    truncate: bool = False  # beyond max_bytes: keep the first part (True) or fail (False)
+    any_type: bool = False  # read the body whatever its Content-Type, as for robots.txt
     etag: str | None = None
     last_modified: str | None = None
     form: tuple[tuple[str, str], ...] | None = None
@@ -84,14 +84,14 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What every outcome of a request carries. Times in seconds since the epoch."""
+    """The fields that all results of a request have. Times in seconds since the epoch."""
 
     url: str
     started_at: float
     finished_at: float
     headers: Headers = ()
     wire_bytes: int = 0
-    exchange: Exchange | None = field(default=None, kw_only=True)  # where a fetcher was told to keep it
+    exchange: Exchange | None = field(default=None, kw_only=True)  # if the fetcher keeps exchanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +113,18 @@ class Fetched(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A document to be kept: its digest, and its bytes as they are, or else as one gzip member."""
+    """A document to be stored: its digest, and its bytes, either plain or as one gzip member."""
 
     sha256: bytes
     plain: bytes | None
     gzipped: bytes | None = None
 
     def decoded(self) -> bytes:
-        """The document itself."""
+        """The bytes of the document."""
         return _decoded(self.plain, self.gzipped)
 
     def __len__(self) -> int:
-        """Bytes held, which may be fewer than the document has."""
+        """The number of bytes in memory, which may be fewer than those of the document."""
         return len(self.plain or self.gzipped or b"")
 
 
@@ -144,7 +144,7 @@ class NotModified(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Redirected(Answer):
-    """A 301, 302, 303, 307 or 308 with a ``Location``, which is kept as received (latin-1 bytes as %xx)."""
+    """A 301, 302, 303, 307 or 308 with a ``Location``. ``location`` is as received, with octets above 0x7f as %xx."""
 
     status: int = 302
     location: str = ""
@@ -152,7 +152,7 @@ class Redirected(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Answer):
-    """Anything else. ``kind`` and ``detail`` are those of :attr:`error`."""
+    """Any other result. ``kind`` and ``detail`` are those of :attr:`error`."""
 
     kind: ErrorKind = ErrorKind.HTTP
     status: int | None = None
@@ -160,7 +160,7 @@ class Failed(Answer):
 
     @property
     def error(self) -> RequestError:
-        """What went wrong."""
+        """The error of the request."""
         return RequestError(self.kind, self.detail)
 
 
@@ -169,7 +169,7 @@ FetchResult = Fetched | NotModified | Redirected | Failed
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A request with its answer for the archive. ``left_out`` says why the body must not be kept, else it is empty."""
+    """An answer for the archive. ``left_out`` says why the body must not be kept; it is empty if the body is kept."""
 
     answer: FetchResult
     purpose: Purpose
@@ -193,26 +193,26 @@ def header_values(headers: Headers, name: str) -> Iterator[str]:
 
 
 class RobotsAction(StrEnum):
-    """What the last answer to a site's /robots.txt means (``docs/protocols.md``, section 1)."""
+    """What the last answer for a site's /robots.txt means (``docs/protocols.md``, section 1)."""
 
-    PARSE = "parse"  # a file, to be read and obeyed
+    PARSE = "parse"  # a file: its rules hold
     FREE = "free"  # no instructions: unrestricted
     RESTRICTED = "restricted"  # nothing of the site may be fetched
-    DEFER = "defer"  # nothing is fetched now; robots.txt is tried again at ``retry_at``
+    DEFER = "defer"  # nothing is fetched now; robots.txt is requested again at ``retry_at``
     GIVEN_UP = "given_up"  # deferred for longer than ``give_up_after``
-    UNREACHABLE = "unreachable"  # our own address guard refuses the site
+    UNREACHABLE = "unreachable"  # the address guard refuses the site
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsCopy:
-    """The robots.txt in force at a site, as the last answer left it."""
+    """The robots.txt in force at a site, after the last answer."""
 
     action: RobotsAction
     status: str  # for people: "200", "404", "timeout", "redirect loop"
     fetched_at: float
     expires_at: float
     body: bytes = b""
-    sha256: bytes = b""  # of body; empty where there is none
+    sha256: bytes = b""  # of body; empty if there is none
     etag: str | None = None
     last_modified: str | None = None
     failures: int = 0  # temporary failures in a row
@@ -222,7 +222,7 @@ class RobotsCopy:
 
 
 class Link(NamedTuple):
-    """One outlink of a page: canonical target, anchor text, ``rel`` as written, whether to follow it."""
+    """A link of a page: the canonical target, the anchor text, ``rel`` as written, and whether to follow it."""
 
     url: str
     anchor: str
@@ -232,26 +232,26 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What an HTML page and its headers say of it (``docs/protocols.md``, section 3)."""
+    """The facts in an HTML page and its headers (``docs/protocols.md``, section 3)."""
 
     index: bool = True
     follow: bool = True
-    archive: bool = True  # False: no copy of it may be shown (NOARCHIVE)
-    until: float = math.inf  # epoch seconds from which it may not be shown (``unavailable_after``)
+    archive: bool = True  # False: no copy of the page may be shown (NOARCHIVE)
+    until: float = math.inf  # epoch seconds from which the page may not be shown (``unavailable_after``)
     title: str | None = None
     description: str | None = None
     keywords: str | None = None
     document_state: str | None = None
-    canonical_url: str | None = None  # rel=canonical, else META URL
+    canonical_url: str | None = None  # rel=canonical, otherwise META URL
     meta_url: str | None = None
     base_url: str = ""
     charset: str | None = None
     links: tuple[Link, ...] = ()
     other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
     directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
-    note: str = ""  # what of the page was left out, or why it could not be read
+    note: str = ""  # the parts of the page that were left out, or why the page could not be read
     is_read: bool = True  # False: the page could not be parsed; ``note`` says why
     body_sha256: bytes = b""  # of the decoded body
     body_bytes: int = 0  # length of the decoded body
-    text_sha256: bytes | None = None  # of the text without mark-up and blanks, where that was asked for
-    feeds: tuple[str, ...] = ()  # RSS and Atom that the page names
+    text_sha256: bytes | None = None  # of the text without mark-up and blanks, if requested
+    feeds: tuple[str, ...] = ()  # the RSS and Atom feeds that the page names
