@@ -32,7 +32,7 @@ const span = (seconds) => {
   }
 };
 const clock = (at, now) => {
-  if (!(at < 8e12)) return "the end of time";
+  if (!(at < 8e12)) return "the end of time"; // JavaScript has no later dates
   const then = new Date(at * 1000);
   const time = then.toLocaleTimeString("en-GB");
   return then.toDateString() === new Date(now * 1000).toDateString() ? time : `${then.toLocaleDateString("sv-SE")} ${time.slice(0, 5)}`;
@@ -57,7 +57,7 @@ const ask = async (path, options) => {
   if (!answer.ok) throw new Error(said.error ?? `the dashboard answered ${answer.status}`);
   return said;
 };
-let told = 0; // until when what an order said stays, in milliseconds
+let told = 0; // the time until which the answer to an order is shown, in milliseconds
 const command = async (name, site) => {
   try {
     const body = JSON.stringify({ command: name, site });
@@ -76,7 +76,7 @@ $("stop").addEventListener("click", () => {
   if (confirm("End this run? Everything is kept; the same command continues it.")) command("stop");
 });
 const block = (site) => {
-  if (confirm(`Leave ${fit(site)} alone? Its queued URLs end as excluded until the block is lifted.`)) return command("block", site);
+  if (confirm(`Block ${fit(site)}? Its queued URLs are excluded until it is unblocked.`)) return command("block", site);
 };
 $("block").addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -122,9 +122,9 @@ const about = (seen, run) => {
   $("about").textContent = fit(`${who} · run ${run.id}, ${when}`);
 };
 const remark = (seen, run) => {
-  if (run?.state === "silent") return `Nothing heard of the crawl since ${clock(run.seen_at, seen.at)}: it was killed (the same command continues the crawl), or is stuck.`;
+  if (run?.state === "silent") return `No sign of life from the crawl since ${clock(run.seen_at, seen.at)}: it was killed (the same command continues it), or it is stuck.`;
   if (seen.paused_since != null) return `Paused by the operator since ${clock(seen.paused_since, seen.at)}: nothing new is sent, and nothing is lost${run?.state === "ended" ? "; the next run begins paused" : ""}.`;
-  if (!seen.log_read) return "Reading the request log: its sums are not complete yet.";
+  if (!seen.log_read) return "The dashboard is still reading the request log: the sums are not complete yet.";
   return "";
 };
 const tiles = (seen, run, live) => {
@@ -135,12 +135,12 @@ const tiles = (seen, run, live) => {
     tile(count(seen.pages), "pages"),
     tile(count(seen.urls.queued), "queued"),
     tile(count(seen.requests), "requests"),
-    tile(rate.toFixed(1), "requests/s, of the last 10 s"),
+    tile(rate.toFixed(1), "requests/s in the last 10 s"),
     tile(size(seen.received_bytes), "received"),
-    tile(count(seen.groups.worked_on), run?.state === "paused" ? "sites held by the pause" : "sites worked on"),
+    tile(count(seen.groups.worked_on), run?.state === "paused" ? "sites held while paused" : "sites worked on"),
     tile(count(seen.groups.waiting), "sites waiting"),
-    live && run.memory_bytes ? tile(size(run.memory_bytes), "memory") : tile(count(seen.known_sites), "sites met"),
-    live ? tile(span(run.lag_s), "lag of its event loop", run.lag_s > 1) : null,
+    live && run.memory_bytes ? tile(size(run.memory_bytes), "memory") : tile(count(seen.known_sites), "sites known"),
+    live ? tile(span(run.lag_s), "lag of the event loop", run.lag_s > 1) : null,
   );
 };
 const chart = (seen) => {
@@ -171,20 +171,20 @@ const blocked = (seen) => {
   const chips = seen.blocked.map(({ name, since }) => {
     const lift = el("button", { type: "button", class: "small" }, "Unblock");
     lift.addEventListener("click", () => command("unblock", name));
-    return el("li", {}, el("span", {}, `${name} is blocked since ${clock(since, seen.at)}`), lift);
+    return el("li", {}, el("span", {}, `${name} has been blocked since ${clock(since, seen.at)}`), lift);
   });
   fill("blocked", el("ul", { class: "chips" }, ...chips));
 };
-let rows = new Map(); // by site: kept from look to look, so that a click is not lost
+let rows = new Map(); // by site; kept between snapshots, because a click on a replaced row would be lost
 const sites = (seen) => {
   const next = new Map();
   for (const site of seen.sites) {
     const row = rows.get(site.site) ?? siteRow(site.site);
     const left = site.until - seen.at;
     const held = seen.paused_since != null && left <= 0;
-    const waits = held ? "the operator to let it go on" : left > 0 ? site.waits_for : site.worked_on ? "nothing: it is being asked" : "its turn";
+    const waits = held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
     const until = left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : held ? "" : "now";
-    const texts = [waits, until, site.queued >= 1000 ? "1,000 or more" : count(site.queued), count(site.fetched), site.robots ?? "not asked", span(site.pause_s)];
+    const texts = [waits, until, site.queued >= 1000 ? "1,000 or more" : count(site.queued), count(site.fetched), site.robots ?? "not requested", span(site.pause_s)];
     texts.forEach((text, n) => (row.cells[n + 1].textContent = fit(text)));
     row.classList.toggle("busy", Boolean(site.worked_on) && !held);
     next.set(site.site, row);
@@ -192,7 +192,7 @@ const sites = (seen) => {
   rows = next;
   fill("sites", ...next.values());
   const hidden = seen.groups.worked_on + seen.groups.waiting + seen.groups.ready > next.size;
-  $("sites-note").textContent = next.size ? (hidden ? `${next.size} of those with something to do: worked on, next in turn, and waiting longest.` : "All that have something to do.") : "None has anything to do.";
+  $("sites-note").textContent = next.size ? (hidden ? `${next.size} of the sites with queued URLs: those worked on, those next in turn, and those that wait longest.` : "All sites with queued URLs.") : "No site has queued URLs.";
 };
 const workers = (seen) => {
   $("workers-section").hidden = !seen.workers.length;
@@ -224,7 +224,7 @@ const listen = () => {
   stream.addEventListener("error", () => {
     $("state").textContent = "no connection";
     $("state").className = "badge bad";
-    notice("The dashboard does not answer; trying again.", true);
+    notice("The dashboard does not answer; the page tries again.", true);
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
   });
 };
@@ -253,7 +253,7 @@ question("why", "told", "/why", ({ url, told: facts }) => {
   return [el("p", { class: "url" }, url), el("dl", {}, ...parts)];
 });
 const marked = ({ text, marks }) => {
-  const characters = [...text]; // as Python counts them
+  const characters = [...text]; // code points, as Python counts them
   const parts = [];
   let end = 0;
   for (const [from, to] of marks) {
@@ -272,6 +272,6 @@ question("search", "found", "/search", ({ total, hits, note }) => {
     });
     return el("li", {}, tell, el("div", { class: "url" }, hit.url), el("p", {}, marked(hit.excerpt)));
   });
-  const said = `${count(total)} page${total === 1 ? "" : "s"} with all of it${note ? `; ${note}` : ""}`;
+  const said = `${count(total)} page${total === 1 ? "" : "s"} with all these words${note ? `; ${note}` : ""}`;
   return [el("p", { class: "note" }, said), el("ul", { class: "hits" }, ...items)];
 });

@@ -143,7 +143,7 @@ def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) 
             verdict = rules.verdict(path)
             if verdict.allowed:
                 return Fetch(verdict)
-            why = f"closes {path.partition('?')[0]} (line {verdict.line}, {verdict.text.strip()}): it is not asked"
+            why = f"forbids {path.partition('?')[0]} (line {verdict.line}, {verdict.text.strip()}): it is not requested"
         case RobotsAction.RESTRICTED:
             why = f"forbids the whole site ({copy.status}): nothing is requested there"
         case RobotsAction.UNREACHABLE:

@@ -56,7 +56,7 @@ class Progress:
         self.idle_for = waiting
 
     def note_pause(self, since: float | None) -> None:
-        """The operator paused the crawl, or let it go on (``None``)."""
+        """The operator paused the crawl, or resumed it (``None``)."""
         self.paused_since = since
 
     def sent(self, row: RequestRow) -> None:

@@ -265,7 +265,7 @@ class RobotsCache:
             except Blocked:  # the other site is, not the one that the robots.txt is for
                 return f"{host_site} is {BLOCKED}"
             except _Busy:
-                return f"{host_site} is being asked by another worker"
+                return f"{host_site} is being visited by another worker"
         assert answer is not None, "a permit for robots.txt does not run out"
         return answer
 

@@ -239,7 +239,7 @@ def _sites_table(status: Status) -> Table:
             Text(row["site"]),
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
-            Text(row["robots_status"] or "not asked"),
+            Text(row["robots_status"] or "not requested"),
             duration(row["delay_s"]),
             *([then] if any(nexts) else []),
         )

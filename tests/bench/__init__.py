@@ -1,1 +1,1 @@
-"""Benchmarks: what a page costs, how the stores grow, how fast a crawl starts and ends (`python -m tests.bench`)."""
+"""Benchmarks (`python -m tests.bench`): the cost of a page, the growth of stores, the start and the end of a crawl."""

@@ -16,31 +16,31 @@ from types import ModuleType
 from tests.bench.table import Row, machine, show, write_json
 
 BENCHES = {
-    "cpu": "what a page costs in CPU time and memory, against floors and other crawlers",
-    "growth": "what a URL costs as the frontier grows",
-    "sites": "what many sites cost",
-    "finish": "how a crawl ends",
+    "cpu": "CPU time and memory for each page, against floors and other crawlers",
+    "growth": "CPU time for each URL as the frontier grows",
+    "sites": "the rate of requests with many sites",
+    "finish": "how soon a crawl ends after its largest site",
     "start": "how long a crawl takes to begin",
-    "rank": "what ranking a large store takes",
-    "rup": "what keeping a copy up to date costs a site: told by reports, polled, crawled anew",
-    "revisit": "what a budget of revisits finds, against other policies",
-    "hostile": "what pages cost that were made to tie up the parser",
+    "rank": "the time and memory to rank a large store",
+    "rup": "the load of a site that is kept up to date by reports, by polling or by a new crawl",
+    "revisit": "the changes that a budget of revisits finds, against other policies",
+    "hostile": "the cost of pages that are made to tie up the parser",
 }
 OTHERS = {
-    "all": "each of these; every option goes to those that know it",
-    "web": "builds a web of real pages for `cpu` out of Debian's documentation packages",
+    "all": "all of these; each option goes to the benchmarks that have it",
+    "web": "builds a web of real pages for `cpu` from Debian's documentation packages",
 }
 
 
 def module(name: str) -> ModuleType:
-    """Imported when it is wanted: a benchmark asks for what only it needs."""
+    """Import a benchmark when it runs, because each needs libraries that the others do not."""
     return importlib.import_module(f"tests.bench.{name}")
 
 
 def parser(name: str) -> ArgumentParser:
-    """The options of one benchmark, with the one that all of them share."""
+    """The options of one benchmark, with ``--json``, which all of them have."""
     made = ArgumentParser(prog=f"python -m tests.bench {name}", description=BENCHES[name], allow_abbrev=False)
-    made.add_argument("--json", type=Path, metavar="FILE", help="also keep the figures here, as JSON")
+    made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE as JSON")
     module(name).add_options(made)
     return made
 
@@ -53,7 +53,7 @@ def usage() -> str:
 
 
 def options_of_all(arguments: Sequence[str]) -> dict[str, Namespace]:
-    """Every benchmark's own options; one that none of them knows is bad usage."""
+    """The options of each benchmark. Raises ``ArgumentError`` for an option that none of them has."""
     parsed = {name: parser(name).parse_known_args(arguments) for name in BENCHES}
     unknown = set(arguments).intersection(*(set(rest) for _, rest in parsed.values()))
     if unknown:
@@ -69,7 +69,7 @@ def bench(name: str, options: Namespace) -> list[Row]:
 
 
 def run(wanted: dict[str, Namespace]) -> None:
-    """Runs the benchmarks in turn. Of several, one that lacks something is passed over with its reason."""
+    """Run the benchmarks in turn. If several are to run, one that lacks something is skipped with its reason."""
     print(", ".join(f"{fact}: {value}" for fact, value in machine().items()))
     done = []
     for name, options in wanted.items():
@@ -78,7 +78,7 @@ def run(wanted: dict[str, Namespace]) -> None:
         except argparse.ArgumentError as lack:
             if len(wanted) == 1:
                 raise
-            print(f"passed over: {lack}", file=sys.stderr)
+            print(f"skipped: {lack}", file=sys.stderr)
     file = next(iter(wanted.values())).json
     if file:
         write_json(file, done)

@@ -1,7 +1,7 @@
-"""`cpu`: what a page costs `crawler run`, against the floors of its steps, Scrapy, GNU wget and an earlier version.
+"""`cpu`: the cost of a page in `crawler run`, against the floors of its steps, Scrapy, GNU wget and an earlier version.
 
-All are measured in turn, round by round, on a web of real pages with no pause between requests, so that the load of the
-machine affects all alike. A figure is the least of its rounds, a ratio the median of the rounds' ratios.
+Each round measures all of them in turn, so the load of the machine affects all alike. They crawl a web of real pages
+without pauses between requests. A figure is the least of its rounds, a ratio the median of the ratios of the rounds.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MOST_OWN_MS = 1.1
 """CPU time of the main process per page, on a machine where version 0.1 takes 2.7 ms in all."""
 MOST_PEAK_MB = 200
 COMPLETE = 0.99
-"""The share of the reference a crawl must have taken to be compared."""
+"""The share of the reference pages that a crawl must have fetched to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn of everything."""
+    """One measurement of all floors and crawlers."""
 
     floors: Mapping[str, float]
     """ms per page by step."""
@@ -65,14 +65,14 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--web", type=Path, default=web, metavar="DIR", help="the web's folder [$REALWEB or %(default)s]"
     )
-    parser.add_argument("--name", help="which web of the folder, where it has several")
+    parser.add_argument("--name", help="which web of the folder, if it has several")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
     parser.add_argument("--pages", type=int, default=800, metavar="N", help="pages for floors, 0 for all [%(default)s]")
     parser.add_argument(
         "--crawler", default=sys.executable, metavar="PYTHON", help="the interpreter that has `crawler`"
     )
     parser.add_argument("--scrapy", default=sys.executable, metavar="PYTHON", help="the interpreter that has Scrapy")
-    parser.add_argument("--before", type=Path, metavar="DIR", help="the sources of an earlier version, run beside")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="the sources of an earlier version to compare with")
     parser.add_argument("--no-peers", action="store_true", help="leave out Scrapy and wget")
 
 
@@ -100,7 +100,7 @@ def report(number: int, what: str, figures: str) -> None:
 
 
 def lineup(web: realweb.Web, options: Namespace) -> tuple[list[Contestant], list[Row]]:
-    """Who takes part, and a row for each who cannot."""
+    """The crawlers to compare, and a row for each that is not installed."""
     contestants = [ours(web, options.crawler)]
     if options.before is not None:
         contestants.append(before(web, options.crawler, options.before))
@@ -128,7 +128,7 @@ def rows(rounds: Sequence[Round], pages: int) -> list[Row]:
         if name != OURS:
             table += against_peer(rounds, pages, name)
     for name in names:
-        peak_mb = max(each.crawls[name].peak_mb for each in rounds)  # not the least: what the machine must have
+        peak_mb = max(each.crawls[name].peak_mb for each in rounds)  # the largest: the machine must have that much
         row = Row(f"{name}: peak memory", peak_mb, "MB")
         table.append(replace(row, must=f"≤ {MOST_PEAK_MB} MB", ok=peak_mb <= MOST_PEAK_MB) if name == OURS else row)
     return table
@@ -178,10 +178,10 @@ def least_ms(crawls: Sequence[Crawl]) -> float:
 
 
 def complete(crawls: Sequence[Crawl], pages: int) -> bool:
-    """Whether all of them took the web: one that stops half way is cheap."""
+    """Whether all crawls fetched the whole web. A crawl that stops half-way is cheap."""
     return all(len(each.missing) <= (1 - COMPLETE) * pages for each in crawls)
 
 
 def taken(crawls: Sequence[Crawl]) -> str:
-    """How complete the round was that missed most."""
+    """The completeness of the round that missed most pages."""
     return max(crawls, key=lambda each: len(each.missing)).completeness()

@@ -1,8 +1,8 @@
-"""How a crawl ends: the time that sites of very different sizes take under a pause, against the least possible.
+"""Measure how long a crawl of sites of very different sizes takes under a pause, against the least possible time.
 
-On virtual time: the whole crawl, in this process, on a simulated web. No crawl can end before its largest site has,
-which is asked for robots.txt and every page with a pause between. Two bounds: pages × pause, and the same with the
-answers' own time, which a crawler that counts a pause from the end of an answer cannot save.
+The whole crawl runs in this process, on virtual time and a simulated web. No crawl can end before its largest site has
+answered for robots.txt and every page, with a pause between two requests. There are two bounds: pages × pause, and the
+same plus the time of the answers, which cannot be avoided if a pause begins at the end of an answer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ LATENCY_S = (0.02, 0.2)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sites", type=int, default=40, help="whose sizes follow a power law [%(default)s]")
-    parser.add_argument("--pages", type=int, default=400, help="of the largest site [%(default)s]")
+    parser.add_argument("--sites", type=int, default=40, help="sites; their sizes follow a power law [%(default)s]")
+    parser.add_argument("--pages", type=int, default=400, help="pages of the largest site [%(default)s]")
     parser.add_argument("--delay", type=float, default=1.0, help="pause in seconds [%(default)s]")
 
 
@@ -62,12 +62,12 @@ def run(options: argparse.Namespace) -> list[Row]:
 
 
 def sizes_of(sites: int, most: int) -> list[int]:
-    """Pages of each site: ``most`` of the first, 1 of the last, each step down by the same factor."""
+    """The pages of each site: ``most`` for the first, 1 for the last, a geometric series between."""
     return [round(most ** (1 - n / max(1, sites - 1))) for n in range(sites)]
 
 
 def _site(pages: int) -> Site:
-    """A tree: page ``n`` links to the next 32 that nobody has linked to, as the lists of a large site do."""
+    """A tree: each page links to the next 32 pages without a link, as the lists of a large site do."""
 
     def page(number: int) -> Page:
         children = range(number * FAN_OUT + 1, min((number + 1) * FAN_OUT + 1, pages))

@@ -1,7 +1,7 @@
-"""The least that each step of a crawl costs: the bare library call on the pages of the web itself, in this process.
+"""The floor of each step of a crawl: the cost of the bare library call on the pages of the web, in this process.
 
-Each step gets what the one before it gave; its cost is the least CPU time of a few passes, in ms per page. Nothing is
-decided, checked or remembered here: what a crawler takes above the sum is what it costs to be one.
+Each step takes the result of the step before. Its cost is the least CPU time of a few passes, in ms per page. The
+floors contain no decisions, checks or bookkeeping: these are the cost of a crawler above the sum of the floors.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from yarl import URL
 PASSES = 3
 IN_FLIGHT = 64
 BATCH = 200
-"""Pages to a transaction."""
+"""Pages in one transaction."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31
 PATH_BITS = 39
 
-#: The steps by the names they are shown under, and the libraries that do them.
+#: The names of the steps, with their libraries.
 HTTP = "floor: HTTP (aiohttp, body as on the wire)"
 GUNZIP = "floor: gunzip"
 PARSE = "floor: parse and hrefs (lexbor)"
@@ -70,7 +70,7 @@ def measure(urls: Sequence[str], store: Path) -> dict[str, float]:
 
 
 def timed(step: Callable[[], Given]) -> tuple[Given, float]:
-    """What `step` gives, and the CPU seconds of its cheapest pass."""
+    """The result of `step`, and the CPU seconds of its cheapest pass."""
     least_s = float("inf")
     for _ in range(PASSES):
         started = time.process_time()
@@ -87,7 +87,7 @@ def fetched(urls: Sequence[str]) -> tuple[list[bytes], float]:
 
 
 async def fetch(urls: Sequence[str]) -> list[bytes]:
-    """All bodies, IN_FLIGHT at once; cookies, redirects and decompression are left alone."""
+    """All bodies, with IN_FLIGHT requests at once, and without cookies, redirects and decompression."""
     bodies = [b""] * len(urls)
     todo = iter(enumerate(urls))
 
@@ -118,7 +118,7 @@ def parse(bodies: Sequence[bytes]) -> list[list[str]]:
 
 
 def join(urls: Sequence[str], hrefs: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Every page's links: fragments cut and what is left told apart before the URLs are made."""
+    """The links of every page. Fragments are cut, and duplicates removed, before the URLs are joined."""
     links = []
     for url, page_hrefs in zip(urls, hrefs, strict=True):
         found = set()
@@ -132,7 +132,7 @@ def join(urls: Sequence[str], hrefs: Sequence[Sequence[str]]) -> list[list[str]]
 
 
 def hashes(bodies: Sequence[bytes], links: Sequence[Sequence[str]]) -> tuple[list[bytes], list[list[int]]]:
-    """The hash of every body, and those of every page's links."""
+    """The hash of every body, and the hashes of the links of every page."""
     return (
         [xxhash.xxh3_128_digest(body) for body in bodies],
         [[xxhash.xxh3_64_intdigest(url.encode()) for url in page_links] for page_links in links],

@@ -1,9 +1,9 @@
-"""What a URL costs as the frontier grows: CPU time for each offered and each claimed, in a small store and a large one.
+"""Measure how the cost of a URL grows with the frontier: the CPU time to offer and to claim one.
 
-Both go through the real store, in a process each, so that its memory is its own; their windows take turns, so that
-other load on the machine meets both. The load is host-local: a page has 32 distinct links, half of them unknown
-to the store, nine in ten on the page's own site. Not timed is what stores do for pages (bodies, link rows): it
-does not depend on the frontier, and would hide what does.
+The benchmark compares a small store with a large one. Each is used by a process of its own, so that its memory can be
+measured. Their windows alternate, so other load on the machine affects both. A page has 32 distinct links: half of them
+are unknown to the store, and nine in ten lead to the site of the page. The cost of pages (bodies, rows of links) is not
+measured, because it does not depend on the frontier.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tests.bench.table import Row
 LINKS = 32
 OWN_SITE = 0.9
 GROUPS_PER_TURN = 100
-URLS_PER_GROUP = 10  # as the crawl claims under a pause of half a second or more
-PAGES_PER_TURN = 200  # as many outcomes as make a turn due
+URLS_PER_GROUP = 10  # as a crawl claims with a pause of half a second or more
+PAGES_PER_TURN = 200  # the number of outcomes after which a commit is due
 TURN_S = 0.5
 DELAY_S = 1.0
 STARTED_AT = stores.FILLED_AT + 3600
@@ -46,21 +46,24 @@ _FETCHED = Reason(ReasonCode.FETCHED, "200")
 def add_options(parser: argparse.ArgumentParser) -> None:
     stores.add_options(parser)
     parser.add_argument(
-        "--small", type=int, default=1_000_000, metavar="URLS", help="queued in the small store [%(default)s]"
+        "--small", type=int, default=1_000_000, metavar="URLS", help="URLs queued in the small store [%(default)s]"
     )
     parser.add_argument(
-        "--large", type=int, default=10_000_000, metavar="URLS", help="and in the large one [%(default)s]"
+        "--large", type=int, default=10_000_000, metavar="URLS", help="URLs queued in the large store [%(default)s]"
     )
     parser.add_argument(
-        "--sites", type=int, default=100_000, help="of the large store; the small one's are as large [%(default)s]"
+        "--sites",
+        type=int,
+        default=100_000,
+        help="sites of the large store; the small one has sites as large [%(default)s]",
     )
-    parser.add_argument("--windows", type=int, default=9, help="timed for each store, in turn [%(default)s]")
-    parser.add_argument("--turns", type=int, default=10, help="of the crawl to a window [%(default)s]")
+    parser.add_argument("--windows", type=int, default=9, help="windows to time for each store [%(default)s]")
+    parser.add_argument("--turns", type=int, default=10, help="commits in a window [%(default)s]")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """CPU time of some turns, in µs per URL; ``peak_mb`` of the process so far."""
+    """The CPU time of some commits, in µs per URL, and the peak memory of the process so far."""
 
     offered_us: float
     claimed_us: float
@@ -81,7 +84,7 @@ def run(options: argparse.Namespace) -> list[Row]:
             store = stores.copy(path, Path(folder), path.name)
             children.append(context.Process(target=_child, args=(theirs, store, sizes[urls]), daemon=True))
             children[-1].start()
-            theirs.close()  # so that the end of the child is seen here
+            theirs.close()  # then the end of the child is noticed here
         for window in range(options.windows + 1):
             for urls, pipe in pipes.items():
                 pipe.send(options.turns)
@@ -147,12 +150,12 @@ async def _windows(pipe: Connection, path: Path, sizes: list[int]) -> None:
 
 
 class _Load:
-    """Turns of a crawl: claim, offer what some of the pages link to, end the others and give their groups back."""
+    """The commits of a crawl: they claim groups, offer the links of some pages, and end URLs and claims."""
 
     def __init__(self, store: SqliteStore, sizes: list[int]) -> None:
         self._store = store
         self._sizes = sizes
-        self._new: Counter[int] = Counter()  # pages of a site that were not there in the beginning
+        self._new: Counter[int] = Counter()  # pages of a site that were added since the beginning
         self._chance = random.Random(7)
         self._now = STARTED_AT
 
@@ -178,7 +181,7 @@ class _Load:
         return Window(offering_s / offered * 1e6, claiming_s / claimed * 1e6, stores.peak_mb(os.getpid()))
 
     async def _turn(self, turn: CommitBatch) -> tuple[list[Claim], float]:
-        """Its claims, and the CPU time it took: of all threads, for SQLite has one of its own."""
+        """Commit ``turn``. Returns its claims, and the CPU time of all threads, because SQLite has a separate one."""
         before_s = time.process_time()
         result = await self._store.commit(turn)
         return result.claims, time.process_time() - before_s

@@ -1,7 +1,7 @@
-"""Measures what pages cost that were made to tie up an HTML parser, and how long they hold up the event loop.
+"""Measures the cost of pages that are made to tie up an HTML parser, and how long they block the event loop.
 
 The real command crawls a loopback server with ordinary pages and one hostile page, of each kind in turn. A hostile page
-must cost less than a second of CPU time and hold up the loop for 0.1 s at most.
+must cost less than a second of CPU time and block the loop for at most 0.1 s.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> list[Row]:
 
 
 def _crawl(hostile: Site) -> tuple[float, float, dict[str, str]]:
-    """CPU time in all, the loop's worst lag, and what is noted of each page by its name."""
+    """The total CPU time, the worst lag of the loop, and the note on each page by its name."""
     ordinary = {f"/{n}": Page(f"<title>{n}</title><p>words" * 50) for n in range(ORDINARY)}
     sites: dict[str, Site] = {"good.test": ordinary, "bad.test": hostile}
     served: dict[str, Site] = {host: {"/robots.txt": plain(""), **pages} for host, pages in sites.items()}

@@ -1,4 +1,4 @@
-"""The crawlers that are measured: ours, Scrapy and GNU wget, each with the same seed and the same rule to follow."""
+"""The crawlers to compare: this one, Scrapy and GNU wget. All get the same seed and the same rule on links."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ WGET_SAVED = re.compile(r"URL:(\S+) \[")
 
 
 class NotInstalled(Exception):
-    """A crawler that this machine does not have, and how to name it."""
+    """A crawler is not installed on this machine. The message says how to name an installed one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A crawler: its command, and how to tell what it did from the folder it was run in."""
+    """A crawler: its command, and a function that reads its results from the folder in which it ran."""
 
     name: str
     command: list[str]
     did: Callable[[Path], tuple[set[str], int]]
-    """The URLs of the pages it took, and how many requests it sent."""
+    """The URLs of the fetched pages, and the number of requests."""
     good_codes: frozenset[int] = frozenset({0})
 
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """What one crawl cost and how complete it was."""
+    """The cost and the completeness of one crawl."""
 
     spent: Spent
     pages: int
     requests: int
-    """With those for robots.txt and for what is no page."""
+    """All requests, including those for robots.txt and for files that are not pages."""
     missing: tuple[str, ...]
-    """Pages of the reference that it did not take."""
+    """Pages of the reference that the crawl did not fetch."""
     extra: tuple[str, ...]
-    """Pages it took that the reference does not have."""
+    """Fetched pages that are not in the reference."""
 
     @property
     def cpu_ms_per_page(self) -> float:
@@ -81,7 +81,7 @@ def named(word: str, urls: tuple[str, ...], most: int = 3) -> str:
 
 
 def crawl(contestant: Contestant, web: Web, folder: Path) -> Crawl:
-    """Runs a crawler in an empty folder, which is removed after; RuntimeError if it does not end well."""
+    """Run a crawler in a new folder, which is removed afterwards. Raises ``RuntimeError`` if the crawler fails."""
     folder.mkdir()
     try:
         log = folder / LOG
@@ -97,7 +97,7 @@ def crawl(contestant: Contestant, web: Web, folder: Path) -> Crawl:
 
 
 def ours(web: Web, python: str) -> Contestant:
-    """`crawler run` as it is, with no pause; `python` is an interpreter that has the package."""
+    """`crawler run` without pauses. `python` is an interpreter that has the package."""
     options = ["--scope", "any", "--include", web.rule, "--allow-private", "--delay", "0", "--no-progress"]
     names = ["--resolve", "*.test=127.0.0.1"] if web.named else []
     command = [python, "-m", "crawler", "run", *web.seeds, *options, *names, "--db", STORE]
@@ -123,20 +123,20 @@ def scrapy(web: Web, python: str) -> Contestant:
 
 
 def wget(web: Web) -> Contestant:
-    """Stores files and no links. It names each page it saved in a line of its log."""
+    """GNU wget. It stores files and no links, and writes a line to its log for each saved page."""
     program = shutil.which("wget")
     if program is None:
         raise NotInstalled("not installed")
     domains = ["test"] if web.named else web.hosts
     options = ["-nv", "-r", "-l", "inf", "-H", "-D", ",".join(domains), "-e", "robots=on", "--tries=1"]
     accept = ["--compression=gzip", "--accept-regex", f"{web.rule}|/robots\\.txt$"]
-    some_pages_missing = 8  # its code when a server answered with an error, such as 404
+    some_pages_missing = 8  # the exit code of wget if a server answered with an error, such as 404
     command = [program, *options, *accept, *web.seeds]
     return Contestant(WGET, command, lambda folder: logged(folder, web.rule), frozenset({0, some_pages_missing}))
 
 
 def stored(folder: Path, pages: str, requests: str) -> tuple[set[str], int]:
-    """What a store's two queries say."""
+    """The results of two queries to a store: the URLs of pages, and the number of requests."""
     database = sqlite3.connect(folder / STORE)
     try:
         return {url for (url,) in database.execute(pages)}, int(database.execute(requests).fetchone()[0])
@@ -145,7 +145,7 @@ def stored(folder: Path, pages: str, requests: str) -> tuple[set[str], int]:
 
 
 def logged(folder: Path, rule: str) -> tuple[set[str], int]:
-    """What wget's log says: a line for each file saved, robots.txt among them, and one for each error."""
+    """The same from the log of wget, which has a line for each saved file, also for robots.txt, and for each error."""
     log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
     saved = WGET_SAVED.findall(log)
     return {url for url in saved if re.match(rule, url)}, len(saved) + log.count(" ERROR ")

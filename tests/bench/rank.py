@@ -1,7 +1,7 @@
-"""What ranking a large store takes: the real command, from the file to the ranks in it.
+"""Measure the time and the memory of ``crawler rank`` on a large store.
 
-The store's URLs are pages of sites of equal size. Four of five links are to pages of the same site, the first of which
-are linked to most; one page in fifty is a duplicate that names another as canonical; the sites linked to are few.
+The URLs of the store are pages of sites of equal size. Four of five links lead to pages of the same site, most of them
+to its first pages; the other links lead to a few sites. One page in fifty is a duplicate with another canonical URL.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tests.bench.table import Row
 
 OWN_SITE = 0.8
 DUPLICATES = 50
-ANCHOR = "a text that says of what it is"  # as long as those of real pages
+ANCHOR = "a text that says of what it is"  # as long as the anchors of real pages
 MOST_S, MOST_GB = 60, 2.0
 _AT_ONCE = 20_000
-_SPARE = 1.06  # some of a page's links are drawn twice
+_SPARE = 1.06  # more links than needed, because some links of a page are drawn twice
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ async def _pagerank_s(path: Path) -> float:
 
 
 def _kept(folder: Path, pages: int, links: int, sites: int) -> Path:
-    """The store of that shape, made where the folder has none yet."""
+    """The store with this shape, which is made if the folder has none yet."""
     path = folder / f"rank-{sites}-sites-{pages}-pages-{links}-links.db"
     if not path.exists():
         half = stores.copy(stores.kept(folder, [pages // sites] * sites), folder, f"{path.stem}.half")

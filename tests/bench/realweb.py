@@ -1,4 +1,4 @@
-"""A web of real pages on this machine's loopback: what is in its folder, and nginx to serve it.
+"""A web of real pages, which nginx serves from a folder on loopback.
 
 The folder holds `www/NAME/HOST/...` (each page with its gzipped twin beside it), `www/NAME/meta.json` with the hosts
 and seeds, and `ref-NAME.txt` with the URLs of the pages that a crawl must find.
@@ -61,12 +61,12 @@ class Web:
 
     @property
     def named(self) -> bool:
-        """Its hosts have names under `.test`, not addresses."""
+        """Whether the hosts have names under `.test` instead of addresses."""
         return not self.hosts[0].startswith("127.")
 
     @property
     def rule(self) -> str:
-        """The URLs to follow, as every contestant is told: pages by the end of their path, on this web."""
+        """The rule on links that every crawler gets: pages of this web, recognised by the end of their path."""
         return follow_rule(NAMES if self.named else ADDRESSES, self.port)
 
     def addresses(self) -> list[str]:
@@ -74,12 +74,12 @@ class Web:
 
 
 def follow_rule(hosts: str, port: int) -> str:
-    """A regular expression that Python, Scrapy and wget (POSIX) read alike."""
+    """A regular expression that means the same to Python, Scrapy and wget (POSIX)."""
     return rf"^http://{hosts}:{port}/([^?#]*(\.html?|/))?([?#].*)?$"
 
 
 def load(folder: Path, name: str | None) -> Web:
-    """The web called `name` in `folder`; without a name the only one there."""
+    """The web `name` in `folder`. Without a name, the folder must have a single web."""
     names = sorted(meta.parent.name for meta in folder.glob("www/*/meta.json"))
     if name is None and len(names) == 1:
         name = names[0]
@@ -94,7 +94,7 @@ def load(folder: Path, name: str | None) -> Web:
 
 
 def answers(web: Web) -> bool:
-    """Whether somebody serves the web already."""
+    """Whether a server serves the web already."""
     seed = urlsplit(web.seeds[0])
     try:
         address = socket.gethostbyname(seed.hostname or "")
@@ -113,16 +113,16 @@ def answers(web: Web) -> bool:
 
 @contextmanager
 def served(web: Web) -> Iterator[None]:
-    """Sees that the web is served: by whom it is already, else by an nginx of our own until the end."""
+    """Serve the web with nginx inside the context, unless another server serves it already."""
     if answers(web):
         yield
         return
     nginx = shutil.which("nginx", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin")
     if nginx is None:
-        raise ArgumentError(None, f"nobody serves {web.seeds[0]}, and nginx is not installed")
+        raise ArgumentError(None, f"no server serves {web.seeds[0]}, and nginx is not installed")
     with tempfile.TemporaryDirectory(prefix="bench-nginx-") as folder:
         listen = " ".join(f"listen {address}:{web.port} backlog=4096;" for address in web.addresses())
-        user = "user root;" if os.geteuid() == 0 else ""  # who may read the web's files
+        user = "user root;" if os.geteuid() == 0 else ""  # so that nginx may read the files of the web
         text = NGINX.format(folder=folder, user=user, listen=listen, root=web.root, front=FRONT_PAGE)
         Path(folder, "nginx.conf").write_text(text, encoding="utf-8")
         server = subprocess.Popen([nginx, "-p", folder, "-c", f"{folder}/nginx.conf", "-e", f"{folder}/error.log"])

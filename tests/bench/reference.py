@@ -1,4 +1,4 @@
-"""Which pages a crawl of a web of files must find, by a walk over the files that shares no code with the crawler."""
+"""The pages that a crawl of a web of files must find, from a walk over the files without code of the crawler."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 FRONT_PAGE = "__index.html"
-"""What a host answers `/` with; packages have pages named index.html of their own."""
+"""The file that a host serves for `/`. Packages have their own pages named index.html."""
 
 DISALLOWED = "/private/"
 
 
 def file_of(root: Path, url: str) -> Path | None:
-    """The file that answers `url`: `root`/HOST/PATH, or None where there is none."""
+    """The file that answers `url`: `root`/HOST/PATH, or None if there is none."""
     parts = urlsplit(url)
     host = root / (parts.hostname or "")
     path = unquote(parts.path)
@@ -28,7 +28,7 @@ def file_of(root: Path, url: str) -> Path | None:
 
 
 class Anchors(HTMLParser):
-    """Collects the `href`s of `<a>` and `<area>`, and the first of `<base>`."""
+    """Collects each `href` of `<a>` and `<area>`, and that of the first `<base>`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Anchors(HTMLParser):
 
 
 def links(url: str, html: str) -> set[str]:
-    """What a page links to, absolute, without fragments."""
+    """The absolute URLs that a page links to, without fragments."""
     anchors = Anchors()
     anchors.feed(html)
     anchors.close()
@@ -60,7 +60,7 @@ def links(url: str, html: str) -> set[str]:
 
 
 def walk(root: Path, seeds: Iterable[str], rule: str) -> set[str]:
-    """The URLs with a page, reached from `seeds` over links that `rule` takes and robots.txt allows."""
+    """The URLs of the pages that links from `seeds` lead to, as far as `rule` and robots.txt allow them."""
     follows = re.compile(rule)
     seen = set(seeds)
     todo = list(seen)

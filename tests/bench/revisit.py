@@ -1,9 +1,9 @@
-"""What a budget of revisits finds: our policy, and those it must not fall behind, on a web whose changes are known.
+"""Measure how many changes a budget of revisits finds under the crawler's policy and under others.
 
-Every page changes at random (a Poisson process) at a rate of its own, from once an hour to never. The real crawler,
-store and rules visit it on virtual time, started every two hours as by cron; only what a page's turn is judged by is
-exchanged. A change is found if a visit comes before the next one. The age of a copy is how long ago the page changed
-first since; the mean is over all pages and all the time.
+Every page of a simulated web changes at random (a Poisson process), each at its own rate, from once an hour to never.
+The real crawler, store and rules visit the pages on virtual time, in a run every two hours. Only the function that
+orders the pages is replaced. A change counts as found if a visit comes before the next change. The age of a copy is the
+time since the first change after its visit; the mean age is taken over all pages and the whole time.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
-#: How many of a hundred pages change how often; the rest never do.
+#: The number of pages in a hundred by their rate of change. The other pages never change.
 RATES = {1 / HOUR_S: 4, 1 / DAY_S: 8, 1 / (7 * DAY_S): 18}
 EVERY_S = 2 * HOUR_S
 SEED = "http://web.test/"
 
-#: How urgent a page is, by what is known of it and how long ago it was seen.
+#: The urgency of a page, from the statistics of its changes and the seconds since it was seen.
 Urgency = Callable[[Habits, float], float]
 
 
 def _fresher(habits: Habits, since_s: float) -> float:
-    """By how much a visit more makes the copies fresher (Cho and Garcia-Molina, 2003), at the estimated rate."""
+    """The gain in freshness by one more visit, at the estimated rate (Cho and Garcia-Molina, 2003)."""
     rate = habits.rate_per_s
     return (1 - math.exp(-rate * since_s) * (1 + rate * since_s)) / rate
 
@@ -55,7 +55,7 @@ PEERS = ("uniform", "in proportion to the estimated rates")
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A web and for how long it is watched. ``dated``: its pages say when they were changed."""
+    """A web, and for how many days it is crawled. If ``dated``, its pages have a ``Last-Modified``."""
 
     pages: int
     days: int
@@ -64,7 +64,7 @@ class World:
     dated: bool
 
     def changes(self) -> list[list[float]]:
-        """When each page changes, in seconds from the beginning; the same for the same seed."""
+        """The times at which each page changes, in seconds from the beginning. The same seed gives the same times."""
         chance = random.Random(self.seed)
         rates = [rate for rate, n in RATES.items() for _ in range(self.pages * n // 100)]
         rates += [0.0] * (self.pages - len(rates))
@@ -80,7 +80,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The share of all changes that were found, the mean age of a copy in hours, and how many visits that took."""
+    """The share of the changes that were found, the mean age of a copy in hours, and the number of visits."""
 
     found: float
     age_h: float
@@ -88,7 +88,7 @@ class Score:
 
 
 def play(world: World, urgency: Urgency | None) -> Score:
-    """Crawl the world to its last day under one policy."""
+    """Crawl the web until its last day under one policy."""
     with ExitStack() as changed, tempfile.TemporaryDirectory() as folder:
         if urgency is not None:
             changed.enter_context(mock.patch.object(Habits, "chance", urgency))

@@ -1,8 +1,8 @@
-"""What it costs a site to be kept up to date with: by reports (RUP), by conditional polling, by crawling it anew.
+"""Measure the load of a site whose copy is kept up to date by reports (RUP), by conditional polling, or by new crawls.
 
-A tree of pages behind a web server on loopback, with ``crawler rup serve`` and a real mail server. In each round a few
-files are changed, one is made and one deleted; then each way brings its own store up to date, and the server counts the
-requests and the octets of the bodies that it answers with. Mail is counted as the octets that the mail server took.
+The site is a tree of pages behind a web server on loopback, with ``crawler rup serve`` and a real mail server. Each
+round changes a few files, adds one and deletes one. Then each method brings its own store up to date. The server counts
+the requests and the octets of the bodies in its answers. For mail, the octets that the mail server received count.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TOLD = CONFIG
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pages", type=int, default=500, help="of the site [%(default)s]")
+    parser.add_argument("--pages", type=int, default=500, help="pages of the site [%(default)s]")
     parser.add_argument("--rounds", type=int, default=10, help="of changes [%(default)s]")
-    parser.add_argument("--changes", type=int, default=5, help="pages changed in each [%(default)s]")
+    parser.add_argument("--changes", type=int, default=5, help="pages changed in each round [%(default)s]")
 
 
 @dataclass(slots=True)
 class Way:
-    """One way of keeping up, and what it has cost the site since its first crawl."""
+    """One method to keep a copy up to date, and the load of the site since the first crawl."""
 
     name: str
     round: Round
@@ -112,7 +112,7 @@ def _index(site: TreeSite, names: list[str]) -> None:
 
 
 def _told(round: Round) -> None:
-    """A report may come before all that it is about was found; the next one has the rest."""
+    """Process reports until none comes. A report may be sent before all changes were found; the next has the rest."""
     round.sync()
     round.crawl()
     while not round.is_in_step():
@@ -128,7 +128,7 @@ def _anew(round: Round) -> None:
 
 
 def void(_: object) -> None:
-    """For a step whose result nobody needs."""
+    """Discard the result of a step."""
 
 
 def _rows(options: argparse.Namespace, ways: list[Way], site: TreeSite) -> list[Row]:

@@ -1,10 +1,11 @@
-"""What many sites cost: the rate of requests against the rate that the pauses allow, with one giant among the sites.
+"""Compare the rate of requests to many sites, one of them very large, with the rate that the pauses allow.
 
-On virtual time, the whole crawl runs in this process on a simulated web; that clock stands still while the
-processor works, so it shows what the scheduling loses, and how much CPU time a second of the crawl takes. On real
-time, the real command crawls a loopback server, with pauses long enough for the machine.
+On virtual time, the whole crawl runs in this process on a simulated web. The virtual clock stands still while the
+processor works. So this part measures the loss by scheduling, and the CPU time for a second of the crawl. On real time,
+the real command crawls a loopback server, with pauses that are long enough for the machine.
 
-A site can be asked once in (pause + answer time): from the end of an answer to the next request is a pause.
+The pauses allow one request to a site in each period of (pause + answer time), because a pause begins at the end of an
+answer.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from tests.simulation.crawls import Options, crawl_for
 from tests.virtual_time import VirtualClock, run_virtual
 
 GIANT = 1_000_000
-PAGES = 60  # of every other site: more than are asked for
-WARM_UP_S = 10.0  # virtual: a claim of ten URLs
+PAGES = 60  # of every other site: more than the crawl requests
+WARM_UP_S = 10.0  # of virtual time: a claim has ten URLs
 LATENCY_S = (0.02, 0.2)
 LEAST = 0.97
 _NUMBER = re.compile(rb"\r\nhost: s([0-9]+)\.", re.IGNORECASE)
@@ -42,14 +43,16 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\no
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     stores.add_options(parser)
-    parser.add_argument("--sites", type=int, default=10_000, help="on virtual time, beside the giant [%(default)s]")
-    parser.add_argument("--delay", type=float, default=1.0, help="and their pause in seconds [%(default)s]")
     parser.add_argument(
-        "--seconds", type=float, default=30.0, help="of virtual time, the first ten not counted [%(default)s]"
+        "--sites", type=int, default=10_000, help="sites beside the giant, on virtual time [%(default)s]"
+    )
+    parser.add_argument("--delay", type=float, default=1.0, help="their pause in seconds [%(default)s]")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="seconds of virtual time; the first ten do not count [%(default)s]"
     )
     parser.add_argument("--concurrency", type=int, default=2048, help="on virtual time [%(default)s]")
     parser.add_argument("--claimed", type=int, default=CrawlSettings().claimed_groups, metavar="GROUPS",
-        help="that the crawl works on at once, on virtual time [%(default)s]")  # fmt: skip
+        help="groups that the crawl claims at once, on virtual time [%(default)s]")  # fmt: skip
     parser.add_argument("--real", nargs="*", type=_case, default=[(2000, 10.0), (10_000, 20.0)], metavar="SITES/DELAY",
         help="on real time [2000/10 10000/20]")  # fmt: skip
 
@@ -71,7 +74,7 @@ def _sizes(sites: int) -> list[int]:
 
 
 def _rates(measure: str, sent: Sequence[int], allowed: Sequence[float], note: str) -> list[Row]:
-    """How ``sent`` requests compare with the ``allowed`` ones: of the giant, which comes first, and of the others."""
+    """Rows that compare the ``sent`` requests of each site with the ``allowed`` ones. The first site is the giant."""
     shares = [n / most for n, most in zip(sent, allowed, strict=True)]
     others = sum(sent[1:]) / sum(allowed[1:])
     must = f"≥ {LEAST:.0%}"
@@ -139,12 +142,12 @@ def _real(folder_of_stores: Path, sites: int, delay_s: float) -> list[Row]:
     pipe, theirs = context.Pipe()
     server = context.Process(target=_serve, args=(theirs,), daemon=True)
     server.start()
-    theirs.close()  # so that its end is seen here, should it not get its port
+    theirs.close()  # then the end of the server is noticed here, for example if its port is in use
     pipe.recv()
     with tempfile.TemporaryDirectory(dir=folder_of_stores) as folder:
         store = stores.copy(kept, Path(folder), "crawl.db")
         process = start("run", "--db", store, "--delay", str(delay_s), *LOOPBACK)
-        time.sleep(3 * delay_s)  # by then every site has been asked, at its own time
+        time.sleep(3 * delay_s)  # by then every site has had a request
         before: Counter[int] = _counts(pipe)
         began_at = time.monotonic()
         time.sleep(2 * delay_s)
@@ -168,7 +171,7 @@ def _counts(pipe: Connection) -> Counter[int]:
 
 
 def _serve(pipe: Connection) -> None:
-    """A process that answers every request at once and tells how many each site has got when it is asked."""
+    """Serve in this process: answer every request at once, and report the requests of each site through ``pipe``."""
     asyncio.run(_server(pipe))
 
 

@@ -1,4 +1,4 @@
-"""What a command costs: the processor time and the memory of a process and its children. Linux only."""
+"""Measures the processor time and the memory of a process and its children. Linux only."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """How a command ended and what it took."""
+    """The exit code of a command and its use of resources."""
 
     code: int
-    """Its exit code; minus the signal's number where one ended it."""
+    """The exit code, or minus the number of the signal that ended the command."""
     cpu_s: float
     """User and system time of the process and of the children it waited for."""
     own_cpu_s: float
     """User and system time of the process without its children, as last seen SAMPLE_S before its end."""
     wall_s: float
     peak_bytes: int
-    """The highest sum of resident memory over the process and its descendants, looked at every SAMPLE_S."""
+    """The highest sum of resident memory over the process and its descendants, sampled every SAMPLE_S."""
 
 
 def spend(command: Sequence[str], folder: Path, output: Path, limit_s: float = 1800) -> Spent:
-    """Runs `command` in `folder` to its end, both its streams into `output`; killed after `limit_s`."""
+    """Run `command` in `folder`, with both output streams in `output`. Kill it after `limit_s`."""
     started = time.monotonic()
     peak, own_s = 0, 0.0
     with output.open("wb") as sink:
         child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
         try:
-            # Not rusage's own peak memory: a child starts with that of the process which made it.
+            # The peak memory in rusage is not usable: it starts with the memory of the parent process.
             while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:
                 peak = max(peak, resident_bytes(child.pid))
                 own_s = max(own_s, own_cpu_s(child.pid))
@@ -45,7 +45,7 @@ def spend(command: Sequence[str], folder: Path, output: Path, limit_s: float = 1
             _, status, usage = ended
             child.returncode = os.waitstatus_to_exitcode(status)
         finally:
-            child.kill()  # when interrupted; does nothing to a process that has ended
+            child.kill()  # on an interrupt; this has no effect on a process that has ended
     wall_s = time.monotonic() - started
     return Spent(child.returncode, usage.ru_utime + usage.ru_stime, own_s, wall_s, peak)
 
@@ -60,7 +60,7 @@ def own_cpu_s(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """The resident memory of a process and its descendants; those that have just ended count nothing."""
+    """The resident memory of a process and its descendants. A process that has just ended counts as 0."""
     total = 0
     todo = [pid]
     while todo:

@@ -29,8 +29,8 @@ _RUNS = (("first run", signal.SIGTERM), ("after SIGTERM", signal.SIGKILL), ("aft
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     stores.add_options(parser)
-    parser.add_argument("--urls", type=int, default=10_000_000, help="queued in the store [%(default)s]")
-    parser.add_argument("--sites", type=int, default=100_000, help="of the store, each with a seed [%(default)s]")
+    parser.add_argument("--urls", type=int, default=10_000_000, help="URLs queued in the store [%(default)s]")
+    parser.add_argument("--sites", type=int, default=100_000, help="sites of the store, each with a seed [%(default)s]")
 
 
 def run(options: argparse.Namespace) -> list[Row]:
@@ -66,14 +66,14 @@ async def _measure(store: Path, urls: int) -> list[Row]:
 
 
 async def _run(store: Path, web: _SlowWeb, ends_by: signal.Signals) -> _Seen:
-    """One run of the command, ended once it waits for as many answers as it may."""
+    """Run the command until it waits for as many answers as it may, then end it."""
     web.begin()
     started_at = time.monotonic()
     process = start("run", "--db", store, *LOOPBACK)
     while len(web.asked_at) < IN_FLIGHT:
         if process.poll() is not None or time.monotonic() > started_at + PATIENCE_S:
             process.kill()
-            raise RuntimeError(f"it did not ask for {IN_FLIGHT} pages: {process.communicate()}")
+            raise RuntimeError(f"the crawl did not request {IN_FLIGHT} pages: {process.communicate()}")
         await asyncio.sleep(0.01)
     in_flight, before_mb = web.in_flight, stores.peak_mb(process.pid)
     process.send_signal(ends_by)
@@ -84,13 +84,13 @@ async def _run(store: Path, web: _SlowWeb, ends_by: signal.Signals) -> _Seen:
 
 
 def _wait(process: subprocess.Popen[str]) -> tuple[float, resource.struct_rusage]:
-    """Until a process has ended: its peak memory meanwhile, in MB, and what it used in all."""
+    """Wait until a process has ended. Returns its peak memory in MB, and its use of resources."""
     peak_mb = 0.0
     while True:
         peak_mb = max(peak_mb, stores.peak_mb(process.pid))
         number, status, used = os.wait4(process.pid, os.WNOHANG)
         if number:
-            process.returncode = os.waitstatus_to_exitcode(status)  # nobody else can wait for it now
+            process.returncode = os.waitstatus_to_exitcode(status)  # no later call can wait for the process
             process.communicate()
             return peak_mb, used
         time.sleep(0.01)
@@ -107,7 +107,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _SlowWeb:
-    """What all connections have been asked for since the run began; ``time.monotonic``."""
+    """The requests on all connections since the run began, by ``time.monotonic``."""
 
     asked_at: list[float] = field(default_factory=list)
     in_flight: int = 0
@@ -117,7 +117,7 @@ class _SlowWeb:
 
 
 class _Connection(asyncio.Protocol):
-    """Takes one request after another and answers none in time."""
+    """Reads requests, and never answers in time."""
 
     def __init__(self, web: _SlowWeb) -> None:
         self._web = web

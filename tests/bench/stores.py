@@ -1,7 +1,7 @@
-"""Big stores for the benchmarks, filled in bulk with the rows that a crawl would have left.
+"""Makes large stores for the benchmarks, with the rows that a crawl would have written.
 
 Site ``n`` is ``http://s<n>.test:8099`` with the number ``n + 1`` and ``sizes[n]`` queued URLs. Its start page is a
-seed, its robots.txt has been read and holds for years, its pause is over.
+seed, its robots.txt has been read and is in force for years, and its pause is over.
 """
 
 from __future__ import annotations
@@ -22,20 +22,26 @@ from crawler.store.sql.statements import load_queries, schema
 from crawler.store.sqlite.store import SqliteStore
 
 FILLED_AT = 1_750_000_000.0
-"""When the last robots.txt was read, in seconds since the epoch: before any time at which a store is used."""
+"""When the last robots.txt was read, in seconds since the epoch. All stores are used after this time."""
 
 #: Of every site: a server for them has to listen here.
 PORT = 8099
 
 _VALID_S = 20 * 366 * 86400.0
 _ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search?\n"
-_ROUNDS = 10  # each adds to every site, so that pages of the file were split as a crawl splits them
+_ROUNDS = 10  # each round adds to every site, which splits the pages of the file as a crawl does
 _DIGEST = hashlib.sha256(_ROBOTS).digest()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     default = Path(tempfile.gettempdir()) / "crawler-bench-stores"
-    parser.add_argument("--stores", type=Path, default=default, metavar="DIR", help=f"made once, kept in [{default}]")
+    parser.add_argument(
+        "--stores",
+        type=Path,
+        default=default,
+        metavar="DIR",
+        help=f"keep the stores here [{default}]",
+    )
 
 
 def site_name(number: int) -> str:
@@ -43,12 +49,12 @@ def site_name(number: int) -> str:
 
 
 def path_of(number: int) -> str:
-    """The path of a site's page; 0 is its start page."""
+    """The path of page ``number`` of a site. Page 0 is the start page."""
     return f"/section-{number % 97}/some/longer/path/page-{number}.html" if number else "/"
 
 
 def kept(folder: Path, sizes: Sequence[int]) -> Path:
-    """The store of that shape, made where the folder has none yet. It is not to be changed: see :func:`copy`."""
+    """The store with these sizes, which is made if the folder has none yet. Do not change it; change a :func:`copy`."""
     shape = hashlib.sha256(repr((*sizes, schema("sqlite"))).encode()).hexdigest()[:8]  # another schema is another store
     path = folder / f"{len(sizes)}-sites-{sum(sizes)}-urls-{shape}.db"
     if not path.exists():
@@ -61,16 +67,16 @@ def kept(folder: Path, sizes: Sequence[int]) -> Path:
 
 
 def copy(store: Path, folder: Path, name: str) -> Path:
-    """A copy to be crawled into."""
+    """Copy a store to crawl into the copy."""
     to = folder / name
     subprocess.run(["cp", "--reflink=auto", store, to], check=True)
     return to
 
 
 def peak_mb(process: int) -> float:
-    """The most memory that a running process has had resident, in MB, by its number (Linux); 0 once it has ended.
+    """The peak resident memory of a running process in MB (Linux); 0 if the process has ended.
 
-    What ``getrusage`` says of it begins with the memory of the process that started it.
+    The value of ``getrusage`` is not usable: it starts with the memory of the parent process.
     """
     status = Path(f"/proc/{process}/status").read_text()
     found = re.search(r"^VmHWM:\s*([0-9]+) kB", status, re.MULTILINE)
@@ -96,7 +102,7 @@ def _make(path: Path, sizes: Sequence[int]) -> None:
 
 
 async def _open(path: Path) -> None:
-    """Make the store, or find out when its groups are ready."""
+    """Open the store once, which makes it, or computes when its groups are ready."""
     store = await SqliteStore.open(path)
     await store.prepare(None)
     await store.close()
@@ -123,7 +129,7 @@ def _add_sites(db: sqlite3.Connection, count: int) -> None:
 
 
 def _urls(site: int, pages: Sequence[int]) -> Iterator[tuple[object, ...]]:
-    """Rows as ``insert_url`` takes them: one link below the start page, which is a seed."""
+    """The rows of URLs for ``insert_url``. The start page is a seed, and the other pages have depth 1."""
     seed = url_number(site, "/")
     for page in pages:
         path = path_of(page)

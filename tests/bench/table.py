@@ -1,4 +1,4 @@
-"""The figures of a benchmark: one row per measure, shown as a table and kept as JSON with the machine they are from."""
+"""The figures of a benchmark: one row per measure, as a table, and as JSON with the description of the machine."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ NUMERIC = {"figure", "floor", "peer's figure", "ratio"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measured figure, what it is held against and what it must be."""
+    """One measured figure, with its floor or peer and its target."""
 
     measure: str
     figure: float
-    """In `unit`; not a number (`math.nan`) where it could not be had, and the note says why."""
+    """In `unit`; `math.nan` if it could not be measured, and then the note says why."""
     unit: str
     floor: float | None = None
-    """The least the work can cost, in `unit`."""
+    """The least possible cost of the work, in `unit`."""
     peer: str = ""
     peer_figure: float | None = None
-    """What `peer` needs for the same work, in `unit`."""
+    """The figure of `peer` for the same work, in `unit`."""
     ratio: float | None = None
-    """`figure` against the floor or the peer: the measure or the note says which way round."""
+    """The ratio of `figure` and the floor or peer. The measure or the note says which divides which."""
     must: str = ""
     """The target in words, such as "≤ 150 MB"."""
     ok: bool | None = None
@@ -43,7 +43,7 @@ class Row:
 
 
 def number(value: float | None) -> str:
-    """Three significant digits, whole from 100 on; nothing for None and for what is not a number."""
+    """Three significant digits, a whole number from 100 on; empty for None and NaN."""
     if value is None or math.isnan(value):
         return ""
     if value == 0 or abs(value) >= 99.95:
@@ -52,7 +52,7 @@ def number(value: float | None) -> str:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """The row as the table shows it, in the order of HEADINGS; its note stands below."""
+    """The cells of the row in the order of HEADINGS. The note is shown below the row."""
     figure = "–" if math.isnan(row.figure) else f"{number(row.figure)} {row.unit}".strip()
     held_against = (number(row.floor), row.peer, number(row.peer_figure), number(row.ratio))
     verdict = {None: "", True: "ok", False: "MISSED"}[row.ok]
@@ -60,9 +60,9 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def show(rows: Sequence[Row], file: TextIO | None = None) -> None:
-    """Prints the rows as an aligned table without the columns that none of them uses, and their notes below.
+    """Print the rows as an aligned table, without empty columns, and with the notes below.
 
-    No line is broken, however narrow the terminal: one that is written to a file reads as well.
+    No line is wrapped, even on a narrow terminal, so the table can also be read in a file.
     """
     console = Console(file=file, highlight=False, markup=False, emoji=False)
     lines = [cells(row) for row in rows]
@@ -81,7 +81,7 @@ def show(rows: Sequence[Row], file: TextIO | None = None) -> None:
 
 
 def machine() -> dict[str, object]:
-    """The facts without which a figure means nothing."""
+    """The facts about the machine that a figure depends on."""
     return {
         "cpu": cpu_model(Path("/proc/cpuinfo")),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -92,7 +92,7 @@ def machine() -> dict[str, object]:
 
 
 def cpu_model(cpuinfo: Path) -> str:
-    """The processor's name as Linux gives it, else whatever Python knows."""
+    """The name of the processor from Linux, otherwise from Python."""
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -105,7 +105,7 @@ def as_json(row: Row) -> dict[str, object]:
 
 
 def write_json(path: Path, benches: Sequence[tuple[str, Sequence[Row]]]) -> None:
-    """Keeps the rows of every benchmark run, by its name, beside the facts of the machine."""
+    """Write the rows of each benchmark by its name, and the facts about the machine."""
     figures = {name: [as_json(row) for row in rows] for name, rows in benches}
     text = json.dumps({"machine": machine(), "benches": figures}, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")

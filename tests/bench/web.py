@@ -1,8 +1,8 @@
 """`python -m tests.bench web DIR`: builds a web of real pages for `cpu`. Needs Debian; no root.
 
-Documentation packages are downloaded and unpacked, not installed. Each becomes a host with an address of its own,
-127.0.0.N, which needs no name. Of a large package a share of its pages is kept, and links to those left out lead to
-pages that are kept, wherever they are: a page keeps its number of links, and the hosts get links between them.
+Documentation packages are downloaded and unpacked, not installed. Each becomes a host with its own address 127.0.0.N,
+which needs no name. Only a part of the pages of a large package is kept. A link to a page that was left out is replaced
+by a link to a kept page of any host. So a page keeps its number of links, and there are links between the hosts.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ LINK = re.compile(rb"""(<(?:a|area|link)\b[^>]*?\bhref=["'])([^"'#?:]+\.html?)(?
 def main(arguments: Sequence[str]) -> None:
     parser = ArgumentParser(prog="python -m tests.bench web", description="Builds a web of real pages. Needs Debian.")
     parser.add_argument("folder", type=Path, metavar="DIR")
-    parser.add_argument("--name", default="debian", help="of the web in the folder [%(default)s]")
-    parser.add_argument("--cap", type=int, default=350, metavar="N", help="pages to a package [%(default)s]")
+    parser.add_argument("--name", default="debian", help="the name of the web in the folder [%(default)s]")
+    parser.add_argument("--cap", type=int, default=350, metavar="N", help="the most pages of a package [%(default)s]")
     parser.add_argument("--port", type=int, default=8123, help="[%(default)s]")
     parser.add_argument("--packages", nargs="+", default=PACKAGES, metavar="NAME", help="[%(default)s]")
     options = parser.parse_args(arguments)
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def unpacked(package: str, folder: Path) -> Path:
-    """The folder with the package's files; what is there already is not fetched again."""
+    """The folder with the files of the package. A package that is there already is not downloaded again."""
     debs, files = folder / "debs", folder / "dl" / package
     if not files.is_dir():
         debs.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def run(command: list[str], folder: Path) -> None:
 
 
 def documents(files: Path) -> dict[str, Path]:
-    """A package's pages by their path on the host: the folder that has all of them is its root."""
+    """The pages of a package by their path on the host. The root is the lowest folder that contains all of them."""
     found = [path for ending in ("*.html", "*.htm") for path in files.rglob(ending) if usable(path)]
     if not found:
         raise ArgumentError(None, f"{files.name} has no HTML")
@@ -96,7 +96,7 @@ def usable(path: Path) -> bool:
 
 
 class Builder:
-    """Writes the hosts' folders: pages, their gzipped twins, front pages, robots.txt and the web's description."""
+    """Writes the folders of the hosts: pages, gzipped copies, front pages, robots.txt, and meta.json for the web."""
 
     def __init__(
         self, root: Path, port: int, packages: Sequence[str], trees: Sequence[dict[str, Path]], cap: int
@@ -130,20 +130,20 @@ class Builder:
         (self.root / "meta.json").write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
 
     def relinked(self, index: int, path: str) -> bytes:
-        """A page whose links to pages left out lead to others, the same for the same link."""
+        """A page in which each link to a page that was left out leads to another page, always to the same one."""
         kept, tree = set(self.kept[index]), self.trees[index]
 
         def aim(match: re.Match[bytes]) -> bytes:
             href = unquote(match[2].decode("utf-8", "replace"))
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), href)).lstrip("/")
-            if target in kept or target not in tree:  # one that is broken in the package stays so
+            if target in kept or target not in tree:  # a link that is broken in the package stays broken
                 return match[0]
             return match[1] + self.all_kept[scattered(target) % len(self.all_kept)].encode()
 
         return LINK.sub(aim, tree[path].read_bytes())
 
     def front_page(self, index: int) -> bytes:
-        """Links to some of the host's pages, to the other hosts, and to what robots.txt forbids."""
+        """A page with links to some pages of the host, to the other hosts, and to paths that robots.txt forbids."""
         step = max(1, len(self.kept[index]) // ON_FRONT_PAGE)
         paths = [f"/{quote(path)}" for path in self.kept[index][::step]]
         others = [f"{origin}/" for origin in self.origins if origin != self.origins[index]]
@@ -153,12 +153,12 @@ class Builder:
 
 
 def scattered(path: str) -> int:
-    """A number that spreads the pages of a package as chance would, and the same each time."""
+    """A pseudo-random number for a path, always the same, which spreads the choice of pages over the package."""
     return zlib.crc32(path.encode())
 
 
 def write_page(file: Path, html: bytes) -> None:
-    """A page and its gzipped twin, which nginx sends in its place."""
+    """Write a page and its gzipped copy, which nginx sends instead."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(html)
     Path(f"{file}.gz").write_bytes(gzip.compress(html, 6, mtime=0))

@@ -459,16 +459,16 @@ def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Cr
         named(page, "Pause").click()
         expect(state).to_have_text("paused", timeout=120_000)
         expect(page.locator("#notice")).to_contain_text("Paused by the operator since")
-        named(page, "Go on").click()
+        named(page, "Resume").click()
         expect(state).to_have_text("running", timeout=120_000)
         page.locator("#sites tr", has_text="b.test").get_by_role("button", name="Block").click()
-        expect(page.locator("#blocked")).to_contain_text("b.test is blocked since", timeout=120_000)
+        expect(page.locator("#blocked")).to_contain_text("b.test has been blocked since", timeout=120_000)
         expect(page.locator("#sites tr")).to_have_count(1, timeout=120_000)
         named(page, "Unblock").click()
         expect(page.locator("#blocked")).to_be_hidden(timeout=120_000)
         expect(page.locator("#sites tr")).to_have_count(2, timeout=120_000)
         page.get_by_label("Why this URL?").fill(web.url("a.test", "/7"))
-        named(page, "Tell").click()
+        named(page, "Explain").click()
         expect(page.locator("#told")).to_contain_text("forbidden by line 2")
         named(page, "Stop").click()
         expect(state).to_have_text("ended", timeout=120_000)
@@ -507,7 +507,7 @@ def shown(page: BrowserPage, loopback: LoopbackWeb) -> None:
     page.locator("#found li button").first.click()
     expect(page.locator("#told .error")).to_contain_text("not a URL")  # its site is called by no name that there can be
     page.get_by_label("Why this URL?").fill(loopback.url("one.test", f"/{hostile(loopback.port)}"))
-    named(page, "Tell").click()
+    named(page, "Explain").click()
     expect(page.locator("#told dt").first).to_be_visible()
 
 

@@ -170,7 +170,7 @@ def test_a_cgi_that_robots_txt_closes_is_not_asked(server: OldServer, tmp_path: 
     robot = Robot(server, tmp_path)
     ended = robot.rup("register", f"{server.base}/any/page", "--email", ME, *LOOPBACK[:3])
     assert ended.code == 1
-    assert "/robots.txt closes /cgi-bin/RUP.pl (line 2, Disallow: /cgi-bin/): it is not asked" in ended.err
+    assert "/robots.txt forbids /cgi-bin/RUP.pl (line 2, Disallow: /cgi-bin/): it is not requested" in ended.err
     assert robot.forms() == []
     assert json.loads(robot.rup("status", "--json").out) == {"servers": []}
     assert here("audit", "--db", robot.db).code == 0

@@ -64,7 +64,7 @@ def test_a_robots_txt_on_a_site_of_another_worker_is_requested_less_and_less(
     assert [round(pause / 60) for pause in pauses] == [1, 2, 4, 8, 16]
     assert asyncio.run(states(db_path))["http://a.test/"] == ("fetched", "200")
     notes = asyncio.run(rows(db_path, "SELECT note FROM robots_answers WHERE action = ?", [RobotsAction.DEFER]))
-    assert set(notes) == {("http://www.test is being asked by another worker",)}
+    assert set(notes) == {("http://www.test is being visited by another worker",)}
     assert asyncio.run(violations(db_path, RobotsSettings())) == []
 
 

@@ -25,7 +25,7 @@ def test_a_path_is_allowed_under_the_line_that_allows_it() -> None:
     assert allowed.verdict is not None
     assert allowed.verdict.line == 2
     closed = permission(SITE, copy(RobotsAction.PARSE), rules, "/cgi?RegistrationKey=secret")
-    assert closed == Closed(f"{SITE}/robots.txt closes /cgi (line 3, Disallow: /): it is not asked")
+    assert closed == Closed(f"{SITE}/robots.txt forbids /cgi (line 3, Disallow: /): it is not requested")
     assert permission(SITE, copy(RobotsAction.FREE), None, "/cgi") == Fetch(None)
 
 
