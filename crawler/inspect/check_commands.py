@@ -31,7 +31,7 @@ from crawler.url import split
 
 @cli.group()
 def robots() -> None:
-    """What a robots.txt says, without network."""
+    """Read a robots.txt, without network."""
 
 
 @robots.command("check")
@@ -39,13 +39,13 @@ def robots() -> None:
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The robots.txt.")
 @click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
 @click.option("--reading", type=click.Choice([r.value for r in Reading]), default="strict", show_default=True)
-@click.option("--site", metavar="URL", help="The site it stands on, for Host lines.  [default: each URL's own]")
+@click.option("--site", metavar="URL", help="The site of the robots.txt, for Host lines.  [default: that of each URL]")
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 @json_option
 def robots_check(
     urls: tuple[str, ...], file: Path | None, agent: str, reading: str, site: str | None, jsonl: bool, as_json: bool
 ) -> int:
-    """Verdicts of a robots.txt file on URLs, with the line that decides; and the lines that no reading honours."""
+    """Print the verdict of a robots.txt on each URL, with the line that decides, and the lines that have no effect."""
     if jsonl:
         return _jsonl(partial(check_robots_case, now=SystemClock().now()))
     if file is None or not urls:
@@ -62,14 +62,14 @@ def robots_check(
         if as_json:
             print_json({"url": url, **asdict(verdict), **doubted.as_json(), "unknown": unknown})
         else:
-            rule = f"line {verdict.line}: {verdict.text.strip()}" if verdict.line else "no rule is about it"
+            rule = f"line {verdict.line}: {verdict.text.strip()}" if verdict.line else "no rule matches"
             print(f"{'allowed' if verdict.allowed else 'forbidden':9}  {url}  {rule}  ({verdict.reading})")
     return 0
 
 
 @cli.group()
 def page() -> None:
-    """What an HTML page says of itself, without network."""
+    """Read an HTML page, without network."""
 
 
 @page.command("check")
@@ -79,7 +79,7 @@ def page() -> None:
 @click.option("--reading", type=click.Choice([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 def page_check(file: Path | None, url: str | None, agent: str, reading: str, jsonl: bool) -> int:
-    """What a page asks (index, follow), says (title, description …) and links to; as JSON."""
+    """Print the directives (index, follow), the facts (title, description …) and the links of a page as JSON."""
     with BlockingReader() as reader:
         check = partial(check_case, now=SystemClock().now(), read=reader.read)
         if jsonl:
@@ -92,7 +92,10 @@ def page_check(file: Path | None, url: str | None, agent: str, reading: str, jso
 
 
 def _jsonl(check: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
-    """One answer per line of standard input, in order; a bad case gets its error, and the exit code is 2."""
+    """Print one answer for each line of standard input, in order.
+
+    The answer to a bad case is its error. Returns the exit code, which is 2 if there was a bad case.
+    """
     if sys.stdin is None:
         raise UsageError("--jsonl: standard input is closed")
     gc.set_threshold(100_000)  # a case leaves no cycles behind; looking for them takes a fifth of the time

@@ -17,7 +17,7 @@ from crawler.settings.stores import existing_store
 @db_option
 @json_option
 def status(db: str, as_json: bool) -> int:
-    """What the store holds: per state, per site, what is waited for and until when."""
+    """Show the URLs in the store by state and site, and what the crawl waits for."""
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:
@@ -36,7 +36,7 @@ def status(db: str, as_json: bool) -> int:
 @db_option
 @json_option
 def why(url: str, db: str, as_json: bool) -> int:
-    """Everything known and decided about URL, with the evidence."""
+    """Show everything that is known and decided about URL, with the evidence."""
     target = canonical(url)
 
     async def explain() -> int:

@@ -19,7 +19,7 @@ from crawler.store.location import shown
 
 @cli.group()
 def store() -> None:
-    """Stores as a whole."""
+    """Copy a store."""
 
 
 @store.command()
@@ -57,7 +57,7 @@ def copy(source: str, target: str, as_json: bool) -> int:
         console.print(table)
         name = shown(target)
         console.print(
-            f"{name} is a whole copy; `crawler run --db {quote(name)}` with the options of the crawl goes on with it",
+            f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
             soft_wrap=True,
         )
         return 0

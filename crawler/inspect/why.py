@@ -172,7 +172,7 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
     is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
     deferred = is_deferred and f"robots.txt, which could not be fetched ({known['robots']['status']})"
     if known["next_at"] <= now and deferred:
-        return f"{deferred} and is asked for again first"
+        return f"{deferred} and is requested again first"
     if known["next_at"] <= now:
         return "its turn: only the URLs before it"
     if known["due_at"] == known["next_at"]:
@@ -189,7 +189,7 @@ def render(known: dict[str, Any], console: Console) -> None:
 
 def told(known: dict[str, Any]) -> list[Fact]:
     """An explanation as labelled lines."""
-    rows = _fate(known) if known["known"] else [("state", "unknown: it is no seed, and no fetched page links to it")]
+    rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
     if known["scope"] is None:
         rows.append(("scope", "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
@@ -214,9 +214,9 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
         ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
     ]
     if known["kind"] == Kind.SITEMAP:
-        rows.append(("kind", "a sitemap: what it lists is taken up like links"))
+        rows.append(("kind", "a sitemap: the URLs in it are treated like links"))
     elif known["kind"] == Kind.RUP:
-        rows.append(("kind", "asked for to learn whether the site offers updates"))
+        rows.append(("kind", "requested to learn whether the site offers updates"))
     if known["lastmod"] is not None:
         rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
     rows += _leads(known)
@@ -250,7 +250,7 @@ _MEANINGS = {
     RobotsAction.RESTRICTED: "forbids the whole site",
     RobotsAction.DEFER: "could not be fetched, so nothing else is fetched until it can be",
     RobotsAction.GIVEN_UP: "could not be fetched for so long that the site was given up",
-    RobotsAction.UNREACHABLE: "the site's address may not be connected to",
+    RobotsAction.UNREACHABLE: "the crawler may not connect to the address of the site",
 }
 
 
@@ -267,7 +267,7 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         rows.append(("robots.txt", robots["note"]))
     if "allowed" in robots:
         verdict = "allowed" if robots["allowed"] else "forbidden"
-        line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line is about it"
+        line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line matches"
         rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
         if server := robots["agent_server"]:
             rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
@@ -284,7 +284,7 @@ def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
         listed = len(robots["doubts"])
         which = "them all" if listed == robots["doubts_count"] else f"the first {listed}"
         said.append(f"and {many(left, 'more such line')}; --json lists {which}")
-    return [("in doubt", line) for line in [*said, f"its owner may have meant to close more: {REMEDY}"]]
+    return [("in doubt", line) for line in [*said, f"its owner may have meant to forbid more: {REMEDY}"]]
 
 
 def _about_mirror(mirror: dict[str, Any]) -> str:
@@ -292,7 +292,7 @@ def _about_mirror(mirror: dict[str, Any]) -> str:
     if mirror["evidence"] == "content":
         return (
             f"has the same pages as {main_site}, judging by {mirror['sample']} that both have"
-            f" (sure of {mirror['confidence']:.0%}); nothing is done about it"
+            f" (confidence {mirror['confidence']:.0%}); the crawl does not act on this"
         )
     if leads_to is None:
         return (
@@ -313,9 +313,9 @@ def _about_page(page: dict[str, Any] | None) -> list[Fact]:
         elif key in ("fetched_at", "last_seen_at", "gone_at"):
             rows.append(("page", f"{key.removesuffix('_at').replace('_', ' ')}: {iso(value)}"))
         elif key == "unavailable_since":
-            rows.append(("page", f"unavailable since {iso(value)}, as it asks: neither searched nor exported any more"))
+            rows.append(("page", f"unavailable since {iso(value)}, as the page states: search and export leave it out"))
         elif key == "other_schemes":
-            rows.append(("page", f"links left alone: {counted(value.items())}"))
+            rows.append(("page", f"links not followed: {counted(value.items())}"))
         elif key == "directives":
             rows += [("page", f"asks: {directive}") for directive in value]
         else:

@@ -41,7 +41,7 @@ _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
     "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
 )
 def run(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
-    """Start a crawl from SEEDs, or go on with the crawl in the store."""
+    """Start a crawl from SEEDs, or continue the crawl in the store."""
     settings = load_file(Settings(), config) if config else Settings()
     given = given_settings(options)
     settings = apply(settings, given, source="command line")
@@ -110,8 +110,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
 def _exit_code(progress: Progress, *, stopped: object) -> int:
     if faults := progress.faults:
         tell(
-            f"{many(faults, 'answer')} met a bug of this crawler: the URLs failed, or wait for a robots.txt that met "
-            "it; please report what `crawler status` says of them"
+            f"{many(faults, 'answer')} met a bug in the crawler: the URLs failed, or wait for the robots.txt that "
+            "met it; please report what `crawler status` shows about them"
         )
     return STOPPED if stopped else 1 if faults else 0
 
@@ -131,7 +131,7 @@ def _shown(
 def _tell_end(settings: Settings, end: RunEnd, result: dict[str, Any]) -> None:
     if end.code is EndCode.SEEDS_LEFT_OUT:
         why = f"every seed was left out: {end.detail}"
-        tell(f"nothing was crawled: {why}; `crawler why URL --db {quote(result['db'])}` tells by what")
+        tell(f"nothing was crawled: {why}; `crawler why URL --db {quote(result['db'])}` explains it")
     if settings.output.json:
         print_json(result)
     else:

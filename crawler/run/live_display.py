@@ -176,7 +176,7 @@ class Watch:
 class WaitNotes:
     """Prints notes while the context is entered, in place of a live display.
 
-    It prints what the crawl waits for if all of it waits for long, that the operator paused it or let it go on, and
+    It prints what the crawl waits for if all of it waits for long, that the operator paused or resumed it, and
     that the database does not answer. The crawl waits for the database for ``patience_s`` seconds at most.
     """
 
@@ -209,7 +209,7 @@ class WaitNotes:
             await self._clock.sleep(_REFRESH_S)
             now, wait = self._clock.now(), self._crawl.progress.idle_for
             if paused != (paused := self._crawl.progress.paused_since):
-                self._tell("going on" if paused is None else f"paused by the operator; {GO_ON}")
+                self._tell("resumed" if paused is None else f"paused by the operator; {GO_ON}")
             self._note_silence()
             if now < next_at:
                 continue
@@ -235,7 +235,7 @@ class WaitNotes:
             self._tell_once(f"{stopped_by}: stopping when the database answers, {left} at most; {_AT_ONCE}", "stopping")
         elif away_s > _SLOW_S:
             patience = duration(self._patience_s)
-            self._tell_once(f"the database does not answer; it is waited for, {patience} at most (workers.patience)")
+            self._tell_once(f"the database does not answer; the crawl waits {patience} at most (workers.patience)")
 
     def _tell_once(self, what: str, kind: str = "") -> None:
         if kind not in self._told:

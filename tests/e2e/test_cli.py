@@ -441,7 +441,7 @@ def test_a_crawl_with_every_seed_left_out_says_why_on_standard_error(
 ) -> None:
     ended = here("run", web.url("a.test"), *options, "--json", "--db", db_path)
     assert (ended.code, json.loads(ended.out)["pages"]) == (0, 0)
-    why = f"{reason}; `crawler why URL --db {db_path}` tells by what"
+    why = f"{reason}; `crawler why URL --db {db_path}` explains it"
     assert ended.err == f"crawler: nothing was crawled: every seed was left out: {why}\n"
 
 

@@ -119,7 +119,7 @@ def test_a_bug_of_ours_that_a_page_brings_to_light_fails_that_page_alone(tmp_pat
     with LoopbackWeb({"a.test": {"/robots.txt": plain(""), **pages}}) as web:
         ended = crawler("run", f"http://a.test:{web.port}/", "--db", db, "--delay", "0", *LOOPBACK, under=with_bug)
     assert ended.code == 1
-    assert "crawler: 2 answers met a bug of this crawler" in ended.err
+    assert "crawler: 2 answers met a bug in the crawler" in ended.err
     assert "Traceback" not in ended.err
     assert "2 × a bug in the crawler" in ended.out
     with closing(sqlite3.connect(db)) as store:
@@ -154,7 +154,7 @@ def test_a_bug_of_ours_that_a_body_brings_to_light_fails_its_url_alone(tmp_path:
         options = ("--db", db, "--warc", tmp_path / "warc", "--delay", "0", *LOOPBACK)
         ended = crawler("run", f"http://a.test:{web.port}/", *options, under=with_bug)
     assert ended.code == 1
-    assert "crawler: 1 answer met a bug of this crawler" in ended.err
+    assert "crawler: 1 answer met a bug in the crawler" in ended.err
     assert "Traceback" not in ended.err
     with closing(sqlite3.connect(db)) as store:
         failed = dict(store.execute("SELECT path, reason FROM url WHERE state = 'failed'"))

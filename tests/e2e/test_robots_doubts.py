@@ -54,7 +54,7 @@ def test_robots_check_lists_doubts_without_changing_verdicts(tmp_path: Path, mon
     assert ended.code == 0
     assert ended.err.splitlines() == [f"crawler: robots.txt: {line}" for line in TOLD]
     assert ended.out.splitlines() == [
-        "allowed    http://one.test/private  no rule is about it  (strict)",
+        "allowed    http://one.test/private  no rule matches  (strict)",
         "forbidden  http://one.test/closed  line 5: Disallow: /closed  (draft1996)",
     ]
     told = [
@@ -75,11 +75,9 @@ def test_robots_check_prints_nothing_for_a_file_without_doubts(tmp_path: Path) -
 
 def test_why_shows_the_first_doubt_and_a_remedy(db: Path, loopback: LoopbackWeb) -> None:
     words = " ".join(here("why", loopback.url("one.test", "/private"), "--db", db).out.split())
-    said = f"in doubt {' '.join(TOLD[:3])} and 1 more such line; --json lists them all its owner may have meant to"
-    assert (
-        f"{said} close more: `crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
-        in words
-    )
+    said = f"in doubt {' '.join(TOLD[:3])} and 1 more such line; --json lists them all"
+    said += " its owner may have meant to forbid more:"
+    assert f"{said} `crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site" in words
     known = json.loads(here("why", loopback.url("one.test", "/private"), "--db", db, "--json").out)
     assert (known["state"], known["robots"]["allowed"], known["robots"]["doubts_count"]) == ("fetched", True, 4)
     assert [doubt["line"] for doubt in known["robots"]["doubts"]] == [1, 3, 4, 6]

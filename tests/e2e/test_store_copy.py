@@ -43,15 +43,15 @@ def test_a_half_finished_copy_is_refused_by_every_command(crawled: Path, target:
     ):  # fmt: skip
         refused = here(*command, "--db", target)
         assert (refused.code, refused.out) == (2, ""), command
-        goes_on = f"`crawler store copy {shlex.quote(str(crawled))} {shlex.quote(target)}` goes on with it"
-        assert refused.err == f"crawler: {target}: a copy that is not finished; {goes_on}\n"
+        continues = f"`crawler store copy {shlex.quote(str(crawled))} {shlex.quote(target)}` continues it"
+        assert refused.err == f"crawler: {target}: a copy that is not finished; {continues}\n"
     from_it = here("store", "copy", target, tmp_path / "third.db")
     assert (from_it.code, "not finished" in from_it.err) == (2, True)
     copied = here("store", "copy", crawled, target)
     assert copied.code == 0
     *table, last = copied.out.splitlines()
-    goes_on = f"`crawler run --db {shlex.quote(target)}` with the options of the crawl goes on with it"
-    assert last == f"{target} is a whole copy; {goes_on}"
+    continues = f"`crawler run --db {shlex.quote(target)}` with the options of the crawl continues it"
+    assert last == f"{target} is a complete copy; {continues}"
     tables = {line.split()[0] for line in table}
     assert {"url", "page"} <= tables
     assert "rup_mail" not in tables

@@ -192,7 +192,7 @@ def test_a_sitemap_and_what_it_says(asked: Asked) -> None:
     asked.crawl("s.test", toml="[discovery]\nsitemaps = true\n")
     words = asked.words("s.test", "/sitemap.xml")
     assert "state fetched: 200, sitemap (urlset): 1 URLs" in words
-    assert "kind a sitemap: what it lists is taken up like links" in words
+    assert "kind a sitemap: the URLs in it are treated like links" in words
     words = asked.words("s.test", "/x")
     assert "changed 2026-01-02" in words
     assert "found by http://s.test/sitemap.xml" in words
@@ -217,6 +217,6 @@ def test_a_page_whose_time_is_over_is_nowhere_shown(asked: Asked, tmp_path: Path
     with closing(sqlite3.connect(asked.db)) as db, db:
         db.execute("UPDATE page SET directives = replace(directives, '2126', '2026')")
     assert shown() == (False, False, False)
-    since = "unavailable since 2026-01-01T00:00:00Z, as it asks: neither searched nor exported any more"
+    since = "unavailable since 2026-01-01T00:00:00Z, as the page states: search and export leave it out"
     assert since in asked.words("brief.test")
     assert asked.why("brief.test")["page"]["unavailable_since"] == 1_767_225_600.0

@@ -86,7 +86,7 @@ def test_a_bug_during_a_robots_txt_request_defers_the_site(db_path: Path, raises
 def test_a_robots_txt_that_a_bug_leaves_unread_closes_the_site(
     db_path: Path, stale_if_error: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The earlier copy is not used either: the new file may close more."""
+    """The earlier copy is not used either: the new file may forbid more."""
 
     def buggy(file: RobotsFile, **asked: object) -> SiteRules:
         if any(line.value == "/new" for line in file.lines):

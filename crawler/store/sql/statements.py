@@ -57,4 +57,4 @@ async def require_whole(read: Statements, name: str) -> None:
     """Raise :class:`crawler.errors.UsageError` if the store that messages call ``name`` is an incomplete copy."""
     for copy in await read.fetch("unfinished_copy"):
         command = f"crawler store copy {quote(copy.source)} {quote(name)}"
-        raise UsageError(f"{name}: a copy that is not finished; `{command}` goes on with it")
+        raise UsageError(f"{name}: a copy that is not finished; `{command}` continues it")
