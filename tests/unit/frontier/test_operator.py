@@ -71,7 +71,7 @@ def test_invalid_sites_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["*.example.org", ".example.org", "*", "https://*.example.org/", "http://.a/"])
 def test_subdomains_are_not_blocked_by_a_pattern_and_that_is_said(text: str) -> None:
-    with pytest.raises(NotCrawlable, match="no patterns, a block is of one host alone"):
+    with pytest.raises(NotCrawlable, match="a block names one host, and patterns are not supported"):
         blockable(text)
 
 

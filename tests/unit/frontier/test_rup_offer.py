@@ -34,7 +34,7 @@ def test_where_there_is_none_the_other_name_is_tried_once() -> None:
     ("result", "state", "reason"),
     [
         (Fetched(TXT, 1, 2, plain=b"<h1>Welcome"), State.EXCLUDED, "rup: no rupinfo, no RUP-CGI line"),
-        (Redirected(TXT, 1, 2, location="http://b.test/"), State.EXCLUDED, "rup: 302 to elsewhere"),
+        (Redirected(TXT, 1, 2, location="http://b.test/"), State.EXCLUDED, "rup: 302 to another URL"),
         (Failed(TXT, 1, 2, status=403, detail="403 Forbidden"), State.FAILED, "403 Forbidden"),
         (Failed(TXT, 1, 2, status=503, detail="503"), State.QUEUED, "503, attempt 1 of 4"),
     ],

@@ -101,7 +101,7 @@ def test_lists_are_read(text: str, rows: list[Listed]) -> None:
     [
         ("url,stratum\nhttp://a.test/\n", 2, "fewer columns"),
         ("url,stratum\nhttp://a.test/,x\nftp://a.test/,x\n", 3, "not an http or https URL"),
-        ("domain,stratum\na.test,x\n", 1, "none url"),
+        ("domain,stratum\na.test,x\n", 1, "no column url"),
         ("1,a.test\nhttp://b.test/\n", 2, "url,stratum"),
         ("1,a.test/path\n", 1, "not a domain"),
         ("1,a.test?x\n", 1, "not a domain"),
