@@ -183,7 +183,7 @@ def _gazette(url: Url) -> TownSite:
     site.put("/1923.pdf", Page(b"%PDF-1.4\n" + b"%" * 5000, content_type="application/pdf"))
     site.put("/drafts/tomorrow.html", _page("Tomorrow", "<p>Unwritten.</p>"), closed=True)
     site.put("/robots.txt", first(2, unavailable(1), plain("User-agent: *\nDisallow: /drafts/\n")))
-    promise = Promise("Disallow: /drafts/, once robots.txt could be had", re.compile(r"/drafts/"))
+    promise = Promise("Disallow: /drafts/, once robots.txt could be fetched", re.compile(r"/drafts/"))
     about = "robots.txt answers 503 twice, then recovers; a PDF"
     return TownSite(GAZETTE, about, site.pages, site.expected(), (promise,))
 

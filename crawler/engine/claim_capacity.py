@@ -16,7 +16,7 @@ class ClaimCapacity:
     """Adapts claims to the number of groups that are ready, and to other worker processes.
 
     There is a *crowd* while more groups are ready than may be claimed at once. A claimed group that waits then keeps
-    another group from sending its requests, so groups are held for a moment only.
+    another group from being claimed, so groups are held for a moment only.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -149,7 +149,7 @@ def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) 
         case RobotsAction.UNREACHABLE:
             return Closed(f"{site}: {copy.note or copy.status}")
         case RobotsAction.DEFER | RobotsAction.GIVEN_UP:
-            why = f"cannot be had ({copy.status}): nothing is requested there meanwhile, try again later"
+            why = f"could not be fetched ({copy.status}): nothing is requested there for now; try again later"
         case _:
             assert_never(copy.action)
     return Closed(f"{site}/robots.txt {why}")

@@ -113,7 +113,7 @@ class RobotsCache:
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
         copy, answer, rules = await self._asked(site, group)
-        if copy.action is not RobotsAction.DEFER:  # else the delay of the last robots.txt that could be had counts
+        if copy.action is not RobotsAction.DEFER:  # otherwise the delay of the last robots.txt that was fetched counts
             site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
         self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
         main_site = None if rules is None else rules.main_site
@@ -232,7 +232,7 @@ class RobotsCache:
             if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
                 raise Fault(answer.detail)
             now = self._clock.now()
-            if isinstance(answer, str):  # nothing was sent: the robots.txt cannot be had now
+            if isinstance(answer, str):  # nothing was sent: the robots.txt cannot be fetched now
                 answer = Failed(seen[-1], now, now, kind=ErrorKind.CONNECT, detail=answer)
             else:
                 heard = answer

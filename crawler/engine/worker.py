@@ -63,7 +63,7 @@ class Worker:
     def __init__(self, claim: Claim, context: WorkerContext) -> None:
         self._claim = claim
         self._context = context
-        self._deferred: set[int] = set()  # sites whose robots.txt cannot be had now
+        self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
 
     async def run(self) -> None:
         """Work until the batch is done, or until the group is better given back.

@@ -92,7 +92,7 @@ def _head(recorded: Recorded) -> bytes:
 def _answered(
     recorded: Recorded, head: bytes, seen: Callable[[str], Payload | None]
 ) -> tuple[str, Fields, bytes, Payload | None]:
-    """ColumnType, fields and block of the record of an answer, and its payload where it is the first to hold that."""
+    """Type, fields and block of the record of an answer, and its payload if no earlier record has the same."""
     answer, exchange = recorded.answer, recorded.answer.exchange
     assert exchange is not None
     if isinstance(answer, NotModified):

@@ -47,8 +47,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "sample_draw": (),
     "sample": ("draw",),
 }
-#: What belongs to one store alone: the copy's own record, what is made anew, signs of life of who crawls into it, and
-#: how its tables are kept.
+#: Tables that are not copied: the record of the copy, tables that the target makes anew, the signs of life of workers,
+#: and the internal tables of the database.
 NOT_COPIED = frozenset(
     {
         "store_copy",
@@ -80,12 +80,13 @@ class Copied:
 async def copy_store(
     source: Copying, target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> list[Copied]:
-    """Copy ``source``, opened for reading and for this alone, into ``target``; returns what was copied.
+    """Copy ``source`` into ``target``. Returns what was copied.
 
-    Raises :class:`UsageError` where the target holds something else, :class:`StoreError` where the two differ in the
-    end: then the source was changed between two parts of a copy.
+    ``source`` must be opened for reading, and for this call alone. Raises :class:`UsageError` if the target holds
+    something else, and :class:`StoreError` if the two differ in the end. Then the source was changed between two parts
+    of a copy.
     """
-    async with target.beginning():  # nobody begins a crawl there meanwhile
+    async with target.beginning():  # no crawl begins there at the same time
         await _require_target(source, target, now)
     await source.begin_snapshot()
     copied = []

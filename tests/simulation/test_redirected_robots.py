@@ -131,6 +131,6 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
         finally:
             await store.close()
         assert isinstance(said, Closed)
-        assert "http://a.test/robots.txt cannot be had" in said.why
+        assert "http://a.test/robots.txt could not be fetched" in said.why
 
     run_virtual(main)

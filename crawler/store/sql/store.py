@@ -111,7 +111,7 @@ class SqlStore(ABC):
         return await attempt()
 
     async def _count(self, statement: str) -> Any:
-        """The row of a statement that may take minutes; the crawl goes on meanwhile."""
+        """The row of a statement that may take minutes. The crawl continues at the same time."""
         return await self._read.fetch_one(statement)
 
     @asynccontextmanager

@@ -33,8 +33,8 @@ def test_a_path_is_allowed_under_the_line_that_allows_it() -> None:
     ("robots", "why"),
     [
         (copy(RobotsAction.RESTRICTED, "401"), "forbids the whole site (401)"),
-        (copy(RobotsAction.DEFER, "503"), "cannot be had (503)"),
-        (copy(RobotsAction.GIVEN_UP, "timeout"), "cannot be had (timeout)"),
+        (copy(RobotsAction.DEFER, "503"), "could not be fetched (503)"),
+        (copy(RobotsAction.GIVEN_UP, "timeout"), "could not be fetched (timeout)"),
         (copy(RobotsAction.UNREACHABLE, "address", "127.0.0.1 is a loopback address"), "is a loopback address"),
     ],
 )
