@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import assert_never
@@ -44,9 +44,8 @@ class Driver:
     2. The archive has what a commit takes in before the store has it, the consumer of pages after.
     3. Whatever ends the crawl, all workers have ended when :meth:`run` returns or raises.
 
-    Cancellation, and a store that fails, end the crawl in the middle of an action. The requests that were sent and the
-    pauses that they ask for are then handed in if the store takes them; other finished work is void, and its URLs are
-    still queued.
+    Cancellation and each failure of an action end the crawl at once. The requests that were sent and the pauses that
+    they ask for are then handed in if the store takes them; other finished work is void, and its URLs are still queued.
     """
 
     def __init__(
@@ -88,11 +87,13 @@ class Driver:
         self._recorder = recorder
         self._on_pages = on_pages
         self._end: RunEnd | None = None  # that the crawl came to by itself
+        self._last_commit_at = -math.inf  # when it was over
 
     async def run(self) -> RunEnd:
         """Crawl until nothing is left, a limit is reached or a stop is requested; return why it ended.
 
-        Raises :class:`StoreError` if the store fails, and the first failure of a task.
+        Raises :class:`StoreError` if the store fails, what the consumer of pages raises, and the first failure of a
+        task.
         """
         self._store.on_news(self._alarm.ring)
         try:
@@ -103,14 +104,14 @@ class Driver:
                         decision = await self._follow(decision)
                     if decision.state is State.REJOINING:
                         decision = await self._step(decision)
-            self._shutdown.raise_failure()
-        except (StoreError, asyncio.CancelledError) as error:
+        except BaseException as error:
             if not isinstance(error, ConnectionLost):  # a full disk may have room for the requests that were sent
                 with suppress(StoreError):
                     await self._hand_in_late()
             raise
         finally:
             await self._workers.cancel()
+        self._shutdown.raise_failure()
         return self._end or self._shutdown.end or RunEnd(EndCode.STOPPED)
 
     async def _follow(self, decision: Decision) -> Decision:
@@ -120,6 +121,7 @@ class Driver:
         return decision
 
     async def _step(self, decision: Decision) -> Decision:
+        assert decision.action is not None, "a crawl that is over takes no step"
         event = await self._carry_out(decision.action)
         return scheduler.decide(decision.state, event, self._observe())
 
@@ -158,8 +160,6 @@ class Driver:
                 return scheduler.Drained()
             case scheduler.Rejoin():
                 return await self._rejoin()
-            case scheduler.End():
-                raise AssertionError("nothing is to be done at the end")
             case _:
                 assert_never(action)
 
@@ -175,6 +175,7 @@ class Driver:
             commit_urgent=self._alarm.is_urgent,
             groups_wanted=budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._workers))),
             horizon_s=self._capacity.horizon_s(),
+            last_commit_at=self._last_commit_at,
             page_limit_reached=budget.is_spent,
             revisits_only=budget.only_revisits,
             revisits_enabled=self._policy.revisit.enabled,
@@ -204,9 +205,9 @@ class Driver:
     async def _commit(self, groups: int) -> Event:
         """Commit what the outbox holds, claim ``groups`` at most, and start a worker on each claim.
 
-        The commit is one transaction: all of it lands or nothing. If it does not land, because the store failed, the
-        lease was lost or this task was cancelled, the requests and paces go back into the outbox. A commit that landed
-        although its answer was lost says so (``LeaseLost.committed``).
+        The commit is one transaction: all of it lands or nothing. If it does not land, for whatever reason, the
+        requests and paces go back into the outbox. A commit that landed although its answer was lost says so
+        (``LeaseLost.committed``).
         """
         contents = self._outbox.take()
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
@@ -217,7 +218,7 @@ class Driver:
         try:
             await record_all(self._recorder, contents.recorded)
             result = await self._store.commit(contents.batch(now, limits, self._progress.worst_lag_s))
-        except (StoreError, asyncio.CancelledError) as error:
+        except BaseException as error:
             if isinstance(error, LeaseLost) and error.committed:
                 self._progress.committed(contents.requests, contents.outcomes)
                 self._outbox.finish(contents)
@@ -242,6 +243,7 @@ class Driver:
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._outbox.finish(contents)
+        self._last_commit_at = self._clock.now()
         return scheduler.Committed(len(result.claims), groups)
 
     def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
@@ -298,4 +300,4 @@ class Driver:
 
     async def _stop_in_time(self) -> None:
         if (limit_s := self._policy.crawl.max_time_s) is not None:
-            await stop_at(self._progress.started_at + limit_s, self._shutdown, self._clock)
+            await stop_at(self._progress.started_at + limit_s, self._shutdown.request, self._clock)

@@ -1,9 +1,8 @@
 """The scheduler of a crawl: what to claim, when to commit, what to wait for, and when the crawl is over. Pure.
 
 :func:`decide` is a function of a state, an event and the situation of the crawl. It returns the next state and the
-one action that this state asks for. :class:`crawler.engine.driver.Driver` carries the action out and reports the event
-that the action ended with. The seam is these three steps, in a
-loop:
+one action that this state asks for; ``ENDED`` asks for none. :class:`crawler.engine.driver.Driver` carries the action
+out and reports the event that the action ended with. The seam is these three steps, in a loop:
 
     event = await carry_out(decision.action)
     situation = observe()
@@ -16,7 +15,8 @@ Invariants, each held by ``tests/unit/engine/test_scheduler.py``:
 
 1. Every state has a row without a guard for each event that its action can end with: no event is unexpected.
 2. Groups are claimed in ``COMMITTING`` alone, and never after a stop was requested.
-3. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`.
+3. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
+   they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
 4. ``ENDED`` is reached through ``CLOSING``, which commits what is left, or through ``REJOINING``, which hands in what
    may be handed in without a lease.
 5. From every state ``ENDED`` can be reached. After a stop was requested, no state is visited twice on the way, except
@@ -26,6 +26,7 @@ Invariants, each held by ``tests/unit/engine/test_scheduler.py``:
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -220,24 +221,8 @@ class Rejoin:
     """Cancel all workers, hand in what holds without a lease, join the run again. Ends with :class:`Rejoined`."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The crawl is over. No event follows."""
-
-
 Action = (
-    Prepare
-    | Commit
-    | Wait
-    | Gather
-    | SeeFrontier
-    | Restrict
-    | QueueRevisits
-    | DrawSample
-    | Conclude
-    | Drain
-    | Rejoin
-    | End
+    Prepare | Commit | Wait | Gather | SeeFrontier | Restrict | QueueRevisits | DrawSample | Conclude | Drain | Rejoin
 )
 
 
@@ -257,6 +242,7 @@ class Situation:
     commit_urgent: bool = False  # a batch is full, or a task waits for its commit
     groups_wanted: int = 0  # that this worker could work on beside those it holds
     horizon_s: float = 1.0  # how long before its time a group may be claimed
+    last_commit_at: float = -math.inf  # when the last commit was over
     page_limit_reached: bool = False
     revisits_only: bool = False
     revisits_enabled: bool = False
@@ -281,9 +267,10 @@ def _is_due(event: Event, seen: Situation) -> bool:
     assert isinstance(event, Waited)
     if seen.commit_urgent:
         return True
-    if seen.uncommitted_since is None:
-        return not event.woken  # groups may be ready
-    return seen.now >= seen.uncommitted_since + COMMIT_AGE_S
+    if seen.uncommitted_since is None and not event.woken:
+        return True  # groups may be ready
+    due_at = _next_commit_at(seen)
+    return due_at is not None and seen.now >= due_at
 
 
 def _claimed_all(event: Event, seen: Situation) -> bool:
@@ -385,10 +372,10 @@ for _row in TRANSITIONS:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next state, and the action that it asks for."""
+    """The next state, and the action that it asks for: none if the crawl is over."""
 
     state: State
-    action: Action
+    action: Action | None
 
 
 #: How a crawl begins.
@@ -406,7 +393,7 @@ def decide(state: State, event: Event, seen: Situation) -> Decision:
     raise ValueError(f"{type(event).__name__} cannot happen in the state {state.name}")
 
 
-def _action(state: State, event: Event, seen: Situation) -> Action:
+def _action(state: State, event: Event, seen: Situation) -> Action | None:
     match state:
         case State.PREPARING:
             return Prepare()
@@ -435,18 +422,22 @@ def _action(state: State, event: Event, seen: Situation) -> Action:
         case State.REJOINING:
             return Rejoin()
         case State.ENDED:
-            return End()
+            return None
         case _:
             assert_never(state)
 
 
 def _next_commit_at(seen: Situation) -> float | None:
-    """When the next commit is due if nothing happens; ``None``: only what happens can make one due."""
+    """When the next commit is due if nothing happens; ``None``: only what happens can make one due.
+
+    A commit with nothing but a claim is due a horizon after the last commit. Counted from now, it would be put off by
+    every ring of the alarm.
+    """
     if seen.commit_urgent:
         return seen.now
     if seen.uncommitted_since is not None:
         return seen.uncommitted_since + COMMIT_AGE_S
-    return seen.now + seen.horizon_s if seen.groups_wanted else None
+    return seen.last_commit_at + seen.horizon_s if seen.groups_wanted else None
 
 
 def _wait_for_group(event: Event, seen: Situation) -> Wait:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Gate
@@ -65,8 +67,8 @@ class Shutdown:
         self.lease_lost = False
 
 
-async def stop_at(time: float, shutdown: Shutdown, clock: Clock) -> None:
-    """Request a stop at ``time`` (seconds since the epoch): ``--max-time`` is over. To be run in the background."""
+async def stop_at(time: float, stop: Callable[[RunEnd], None], clock: Clock) -> None:
+    """Call ``stop`` at ``time`` (seconds since the epoch): ``--max-time`` is over. To be run in the background."""
     while (left_s := time - clock.now()) > 0:
         await clock.sleep(min(left_s, _LOOK_EVERY_S))
-    shutdown.request(RunEnd(EndCode.MAX_TIME))
+    stop(RunEnd(EndCode.MAX_TIME))

@@ -22,6 +22,8 @@ from crawler.cli.shared import STOPPED
 from crawler.clock import SystemClock
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
+from crawler.engine.shutdown import stop_at
+from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError, Setting, StoreError, UsageError
 from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
@@ -146,21 +148,23 @@ class Team:
         Raises :class:`StoreError` or :class:`UsageError` if that ended the workers, and :class:`CrawlerError` if too
         many of them died.
         """
-        loop, limit_s = asyncio.get_running_loop(), self._settings.crawl.max_time_s
-        timer = None if limit_s is None else loop.call_later(limit_s, self.stop, RunEnd(EndCode.MAX_TIME))
+        loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         places = [asyncio.create_task(self._fill(place)) for place in range(self._settings.team.workers)]
         try:
-            await asyncio.gather(*places)
+            async with background_task(self._stop_in_time()):
+                await asyncio.gather(*places)
         except BaseException:
             self.stop(RunEnd(EndCode.FAILURE))
             await asyncio.gather(*places, return_exceptions=True)
             raise
         finally:
             loop.remove_signal_handler(signal.SIGTSTP)
-            if timer is not None:
-                timer.cancel()
         return self._stopping or self._end()
+
+    async def _stop_in_time(self) -> None:
+        if (limit_s := self._settings.crawl.max_time_s) is not None:
+            await stop_at(self._started_at + limit_s, self.stop, self._clock)
 
     def _end(self) -> RunEnd:
         codes = {worker.code for worker in self._ended}

@@ -11,6 +11,7 @@ import pytest
 from crawler.demo.pages import Asked, Page, Site, plain
 from crawler.engine import robots_cache as robots
 from crawler.engine.progress import MAX_FAULTS
+from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import EndCode, ErrorKind, RunEnd
@@ -122,3 +123,25 @@ def test_too_many_bugs_end_the_run(db_path: Path) -> None:
         run(db_path, type("", (Buggy,), {"times": 2 * MAX_FAULTS}), site)
     failed = run_virtual(lambda clock: rows(db_path, "SELECT count(*) FROM urls WHERE state = 'failed'"))
     assert failed == [(MAX_FAULTS,)]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_the_log_has_each_request_that_was_sent_before_the_consumer_of_pages_failed(
+    db_path: Path, error: type[BaseException]
+) -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        async def on_pages(pages: list[Outcome]) -> None:
+            await clock.sleep(20)  # meanwhile the workers go on
+            raise error
+
+        web = SimulatedWeb(clock, {"a.test": SITE}, latency_s=0.1)
+        seeds = [f"http://a.test/{path}" for path in ("", "1", "2")]
+        options = Options(politeness=PolitenessSettings(delay_s=3.0))
+        async with session(clock, db_path, web, seeds, options, on_pages) as (crawl, _):
+            with pytest.raises(error):
+                await crawl.run()
+        return sorted(hit.path for hit in web.log)
+
+    sent = run_virtual(main)
+    logged = run_virtual(lambda clock: rows(db_path, "SELECT url FROM requests"))
+    assert sorted(url.removeprefix("http://a.test") for (url,) in logged) == sent == ["/", "/1", "/2", "/robots.txt"]

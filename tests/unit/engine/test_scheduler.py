@@ -27,7 +27,6 @@ from crawler.engine.scheduler import (
     Drain,
     Drained,
     DrawSample,
-    End,
     Event,
     FrontierSeen,
     Gather,
@@ -70,10 +69,9 @@ ENDS: dict[type[Action], tuple[Event, ...]] = {
     Conclude: (Concluded(True), Concluded(False)),
     Drain: (Drained(),),
     Rejoin: (Rejoined(),),
-    End: (),
 }
 #: The action of each state.
-ACTIONS: dict[State, type[Action]] = {
+ACTIONS: dict[State, type[Action | None]] = {
     State.PREPARING: Prepare,
     State.COMMITTING: Commit,
     State.WORKING: Wait,
@@ -87,9 +85,9 @@ ACTIONS: dict[State, type[Action]] = {
     State.DRAINING: Drain,
     State.CLOSING: Commit,
     State.REJOINING: Rejoin,
-    State.ENDED: End,
+    State.ENDED: type(None),
 }
-STEPS = [(state, event) for state, action in ACTIONS.items() for event in ENDS[action] if state is not State.ENDED]
+STEPS = [(state, event) for state, action in ACTIONS.items() if state is not State.ENDED for event in ENDS[action]]
 
 situations = st.builds(
     Situation,
@@ -102,6 +100,7 @@ situations = st.builds(
     commit_urgent=st.booleans(),
     groups_wanted=st.integers(0, 2 * CLAIMED_AT_ONCE),
     horizon_s=st.sampled_from([0.1, 1.0]),
+    last_commit_at=st.floats(NOW - 2, NOW),
     page_limit_reached=st.booleans(),
     revisits_only=st.booleans(),
     revisits_enabled=st.booleans(),
@@ -169,8 +168,9 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
             State.GATHERING, Gather(0.02),
         ),
         (
-            State.COMMITTING, Committed(3, 5), Situation(NOW, groups_held=3, groups_wanted=2, horizon_s=0.1),
-            State.WORKING, Wait(NOW + 0.1),
+            State.COMMITTING, Committed(3, 5),
+            Situation(NOW, groups_held=3, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25),
+            State.WORKING, Wait(NOW + 0.25),
         ),
         (State.COMMITTING, Committed(3, 3), Situation(NOW, groups_held=3), State.COMMITTING, Commit(0)),
         (State.COMMITTING, Committed(), Situation(NOW, groups_held=3), State.WORKING, Wait(None)),
@@ -231,9 +231,9 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
         (State.CONCLUDING, Concluded(True), Situation(NOW, groups_wanted=3), State.CLOSING, Commit(0)),
         (State.CONCLUDING, Concluded(False), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
         (State.DRAINING, Drained(), Situation(NOW, groups_wanted=3), State.CLOSING, Commit(0)),
-        (State.CLOSING, Committed(), QUIET, State.ENDED, End()),
+        (State.CLOSING, Committed(), QUIET, State.ENDED, None),
         (State.CLOSING, LeaseWasLost(), QUIET, State.REJOINING, Rejoin()),
-        (State.REJOINING, Rejoined(), STOPPED, State.ENDED, End()),
+        (State.REJOINING, Rejoined(), STOPPED, State.ENDED, None),
         (State.REJOINING, Rejoined(), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
     ],
 )  # fmt: skip
@@ -274,7 +274,30 @@ def test_finished_work_does_not_wait_long_for_its_commit(step: tuple[State, Even
     if seen.uncommitted_since is not None and decide(*step, seen).state is State.WORKING:
         assert isinstance(action, Wait)
         assert action.until is not None
-        assert action.until <= seen.uncommitted_since + COMMIT_AGE_S
+        assert action.until <= max(seen.now, seen.uncommitted_since + COMMIT_AGE_S)
+
+
+@given(steps, situations)
+def test_groups_that_are_wanted_are_asked_for_within_a_horizon_of_the_last_commit(
+    step: tuple[State, Event], seen: Situation
+) -> None:
+    decision = decide(*step, seen)
+    if seen.groups_wanted and seen.uncommitted_since is None and decision.state is State.WORKING:
+        assert isinstance(decision.action, Wait)
+        assert decision.action.until is not None
+        assert decision.action.until <= seen.last_commit_at + seen.horizon_s
+
+
+def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
+    seen = Situation(NOW, groups_held=1, requests_in_flight=1, groups_wanted=3, last_commit_at=NOW)
+    decision = decide(State.COMMITTING, Committed(1, 4), seen)
+    states = [decision.state]
+    for ring in range(1, 6):
+        if decision.state is State.WORKING:
+            decision = decide(State.WORKING, Waited(True), replace(seen, now=NOW + 0.3 * ring))
+            states.append(decision.state)
+    assert states == [*4 * [State.WORKING], State.COMMITTING]
+    assert decision.action == Commit(3)
 
 
 @given(steps, situations)

@@ -78,7 +78,7 @@ def test_the_stop_at_a_time_comes_at_that_time() -> None:
         gate = Gate(SimulatedWeb(clock, {}), clock, PolitenessSettings(), 9, Outbox(clock, alarm))
         shutdown = Shutdown(gate, alarm)
         began = clock.now()
-        await stop_at(began + 200, shutdown, clock)
+        await stop_at(began + 200, shutdown.request, clock)
         assert clock.now() == pytest.approx(began + 200)
         assert shutdown.end == RunEnd(EndCode.MAX_TIME)
 

@@ -1,0 +1,38 @@
+"""The workers of one command: when they are told to end."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from crawler.reasons import EndCode, RunEnd
+from crawler.run.team import Team
+
+HOUR_S = 3600.0
+
+
+class Drowsy:
+    """A clock of a machine that sleeps for an hour whenever somebody waits."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        self._now += HOUR_S
+        await asyncio.sleep(0)
+
+
+async def test_max_time_is_over_although_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fill(team: Team, place: int) -> None:
+        while team._stopping is None:  # noqa: ASYNC110  as a worker that runs until it is told to end
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Team, "_fill", fill)
+    settings = SimpleNamespace(crawl=SimpleNamespace(max_time_s=10 * HOUR_S), team=SimpleNamespace(workers=2))
+    team = Team(settings, None, Drowsy(), print)  # type: ignore[arg-type]
+    assert await asyncio.wait_for(team.run(), 60) == RunEnd(EndCode.MAX_TIME)
