@@ -6,18 +6,24 @@ robots.txt, a host name, a number. The sentence for people is rendered from both
 it beside the code (``urls.reason``, ``requests.error``, ``runs.ended_by``), and the terminal, the Python API and the
 reports show it.
 
-To add an outcome, add a member with its sentence and its meaning. ``{}`` in the sentence stands for the detail. The
-meaning names all outcomes with that code, for example as the heading of a group in a report.
+To add an outcome, add a member with its sentence and its meaning. ``{}`` in the sentence stands for the detail. A key
+in braces, such as ``{limits.max_pages}``, stands for that setting: the store keeps the key, and each front end prints
+its own name for the setting (:meth:`Code.told`). The meaning names all outcomes with that code, for example as the
+heading of a group in a report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from crawler.errors import Reference, Setting, python_name
+
 _DETAIL = "{}"
+_SETTING = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
 
 
 class Code(StrEnum):
@@ -38,9 +44,20 @@ class Code(StrEnum):
         """The code in words, for places without room for the meaning."""
         return self.value.replace("_", " ")
 
-    def render(self, detail: str) -> str:
-        """The sentence for people."""
-        return self.sentence.replace(_DETAIL, detail)
+    @property
+    def settings(self) -> list[str]:
+        """The keys of the settings that the sentence is about."""
+        return _SETTING.findall(self.sentence)
+
+    def render(self, detail: str, name: Callable[[Reference], str] = python_name) -> str:
+        """The sentence for people, with ``name(setting)`` for each setting in it."""
+        return _SETTING.sub(lambda found: name(Setting(found[1])), self.sentence).replace(_DETAIL, detail)
+
+    def told(self, stored: str, name: Callable[[Reference], str]) -> str:
+        """The sentence ``stored``, which :meth:`render` made, with another name for each setting in it."""
+        for key in self.settings:
+            stored = stored.replace(key, name(Setting(key)))
+        return stored
 
 
 class ReasonCode(Code):
@@ -74,7 +91,11 @@ class ReasonCode(Code):
 
     # excluded
     SCOPE = "scope", "scope: {}", "outside the scope of the crawl"
-    CONTACT = "contact", "contact: {}", "not on loopback, and no --contact was given"
+    CONTACT = (
+        "contact",
+        "contact: {} is not on loopback, and the crawl names no contact for the owner of the site ({identity.contact})",
+        "not on loopback, and no contact was given",
+    )
     DEPTH = "depth", "depth: {}", "too many links away from the seeds"
     NOFOLLOW = "nofollow", 'nofollow: linked only with rel="nofollow"', "linked to only with rel=nofollow"
     TRAP = "trap", "trap: {}", "looks like part of an endless series of URLs"
@@ -187,12 +208,13 @@ class EndCode(Code):
         "nothing is left in the frontier: nothing was queued when this run began",
     )
     SEEDS_LEFT_OUT = "seeds_left_out", "nothing is left in the frontier: every seed was left out: {}"
-    MAX_PAGES = "max_pages", "--max-pages reached ({})"
+    MAX_PAGES = "max_pages", "{limits.max_pages} reached ({})"
+    MAX_PAGES_NO_REVISIT_DUE = "max_pages_no_revisit_due", "{limits.max_pages} reached ({}; no revisit is due)"
     MAX_PAGES_PER_SITE = (
         "max_pages_per_site",
-        "every site with URLs left has its --max-pages-per-site {} queued",
+        "every site with queued URLs has reached {limits.max_pages_per_site} {}",
     )
-    MAX_TIME = "max_time", "--max-time reached"
+    MAX_TIME = "max_time", "{limits.max_time} is over"
     SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
     OPERATOR = "operator", "stopped by the operator; the same command continues the crawl"
     CALLER = "caller", "stopped by the caller; run() continues the crawl"
@@ -220,6 +242,10 @@ class RunEnd:
     def sentence(self) -> str:
         """The sentence for people, as ``runs.ended_by`` shows it."""
         return self.code.render(self.detail)
+
+    def told(self, name: Callable[[Reference], str]) -> str:
+        """The sentence, with ``name(setting)`` for each setting in it."""
+        return self.code.render(self.detail, name)
 
     def __str__(self) -> str:
         return self.sentence

@@ -18,7 +18,7 @@ async def conclude(store: CrawlStore, policy: CrawlPolicy, budget: Budget, progr
     if budget.is_spent and not policy.revisit.enabled:
         return RunEnd(EndCode.MAX_PAGES, str(policy.crawl.max_pages))
     if budget.only_revisits:
-        return RunEnd(EndCode.MAX_PAGES, f"{policy.crawl.max_pages}; no revisit is due")
+        return RunEnd(EndCode.MAX_PAGES_NO_REVISIT_DUE, str(policy.crawl.max_pages))
     queued = await store.queued_count()
     if queued == 0:
         return await _nothing_left(store, progress, revisits=policy.revisit.enabled)
@@ -53,4 +53,4 @@ def _at_their_limit(limit: int | None, queued: int) -> RunEnd:
     """The end of a crawl in which every site with queued URLs has its ``limit`` of pages; ``queued`` URLs stay."""
     assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
     left = f"{queued:,} URL stays" if queued == 1 else f"{queued:,} URLs stay"
-    return RunEnd(EndCode.MAX_PAGES_PER_SITE, f"({limit}), {left}")
+    return RunEnd(EndCode.MAX_PAGES_PER_SITE, f"({limit}); {left}")

@@ -139,10 +139,7 @@ class Scope:
     def _unreachable(self, host: str) -> Reason | None:
         if self._reachable(host):
             return None
-        return Reason(
-            ReasonCode.CONTACT,
-            f"{host} is not on loopback, and the crawl names no contact for the owner of the site (--contact)",
-        )
+        return Reason(ReasonCode.CONTACT, host)
 
     def _below_seed(self, url: str) -> bool:
         end = url.find("/", 8)

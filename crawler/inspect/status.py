@@ -16,7 +16,8 @@ from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.inspect.revisits import count_revisits, told
 from crawler.model import State
-from crawler.reasons import ReasonCode
+from crawler.reasons import EndCode, ReasonCode
+from crawler.settings.keys import terminal_name
 from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Beat, Counts, CrawlStore, Waiting
 
@@ -167,7 +168,7 @@ def render(status: Status, console: Console) -> None:
 def _last_run(run: Mapping[str, Any], status: Status) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is not None:
-        return f"{started} to {iso(run['finished_at'])}: {run['ended_by']}"
+        return f"{started} to {iso(run['finished_at'])}: {_end(run)}"
     if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
         return f"since {started}: it was killed; the same command continues"
     seen_at = last_seen(run, status.beats)
@@ -175,6 +176,11 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
         return f"since {started}: it is running"
     fate = "it was killed (the same command continues), or is stuck"
     return f"since {started}, no sign of life since {iso(seen_at)}: {fate}"
+
+
+def _end(run: Mapping[str, Any]) -> str:
+    """The sentence that says why a run ended, with the names that a terminal has for settings."""
+    return EndCode(run["ended_code"]).told(run["ended_by"], terminal_name)
 
 
 def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:

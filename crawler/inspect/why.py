@@ -22,6 +22,7 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.readings import read
 from crawler.robots.text import parse
+from crawler.settings.keys import terminal_name
 from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore
 from crawler.url import split
@@ -195,7 +196,8 @@ def told(known: dict[str, Any]) -> list[Fact]:
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
         rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
     elif known["scope"] != known.get("reason"):
-        rows.append(("scope", f"would exclude it: {known['scope']}"))
+        excluded = ReasonCode(known["scope_code"]).told(known["scope"], terminal_name)
+        rows.append(("scope", f"would exclude it: {excluded}"))
     rows += _about_robots(known["robots"])
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))
@@ -209,8 +211,9 @@ def told(known: dict[str, Any]) -> list[Fact]:
 
 def _fate(known: dict[str, Any]) -> list[Fact]:
     """The state of the URL, the links to it, and what happens next."""
+    reason = known["reason"] and ReasonCode(known["reason_code"]).told(known["reason"], terminal_name)
     rows: list[Fact] = [
-        ("state", f"{known['state']}: {known['reason'] or 'waits in the frontier'}"),
+        ("state", f"{known['state']}: {reason or 'waits in the frontier'}"),
         ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
     ]
     if known["kind"] == Kind.SITEMAP:

@@ -23,6 +23,7 @@ from crawler.frontier.politeness import Pace
 from crawler.inspect.status import GO_ON
 from crawler.model import State
 from crawler.reasons import RunEnd
+from crawler.settings.keys import terminal_name
 from crawler.store.protocols import Counts, CrawlStore, Reconnecting, Waiting
 
 _REFRESH_S = 0.5
@@ -247,7 +248,7 @@ def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) ->
     """The end of a run as one JSON object. ``urls``, ``pages`` and ``links`` count the whole store."""
     progress = crawl.progress
     return {
-        "ended_by": end.sentence,
+        "ended_by": end.told(terminal_name),
         "ended_code": end.code,
         "db": db,
         "seconds": round(now - progress.started_at, 3),

@@ -140,7 +140,7 @@ async def test_limits_of_a_run(web: LoopbackWeb, db_path: Path) -> None:
     async with crawler.open(db_path, QUICK) as crawl:
         pages = [page.url async for page in crawl.run(seeds=[web.url("a.test")], max_pages=4)]
         assert len(pages) == 4
-        assert crawl.ended_by == "--max-pages reached (4)"
+        assert crawl.ended_by == "limits.max_pages reached (4)"
         more = [page.url async for page in crawl.run(max_pages=6)]
         assert len(more) == 2
 

@@ -168,7 +168,7 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
     assert states(db_path)["fetched"] == 3
     timed = here(*begin, "--max-time", "0.5")
     assert timed.code == 0
-    assert "--max-time reached" in timed.out
+    assert "--max-time is over" in timed.out
     per_site = here(*begin, "--max-pages-per-site", str(states(db_path)["fetched"] + 2))
     assert per_site.code == 0
     assert "--max-pages-per-site" in per_site.out

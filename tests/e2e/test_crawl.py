@@ -367,7 +367,8 @@ def test_without_a_contact_links_that_leave_loopback_are_not_followed(loopback: 
     for host in ("192.0.2.1", "example.org"):
         assert ends[f"http://{host}/"] == (
             "excluded",
-            f"contact: {host} is not on loopback, and the crawl names no contact for the owner of the site (--contact)",
+            f"contact: {host} is not on loopback, and the crawl names no contact for the owner of the site "
+            "(identity.contact)",
         )
 
 

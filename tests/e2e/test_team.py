@@ -109,8 +109,8 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
             os.kill(worker, signal.SIGKILL)
     ended = finish(process)
     assert ended.code == 0
-    assert "--max-time reached" in ended.out
-    assert ended_by(command) <= {"killed", "--max-time reached"}  # those that had come so far as to work
+    assert "--max-time is over" in ended.out
+    assert ended_by(command) <= {"killed", "limits.max_time is over"}  # those that had come so far as to work
 
 
 def test_concurrency_is_shared_to_the_request(command: list[str], loopback: LoopbackWeb) -> None:

@@ -226,7 +226,7 @@ def test_teams_that_begin_at_once_are_one_run(
     db = postgres.make_database()
     command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "160")
     assert [finish(process).code for process in (start(*command), start(*command))] == [0, 0]
-    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "--max-pages reached (160)")]
+    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "limits.max_pages reached (160)")]
     assert look(db, "SELECT count(*) FROM pages") == [(160,)]
     assert rude(loopback) == []
 

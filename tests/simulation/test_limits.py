@@ -54,7 +54,9 @@ def test_max_pages_is_exact_and_counts_all_runs(limit: int, db_path: Path) -> No
     ended, served = crawls(
         db_path, WEB, limited(max_pages=limit), limited(max_pages=limit), limited(max_pages=more), Options()
     )
-    assert ended == [f"--max-pages reached ({n})" for n in (limit, limit, more)] + ["nothing is left in the frontier"]
+    assert ended == [f"limits.max_pages reached ({n})" for n in (limit, limit, more)] + [
+        "nothing is left in the frontier"
+    ]
     assert violations(served.log, CrawlPolicy(delay_s=1.0)) == []
     found = run_virtual(lambda clock: look(db_path))
     assert {url for url, _ in found.pages} == set(WEB.depths)
@@ -68,7 +70,7 @@ def test_pages_that_fail_do_not_use_up_max_pages(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, {"a.test": site, "b.test": site})
         seeds = ["http://a.test/", "http://b.test/"]
-        assert await crawl(clock, db_path, served, seeds, limited(max_pages=15)) == "--max-pages reached (15)"
+        assert await crawl(clock, db_path, served, seeds, limited(max_pages=15)) == "limits.max_pages reached (15)"
         assert len((await look(db_path)).pages) == 15
 
     run_virtual(main)
@@ -82,7 +84,7 @@ def test_the_last_page_of_max_pages_does_not_wait_for_dead_links_of_one_site(db_
     async def main(clock: VirtualClock) -> list[str]:
         served = SimulatedWeb(clock, {"dead.test": dead, "slow.test": slow}, latency_s={"slow.test": 0.2})
         seeds = ["http://dead.test/", "http://slow.test/"]
-        assert await crawl(clock, db_path, served, seeds, limited(max_pages=3)) == "--max-pages reached (3)"
+        assert await crawl(clock, db_path, served, seeds, limited(max_pages=3)) == "limits.max_pages reached (3)"
         return [hit.path for hit in served.log if hit.host == "dead.test"]
 
     assert len(run_virtual(main)) <= 2 + 3, "no more than goes by in slow.test's pause"
@@ -93,7 +95,7 @@ def test_a_crawl_of_one_page_requests_few_robots_txt_files(living: Sequence[int]
     async def main(clock: VirtualClock) -> int:
         served = SimulatedWeb(clock, {f"h{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in living})
         seeds = [f"http://h{n}.test/" for n in range(200)]
-        assert await crawl(clock, db_path, served, seeds, limited(max_pages=1)) == "--max-pages reached (1)"
+        assert await crawl(clock, db_path, served, seeds, limited(max_pages=1)) == "limits.max_pages reached (1)"
         assert len((await look(db_path)).pages) == 1
         return sum(hit.path == "/robots.txt" for hit in served.log)
 
@@ -103,7 +105,7 @@ def test_a_crawl_of_one_page_requests_few_robots_txt_files(living: Sequence[int]
 @pytest.mark.parametrize("limit", [1, 3])
 def test_max_pages_per_site_is_exact_and_may_grow(limit: int, db_path: Path) -> None:
     ended, _ = crawls(db_path, WEB, limited(max_pages_per_site=limit))
-    assert f"--max-pages-per-site ({limit})" in ended[0]
+    assert f"limits.max_pages_per_site ({limit})" in ended[0]
     assert per_site(db_path) == [limit] * 6
     crawls(db_path, WEB, limited(max_pages_per_site=limit + 2))
     assert per_site(db_path) == [limit + 2] * 6
@@ -113,7 +115,7 @@ def test_max_pages_per_site_is_exact_and_may_grow(limit: int, db_path: Path) -> 
 
 def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:
     ended, served = crawls(db_path, WEB, limited(max_time_s=7.5))
-    assert ended == ["--max-time reached"]
+    assert ended == ["limits.max_time is over"]
     assert max(hit.started_at for hit in served.log) <= 7.5
     assert max(hit.finished_at for hit in served.log) > 6.0
 
@@ -121,7 +123,9 @@ def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:
 def test_max_time_ends_a_crawl_that_only_waits(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, {"a.test": {"/robots.txt": Page(fault=Fault.RESET)}})
-        assert await crawl(clock, db_path, served, ["http://a.test/"], limited(max_time_s=90)) == "--max-time reached"
+        assert (
+            await crawl(clock, db_path, served, ["http://a.test/"], limited(max_time_s=90)) == "limits.max_time is over"
+        )
         assert 90 <= clock.loop.time() < 91
 
     run_virtual(main)

@@ -261,7 +261,7 @@ def test_many_dead_hosts_do_not_delay_a_live_one(db_path: Path) -> None:
         web = SimulatedWeb(clock, {"a.test": small(20)}, latency_s=0.1)
         seeds = ["http://a.test/", *(f"http://gone{n}.test/" for n in range(50))]
         options = Options(crawl=CrawlSettings(max_time_s=3600.0))
-        assert await crawl(clock, db_path, web, seeds, options) == "--max-time reached"
+        assert await crawl(clock, db_path, web, seeds, options) == "limits.max_time is over"
         assert pauses(web.web.hits("a.test")) == [1.0] * 20
 
     run_virtual(main)

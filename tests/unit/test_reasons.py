@@ -16,6 +16,7 @@ from crawler.frontier.decide import failure_code
 from crawler.inspect.status import reasons as reasons_of_status
 from crawler.model import Failed, State
 from crawler.reasons import Code, EndCode, ErrorKind, Reason, ReasonCode, RequestError, RunEnd, StoredReason
+from crawler.settings.keys import KEYS, terminal_name
 from crawler.store.sqlite.store import SqliteStore
 
 CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
@@ -28,9 +29,16 @@ def test_a_code_has_a_plain_name_a_sentence_and_a_meaning(code: Code) -> None:
     assert type(code)(code.value) is code
     assert pickle.loads(pickle.dumps(code)) is code
     assert code.sentence.count("{}") <= 1
-    assert "{" not in code.meaning + code.sentence.replace("{}", "")
+    assert "{" not in code.meaning + code.render("")
+    assert set(code.settings) <= set(KEYS)
     assert code.meaning
-    assert code.render("the detail") == code.sentence.replace("{}", "the detail")
+    assert code.render("the detail").count("the detail") == code.sentence.count("{}")
+
+
+def test_each_front_end_has_its_own_name_for_a_setting() -> None:
+    end = RunEnd(EndCode.MAX_PAGES, "3")
+    assert end.sentence == "limits.max_pages reached (3)"
+    assert end.told(terminal_name) == end.code.told(end.sentence, terminal_name) == "--max-pages reached (3)"
 
 
 @pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd])
