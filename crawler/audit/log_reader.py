@@ -91,7 +91,7 @@ async def read_slices(store: Reading, runs: Iterable[RunRecord]) -> AsyncIterato
 
     Raises :class:`crawler.errors.UsageError` if the recorded headers of a robots.txt cannot be read.
     """
-    unit_is = GroupBy.DOMAIN if any(run.group is GroupBy.DOMAIN for run in runs) else GroupBy.HOST
+    unit_is = GroupBy.DOMAIN if any(run.politeness.group is GroupBy.DOMAIN for run in runs) else GroupBy.HOST
     await store.query(_SQL["create_site_table"])
     await store.query(_SQL["create_event_table"])
     await _add_sites(store, unit_is)

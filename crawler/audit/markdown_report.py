@@ -126,7 +126,8 @@ def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
     for run in runs:
         end = f"to {iso(run.finished_at)}" if run.finished_at is not None else "with no recorded end"
         ended = f" ({_plain(run.ended_by)})" if run.ended_by else ""
-        cap = "" if run.crawl_delay_cap_s is None else f", but {seconds(run.crawl_delay_cap_s)} at most"
+        pauses = run.politeness
+        cap = "" if pauses.crawl_delay_cap_s is None else f", but {seconds(pauses.crawl_delay_cap_s)} at most"
         yield f"**Run {run.run}**, from {iso(run.started_at)} {end}{ended}: {many(requests.get(run.run, 0), 'request')}"
         yield ""
         whom = "" if run.contact else ", without a contact, which is allowed on loopback only"
@@ -134,11 +135,11 @@ def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
         yield f"- In robots.txt it obeyed the records for {_code(run.agent)}."
         yield f"- Its reading of robots.txt was {_READINGS[run.reading]}."
         yield (
-            f"- Between two requests to one {run.group} it paused for the longest of {seconds(run.delay_s)}, "
-            f"{run.slow_factor:g} times as long as the last answer took ({seconds(run.slow_cap_s)} at most), "
+            f"- Between two requests to one {pauses.group} it paused for the longest of {seconds(pauses.delay_s)}, "
+            f"{pauses.slow_factor:g} times as long as the last answer took ({seconds(pauses.slow_cap_s)} at most), "
             f"and the site's `Crawl-delay`{cap}."
         )
-        backoff = f"at least {seconds(run.backoff_first_s)}, and for as long as `Retry-After` said"
+        backoff = f"at least {seconds(pauses.backoff_first_s)}, and for as long as `Retry-After` said"
         yield f"- After a 429 or 503 it paused for {backoff}."
         yield ""
     if not runs:

@@ -9,16 +9,21 @@ from typing import Any, NamedTuple, Self
 
 from crawler.errors import UsageError
 from crawler.fetch.resolver import address_for
-from crawler.frontier.politeness import GroupBy
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Headers, Reading, RobotsAction
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
+from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
 from crawler.url import host_of, is_loopback
 
 #: The tolerance for comparing times, in seconds. Times are stored as binary fractions; their rounding is smaller.
 TOLERANCE_S = 0.001
 
 ROBOTS_PATH = "/robots.txt"
+
+#: The sections of the settings that the audit judges by.
+_JUDGED_BY = ("identity", "politeness", "robots", "fetch")
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -92,17 +97,7 @@ class RunRecord:
     finished_at: float | None
     ended_by: str | None
     crawler_version: str
-    agent: str
-    contact: str
-    group: GroupBy
-    delay_s: float
-    slow_factor: float
-    slow_cap_s: float
-    crawl_delay_cap_s: float | None
-    backoff_first_s: float
-    backoff_max_s: float
-    robots: RobotsSettings
-    resolve: tuple[tuple[str, str], ...]
+    settings: Settings
     is_auxiliary: bool = False  # a single task of the operator, no crawl
 
     @classmethod
@@ -110,38 +105,22 @@ class RunRecord:
         """The run of a row of the query ``runs``.
 
         Its columns: ``run``, ``started_at``, ``finished_at``, ``ended_by``, ``crawler_version``, ``settings``.
-        Raises :class:`UsageError` if a setting is missing or malformed: assuming a default would prove nothing.
+        A setting that the crawler did not have at the time of the run has its default. Raises :class:`UsageError` if
+        a whole section is missing or a value is malformed: assuming defaults would prove nothing.
         """
         try:
-            settings = json.loads(row["settings"])
-            politeness, robots, identity = settings["politeness"], settings["robots"], settings["identity"]
+            kept = json.loads(row["settings"])
+            missing = [section for section in _JUDGED_BY if not isinstance(kept[section], Mapping)]
+            if missing:
+                raise ValueError(", ".join(missing))
             return cls(
                 run=row["run"],
                 started_at=row["started_at"],
                 finished_at=row["finished_at"],
                 ended_by=row["ended_by"],
                 crawler_version=row["crawler_version"],
-                agent=identity["agent"],
-                contact=identity["contact"],
-                group=GroupBy(politeness["group"]),
-                delay_s=politeness["delay_s"],
-                slow_factor=politeness["slow_factor"],
-                slow_cap_s=politeness["slow_cap_s"],
-                crawl_delay_cap_s=politeness["crawl_delay_cap_s"],
-                backoff_first_s=politeness["backoff_first_s"],
-                backoff_max_s=politeness["backoff_max_s"],
-                robots=RobotsSettings(
-                    reading=Reading(robots["reading"]),
-                    stale_if_error=robots["stale_if_error"],
-                    give_up_after_s=robots["give_up_after_s"],
-                    min_fresh_s=robots["min_fresh_s"],
-                    max_bytes=robots["max_bytes"],
-                    max_redirects=robots["max_redirects"],
-                    retry_first_s=robots["retry_first_s"],
-                    retry_max_s=robots["retry_max_s"],
-                ),
-                resolve=tuple((pattern, address) for pattern, address in settings["fetch"]["resolve"]),
-                is_auxiliary="auxiliary_run" in settings,
+                settings=recorded(kept),
+                is_auxiliary="auxiliary_run" in kept,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
@@ -149,8 +128,28 @@ class RunRecord:
             ) from None
 
     @property
+    def politeness(self) -> PolitenessSettings:
+        return self.settings.politeness
+
+    @property
+    def robots(self) -> RobotsSettings:
+        return self.settings.robots
+
+    @property
     def reading(self) -> Reading:
-        return self.robots.reading
+        return self.settings.robots.reading
+
+    @property
+    def agent(self) -> str:
+        return self.settings.identity.agent
+
+    @property
+    def contact(self) -> str:
+        return self.settings.identity.contact
+
+    @property
+    def resolve(self) -> tuple[tuple[str, str], ...]:
+        return self.settings.fetch.resolve
 
     @property
     def user_agent(self) -> str:
@@ -162,12 +161,6 @@ class RunRecord:
     def knows_host(self, host: str) -> bool:
         """Whether the settings resolve ``host``; a ``Host`` line may then name it without a dot."""
         return address_for(host, self.resolve) is not None
-
-    def capped_crawl_delay_s(self, requested_s: float | None) -> float:
-        """The ``Crawl-delay`` that applies, in seconds: the requested one, up to the cap in the settings."""
-        if requested_s is None:
-            return 0.0
-        return requested_s if self.crawl_delay_cap_s is None else min(requested_s, self.crawl_delay_cap_s)
 
     def includes(self, at: float) -> bool:
         """Whether the run was under way at the time ``at``. A run without a recorded end includes all later times."""

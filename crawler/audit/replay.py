@@ -1,8 +1,9 @@
 """Replays a crawl from its log and checks every request against the rules (pure).
 
 The replay ignores what the crawl concluded at the time: the verdict that it logged, and the pace that it had computed.
-It parses each robots.txt version again, and computes the end of each version and each pause from the settings of the
-run. Rules: ``docs/protocols.md``, sections 1, 2 and 6. How each rule is checked: ``docs/audit.md``.
+It parses each robots.txt version again, and computes the end of each version and each pause from the log and the
+settings of the run. The rules about pauses are those of the gate (:mod:`crawler.frontier.politeness`). Rules:
+``docs/protocols.md``, sections 1, 2 and 6. How each rule is checked: ``docs/audit.md``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,18 @@ from crawler.audit.records import (
 )
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
-from crawler.frontier.politeness import GroupBy, group_name
+from crawler.frontier.politeness import (
+    AnswerFacts,
+    Cause,
+    Constraint,
+    GroupBy,
+    Pace,
+    after_answer,
+    backoff_after,
+    capped_crawl_delay_s,
+    constraints,
+    group_name,
+)
 from crawler.model import Purpose, Reading, RobotsAction
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
@@ -33,6 +45,8 @@ from crawler.robots.text import parse
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
+#: The causes that the check of ``Retry-After`` judges; the check of the pause judges all others.
+_TROUBLE = frozenset({Cause.BACKOFF, Cause.RETRY_AFTER})
 
 
 class _Obligation(NamedTuple):
@@ -41,6 +55,7 @@ class _Obligation(NamedTuple):
     due_at: float
     before: LoggedRequest
     why: str
+    cause: Cause
 
 
 @dataclass(slots=True)
@@ -52,10 +67,9 @@ class _Group:
     pause: _Obligation | None = None
     backoff: _Obligation | None = None
     backoff_is_new: bool = False
-    #: The latest time until which the crawl may have left the group alone, and the longest back-off that the group may
-    #: have. The log does not say which failures lengthened the back-off, so every failure counts.
+    #: The pace with the whole back-off, and the latest time until which the crawl may have left the group alone.
+    pace: Pace = field(default_factory=Pace)
     paused_until: float = 0.0
-    backoff_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -78,7 +92,7 @@ class _Case:
     site: _Site
     version: RobotsVersion | None
     rules: SiteRules | None
-    crawl_delay_s: float = 0.0
+    crawl_delay_s: float | None = None  # as the robots.txt in force requests
 
 
 @dataclass(slots=True)
@@ -117,7 +131,7 @@ class Replay:
                 yield from self._check_version(fact, site, texts)
 
     def _add_site(self, event: Event) -> _Site:
-        ways = {run.group for run in self.runs.values()}
+        ways = {run.politeness.group for run in self.runs.values()}
         groups = {by: self._groups.setdefault((by, group_name(event.site, by)), _Group()) for by in ways}
         site = _Site(event.site, RobotsHistory(event.site_id), groups)
         self._sites[event.site_id] = site
@@ -131,7 +145,7 @@ class Replay:
         version = site.robots.version
         case = _Case(request, run, site, version, self._rules_of(version, site.name, run, texts))
         if case.rules is not None and request.started_at < site.robots.until:
-            case.crawl_delay_s = run.capped_crawl_delay_s(case.rules.crawl_delay_s)
+            case.crawl_delay_s = case.rules.crawl_delay_s
         yield from self._check_identity(case)
         if request.purpose != Purpose.ROBOTS:
             yield from self._check_robots_first(case)
@@ -159,12 +173,12 @@ class Replay:
             rules = self._rules_of(version, site.name, run, texts)
             if version.action != RobotsAction.DEFER:  # a site that cannot be asked keeps its Crawl-delay
                 site.crawl_delay_s = rules.crawl_delay_s if rules is not None else None
-            due_at = response.finished_at + run.capped_crawl_delay_s(site.crawl_delay_s)
+            due_at = response.finished_at + capped_crawl_delay_s(site.crawl_delay_s, run.politeness)
             for group in site.groups.values():
                 group.paused_until = max(group.paused_until, due_at)
                 if rules is not None and group.pause is not None and due_at > group.pause.due_at:
-                    group.pause = _Obligation(due_at, response, "Crawl-delay")
-            paused_until = site.groups[run.group].paused_until
+                    group.pause = _Obligation(due_at, response, Cause.CRAWL_DELAY.value, Cause.CRAWL_DELAY)
+            paused_until = site.groups[run.politeness.group].paused_until
         for required, done in site.robots.add_version(version, paused_until):
             self.counts[Check.LOG].violations += 1
             yield Violation.in_version(version, site.name, required, done, response)
@@ -269,7 +283,7 @@ class Replay:
     # --- the pace -----------------------------------------------------------------------------
 
     def _check_pace(self, case: _Case) -> Iterator[Violation]:
-        group = case.site.groups[case.run.group]
+        group = case.site.groups[case.run.politeness.group]
         yield from self._check_pause(case, group)
         yield from self._check_backoff(case, group)
         for each in case.site.groups.values():
@@ -307,39 +321,36 @@ class Replay:
         end = obligation.before.finished_at
         required = f"{obligation.due_at - end:.3f} s after the request before it ({obligation.why})"
         done = f"{case.request.started_at - end:.3f} s"
-        version = case.version if obligation.why == "Crawl-delay" else None
+        version = case.version if obligation.cause is Cause.CRAWL_DELAY else None
         return self._violation(check, case.request, required, done, version=version, before=obligation.before)
 
 
 def _add_obligations(case: _Case, group: _Group) -> None:
     """Update a group with the pause and the back-off that a request requires of later requests."""
-    request, run, end = case.request, case.run, case.request.finished_at
+    request, settings, end = case.request, case.run.politeness, case.request.finished_at
     if group.last is None or end > group.last.finished_at:
         group.last = request
-    slow_s = min(run.slow_factor * (end - request.started_at), run.slow_cap_s)
-    pause_s, why = run.delay_s, "delay"
-    if slow_s > pause_s:
-        pause_s, why = slow_s, "a multiple of the time that its answer took"
-    if case.crawl_delay_s > pause_s:
-        pause_s, why = case.crawl_delay_s, "Crawl-delay"
-    if group.pause is None or end + pause_s > group.pause.due_at:
-        group.pause = _Obligation(end + pause_s, request, why)
-    backoff_s, why = request.retry_after_s or 0.0, "Retry-After"
-    if request.status in (429, 503):
-        floor_s = min(run.backoff_first_s, run.backoff_max_s)
-        if floor_s > backoff_s:
-            backoff_s, why = floor_s, f"back-off after {request.status}"
-    if backoff_s and (group.backoff is None or end + backoff_s > group.backoff.due_at):
-        group.backoff = _Obligation(end + backoff_s, request, why)
+    facts = AnswerFacts(request.started_at, end, request.status, request.error_kind, request.retry_after_s)
+    # A failure below HTTP may be noticed late, after the group has passed to another worker. The back-off of earlier
+    # failures is not required for the same reason.
+    answered = facts._replace(error_kind=None)
+    asked = constraints(answered, backoff_after(0.0, answered, settings), case.crawl_delay_s, settings)
+    pause = max((each for each in asked if each.cause not in _TROUBLE), key=_pause_s)
+    backoff = max((each for each in asked if each.cause in _TROUBLE), key=_pause_s)
+    if group.pause is None or end + pause.pause_s > group.pause.due_at:
+        group.pause = _obligation(pause, request)
+    if backoff.pause_s and (group.backoff is None or end + backoff.pause_s > group.backoff.due_at):
+        group.backoff = _obligation(backoff, request)
         group.backoff_is_new = True
-    group.backoff_s = _longest_backoff_s(group.backoff_s, request, run)
-    crawl_delay_s = run.capped_crawl_delay_s(case.site.crawl_delay_s)
-    group.paused_until = max(group.paused_until, end + max(pause_s, backoff_s, group.backoff_s, crawl_delay_s))
+    for crawl_delay_s in (case.crawl_delay_s, case.site.crawl_delay_s):
+        pace = after_answer(group.pace, facts, crawl_delay_s, settings)
+        group.paused_until = max(group.paused_until, pace.next_at)
+    group.pace = pace
 
 
-def _longest_backoff_s(before_s: float, request: LoggedRequest, run: RunRecord) -> float:
-    """The longest possible back-off after a request, in seconds: a failure doubles it, any other response halves it."""
-    if request.error is not None:
-        return min(max(run.backoff_first_s, 2 * before_s), run.backoff_max_s)
-    halved_s = before_s / 2
-    return halved_s if halved_s > run.delay_s and halved_s >= 0.5 else 0.0
+def _pause_s(constraint: Constraint) -> float:
+    return constraint.pause_s
+
+
+def _obligation(constraint: Constraint, request: LoggedRequest) -> _Obligation:
+    return _Obligation(request.finished_at + constraint.pause_s, request, constraint.waits_for, constraint.cause)

@@ -111,7 +111,7 @@ class _Pages:
         text = request.query.get("url", "").strip()
         url = canonicalise(text if "://" in text else f"http://{text}")
         async with self._asking:
-            known = await explain(self._store, url, token=self._settings.identity.agent, now=self._clock.now())
+            known = await explain(self._store, url, now=self._clock.now())
         return web.json_response({"url": url, "told": [[label, str(value)] for label, value in told(known)]})
 
     async def search(self, request: web.Request) -> web.Response:

@@ -23,7 +23,7 @@ _OWN = frozenset(
 #: The settings that decide which URLs a sample is drawn from.
 FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
 
-#: Which settings decide on the exclusions and failures with these codes.
+#: Which settings decide on the exclusions and failures with these codes. If one changes, these URLs are judged again.
 DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.SCOPE: ("scope", "identity.contact"),
     ReasonCode.CONTACT: ("identity.contact", "fetch.resolve"),

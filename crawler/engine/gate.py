@@ -12,7 +12,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
 from crawler.frontier.operator import Blocks
-from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, with_crawl_delay
+from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, facts_of, with_crawl_delay
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import retry_after_s
@@ -263,7 +263,7 @@ class Gate:
         """Set the pace that follows from an answer, and log the request."""
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         before = live.pace
-        live.pace = after_answer(before, answer, crawl_delay_s, self._settings)
+        live.pace = after_answer(before, facts_of(answer), crawl_delay_s, self._settings)
         operator_log.paced(permit.group, before, live.pace)
         live.unsaved = True
         over_at = answer.finished_at

@@ -29,26 +29,35 @@ __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its writer, the views that it can export (the first is the default), and what its progress counts."""
+    """A format: its writer, the views that it can export (the first is the default), and what its progress counts.
+
+    ``about`` is its line in ``crawler export --help``; consecutive formats with the same line share it.
+    """
 
     write: Callable[[Job], Awaitable[None]]
     views: tuple[str, ...]
     counts: str
+    about: str
     takes_bodies: bool = False
     takes_base_url: bool = False
 
 
 _ANY = ("pages", *(view for view in VIEWS if view != "pages"))
 
+_TABLE = "a view as a table (--table, else pages)"
+_ARCHIVE = "the pages with their bodies, for web archives; without NOINDEX and NOARCHIVE pages"
+_GRAPH = "the link graph (edges also: --table links_glued, duplicates folded)"
+_SITEMAP = "fetched pages that may be indexed and are no duplicates"
+
 FORMATS = {
-    "jsonl": Format(write_jsonl, _ANY, "rows", takes_bodies=True),
-    "csv": Format(write_csv, _ANY, "rows"),
-    "parquet": Format(write_parquet, _ANY, "rows", takes_bodies=True),
-    "warc": Format(write_warc, ("pages",), "pages"),
-    "wacz": Format(write_wacz, ("pages",), "pages"),
-    "graphml": Format(write_graphml, ("links",), "nodes and edges"),
-    "edges": Format(write_edges, ("links", "links_glued"), "links"),
-    "sitemap": Format(write_sitemap, ("pages",), "URLs", takes_base_url=True),
+    "jsonl": Format(write_jsonl, _ANY, "rows", _TABLE, takes_bodies=True),
+    "csv": Format(write_csv, _ANY, "rows", _TABLE),
+    "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True),
+    "warc": Format(write_warc, ("pages",), "pages", _ARCHIVE),
+    "wacz": Format(write_wacz, ("pages",), "pages", _ARCHIVE),
+    "graphml": Format(write_graphml, ("links",), "nodes and edges", _GRAPH),
+    "edges": Format(write_edges, ("links", "links_glued"), "links", _GRAPH),
+    "sitemap": Format(write_sitemap, ("pages",), "URLs", _SITEMAP, takes_base_url=True),
 }
 
 

@@ -6,7 +6,9 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 from pathlib import Path
+from textwrap import indent
 
 import click
 
@@ -22,31 +24,37 @@ from crawler.settings.stores import existing_store
 
 _REFRESH_S = 0.2
 _LEFT_OUT = "no body is stored, or the page forbids copies, or to be shown any longer"
+_BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 _OF_RANK = ("ranks", "site_ranks")
 
 
-@cli.command(no_args_is_help=True)
+def _help() -> str:
+    """The help of the command, with a line for each group of formats."""
+    groups = [(" ".join(names), about) for about, names in groupby(FORMATS, key=lambda name: FORMATS[name].about)]
+    width = max(len(names) for names, _ in groups)
+    formats = "\n".join(f"{names:{width}}  {about}" for names, about in groups)
+    return f"""Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
+
+    \b
+{indent(formats, "    ")}
+
+    --where is a condition on the columns of the view: of pages, for the link graph of links. For example
+    --where "depth < 3 AND site = 'https://example.org'".
+    """
+
+
+@cli.command(no_args_is_help=True, help=_help())
 @click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
 @click.argument("out", type=click.Path(path_type=Path, allow_dash=True))
 @db_option
 @click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
 @click.option("--where", metavar="SQL", help="Only the rows of that view that meet a condition.")
-@click.option("--bodies", is_flag=True, help="jsonl, parquet: with the pages' bodies.")
+@click.option("--bodies", is_flag=True, help=f"{_BODIES}: with the pages' bodies.")
 @click.option("--base-url", metavar="URL", help="sitemap in several files: where their folder will be served.")
 def export(
     format: str, out: Path, db: str, table: str | None, where: str | None, bodies: bool, base_url: str | None
 ) -> int:
-    """Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
-
-    \b
-    jsonl csv parquet  a view as a table (--table, else pages)
-    warc wacz          the pages with their bodies, for web archives; without NOINDEX and NOARCHIVE pages
-    graphml edges      the link graph (edges also: --table links_glued, duplicates folded)
-    sitemap            fetched pages that may be indexed and are no duplicates
-
-    --where is a condition on the columns of the view: of pages, for the link graph of links. For example
-    --where "depth < 3 AND site = 'https://example.org'".
-    """
+    """Run the command; its help is made from the table of formats."""
 
     async def write() -> int:
         Signals()  # so that a SIGTERM also leaves no half-written file

@@ -7,7 +7,6 @@ that was sent, so the records are rebuilt from it. The warcinfo record says how,
 from __future__ import annotations
 
 import io
-import json
 import re
 import zlib
 from collections.abc import AsyncIterator, Sequence
@@ -111,13 +110,13 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
     agents: dict[int | None, Agent] = {}
     for run in await job.store.query(_RUNS):
         try:
-            record, fetch = RunRecord.from_row(run), json.loads(run["settings"])["fetch"]
+            record = RunRecord.from_row(run)
         except UsageError:
             continue
         sender = [("From", record.contact)] if "@" in record.contact and "://" not in record.contact else []
         headers = [
             ("User-Agent", record.user_agent),
-            ("Accept", ", ".join(fetch["accept_types"])),
+            ("Accept", ", ".join(record.settings.fetch.accept_types)),
             ("Accept-Encoding", ACCEPT_ENCODING),
             *sender,
         ]

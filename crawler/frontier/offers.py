@@ -11,7 +11,7 @@ from crawler.reasons import Reason, ReasonCode
 #: Exclusions that depend on how the URL was found. A better offer lifts them: a link that may be followed, a shorter
 #: path, a path outside a redirect chain that was too long, a scope that admits the URL now (a main site was adopted, or
 #: a seed redirects to it), a link from a URL that was drawn, or a site that is no longer blocked.
-_LIFTED_BY_BETTER_OFFER = frozenset(
+LIFTED_BY_BETTER_OFFER = frozenset(
     {
         ReasonCode.NOFOLLOW,
         ReasonCode.DEPTH,
@@ -23,7 +23,7 @@ _LIFTED_BY_BETTER_OFFER = frozenset(
         ReasonCode.BLOCKED,
     }
 )
-_LIFTED_BY_SITEMAP = _LIFTED_BY_BETTER_OFFER | {ReasonCode.TYPE}
+_LIFTED_BY_SITEMAP = LIFTED_BY_BETTER_OFFER | {ReasonCode.TYPE}
 
 
 class Offer(NamedTuple):
@@ -70,7 +70,7 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     The depth of a URL is the length of the shortest known path from a seed. So the effect of ``--max-depth`` depends
     neither on the order in which pages arrive nor on restarts.
     """
-    lifted = _LIFTED_BY_SITEMAP if offer.kind is Kind.SITEMAP else _LIFTED_BY_BETTER_OFFER
+    lifted = _LIFTED_BY_SITEMAP if offer.kind is Kind.SITEMAP else LIFTED_BY_BETTER_OFFER
     code = known.reason.code
     liftable = known.state is State.EXCLUDED and code in lifted
     closer = offer.depth < known.depth and offer.is_good
@@ -93,5 +93,5 @@ def passed_on(known: Known, depth: int, max_depth: int | None) -> Offer:
     """
     code = known.reason.code
     is_admitted = (max_depth is None or depth <= max_depth) and code in (ReasonCode.DEPTH, ReasonCode.NOFOLLOW)
-    stays_out = known.state is State.EXCLUDED and code in _LIFTED_BY_BETTER_OFFER and not is_admitted
+    stays_out = known.state is State.EXCLUDED and code in LIFTED_BY_BETTER_OFFER and not is_admitted
     return Offer("", depth, known.reason if stays_out else None, known.hops)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from crawler.model import Failed, FetchResult, Redirected
 from crawler.reasons import ErrorKind
@@ -41,8 +42,9 @@ class Pace:
     waits_for: str = ""
 
 
-#: Failures below HTTP that indicate an overloaded or broken server. They slow the crawl down as a 503 does.
-_TROUBLE = {
+#: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
+_BUSY = frozenset({429, 503})
+_TROUBLE: dict[str, str] = {
     ErrorKind.DNS: "no address",
     ErrorKind.CONNECT: "no connection",
     ErrorKind.TLS: "no TLS",
@@ -57,31 +59,91 @@ def group_name(site: str, by: GroupBy) -> str:
     return registrable_domain(host) if by is GroupBy.DOMAIN else host
 
 
-def after_answer(pace: Pace, answer: FetchResult, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
-    """The pace after an answer. The pause begins at the end of the answer.
+class Cause(StrEnum):
+    """Why a group must be left alone for a time."""
 
-    A success halves the back-off, a failure doubles it. ``Retry-After`` is kept in full.
+    DELAY = "delay"
+    SLOW = "slow answer"
+    CRAWL_DELAY = "Crawl-delay"
+    BACKOFF = "back-off"
+    RETRY_AFTER = "Retry-After"
+
+
+class AnswerFacts(NamedTuple):
+    """The facts about an answer that decide the pause after it. Times in seconds since the epoch.
+
+    The gate takes them from the answer itself, and the audit from the log.
     """
-    backoff_s = _backoff(pace.backoff_s, answer, settings)
-    took_s = answer.finished_at - answer.started_at
-    pause_s, waits_for = settings.delay_s, "delay"
-    slow_s = min(settings.slow_factor * took_s, settings.slow_cap_s)
-    if slow_s > pause_s:
-        pause_s, waits_for = slow_s, f"{settings.slow_factor:g} times its last response time"
-    if crawl_delay_s is not None and (asked_s := _crawl_delay(crawl_delay_s, settings)) > pause_s:
-        pause_s, waits_for = asked_s, "Crawl-delay"
-    if backoff_s > pause_s:
-        pause_s, waits_for = backoff_s, "back-off after " + _trouble(answer)
-    if isinstance(answer, Failed | Redirected):
-        asked_s = retry_after_s(answer.headers, answer.finished_at) or 0.0
-        if asked_s > pause_s:
-            pause_s, waits_for = asked_s, f"Retry-After of a {answer.status}"
-    return Pace(answer.finished_at + pause_s, pause_s, backoff_s, waits_for)
+
+    started_at: float
+    finished_at: float
+    status: int | None = None
+    error_kind: str | None = None
+    retry_after_s: float | None = None
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether the answer says that the server is in trouble."""
+        return self.status in _BUSY or self.error_kind in _TROUBLE
+
+
+class Constraint(NamedTuple):
+    """A pause of ``pause_s`` seconds from the end of an answer on. ``waits_for`` names the constraint in words."""
+
+    cause: Cause
+    pause_s: float
+    waits_for: str
+
+
+def facts_of(answer: FetchResult) -> AnswerFacts:
+    """The facts about ``answer`` that decide the pause after it. Only a failure or redirect may ask for a pause."""
+    asks = isinstance(answer, Failed | Redirected)
+    return AnswerFacts(
+        answer.started_at,
+        answer.finished_at,
+        answer.status,
+        answer.kind if isinstance(answer, Failed) else None,
+        retry_after_s(answer.headers, answer.finished_at) if asks else None,
+    )
+
+
+def backoff_after(before_s: float, answer: AnswerFacts, settings: PolitenessSettings) -> float:
+    """The back-off after an answer, in seconds: trouble doubles the one before, any other answer halves it."""
+    if answer.is_trouble:
+        return min(max(settings.backoff_first_s, 2 * before_s), settings.backoff_max_s)
+    halved_s = before_s / 2
+    return halved_s if halved_s > settings.delay_s and halved_s >= 0.5 else 0.0
+
+
+def constraints(
+    answer: AnswerFacts, backoff_s: float, crawl_delay_s: float | None, settings: PolitenessSettings
+) -> tuple[Constraint, ...]:
+    """Every pause that applies after an answer; the longest decides, and of equal ones the first.
+
+    ``backoff_s`` is the back-off after this answer. A new rule about pauses is a line of this table: the gate and the
+    audit both read it. Source: ``docs/protocols.md``, section 6.
+    """
+    slow_s = min(settings.slow_factor * (answer.finished_at - answer.started_at), settings.slow_cap_s)
+    slow = f"{settings.slow_factor:g} times its last response time"
+    return (
+        Constraint(Cause.DELAY, settings.delay_s, "delay"),
+        Constraint(Cause.SLOW, slow_s, slow),
+        Constraint(Cause.CRAWL_DELAY, capped_crawl_delay_s(crawl_delay_s, settings), "Crawl-delay"),
+        Constraint(Cause.BACKOFF, backoff_s, "back-off after " + _trouble(answer)),
+        Constraint(Cause.RETRY_AFTER, answer.retry_after_s or 0.0, f"Retry-After of a {answer.status}"),
+    )
+
+
+def after_answer(pace: Pace, answer: AnswerFacts, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
+    """The pace after an answer. The pause is counted from the end of the answer."""
+    backoff_s = backoff_after(pace.backoff_s, answer, settings)
+    longest = max(constraints(answer, backoff_s, crawl_delay_s, settings), key=lambda constraint: constraint.pause_s)
+    return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.waits_for)
 
 
 def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
     """The pace with the ``Crawl-delay`` of the robots.txt that was just read, from the end of that answer on."""
-    delay_s = _crawl_delay(crawl_delay_s, settings)
+    delay_s = capped_crawl_delay_s(crawl_delay_s, settings)
     if ended_at + delay_s <= pace.next_at:
         return pace
     return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for="Crawl-delay")
@@ -93,22 +155,16 @@ def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
     return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for="pause after a crash")
 
 
-def _crawl_delay(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:
+def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:
+    """The ``Crawl-delay`` that applies, in seconds: the requested one, up to the cap in the settings."""
     if crawl_delay_s is None:
         return 0.0
     cap_s = settings.crawl_delay_cap_s
     return crawl_delay_s if cap_s is None else min(crawl_delay_s, cap_s)
 
 
-def _backoff(before_s: float, answer: FetchResult, settings: PolitenessSettings) -> float:
-    if isinstance(answer, Failed) and (answer.status in (429, 503) or answer.kind in _TROUBLE):
-        return min(max(settings.backoff_first_s, 2 * before_s), settings.backoff_max_s)
-    halved_s = before_s / 2
-    return halved_s if halved_s > settings.delay_s and halved_s >= 0.5 else 0.0
-
-
-def _trouble(answer: FetchResult) -> str:
-    """The failure in words. A body that was cut short came with a status, but the status was not the failure."""
-    if isinstance(answer, Failed):
-        return _TROUBLE.get(answer.kind) or str(answer.status or answer.kind.value)
-    return "earlier trouble"
+def _trouble(answer: AnswerFacts) -> str:
+    """The trouble in words. A body that was cut short has a status too, but the status was not the trouble."""
+    if not answer.is_trouble:
+        return "earlier trouble"
+    return _TROUBLE.get(answer.error_kind or "") or str(answer.status)

@@ -9,7 +9,6 @@ from crawler.cli.shared import canonical, cli, console, db_option, json_option, 
 from crawler.clock import SystemClock
 from crawler.inspect import status as status_report
 from crawler.inspect import why as why_report
-from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 
 
@@ -41,8 +40,7 @@ def why(url: str, db: str, as_json: bool) -> int:
 
     async def explain() -> int:
         async with existing_store(store_at(db)) as store:
-            token = Settings().identity.agent
-            known = await why_report.explain(store, target, token=token, now=SystemClock().now())
+            known = await why_report.explain(store, target, now=SystemClock().now())
         if as_json:
             print_json(known)
         else:

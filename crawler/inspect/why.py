@@ -13,16 +13,17 @@ from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import standing
-from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.frontier.traps import TrapSettings
+from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
-from crawler.model import Kind, Reading, RobotsAction
+from crawler.model import Kind, RobotsAction
 from crawler.page.directives import asked_of
 from crawler.reasons import Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.readings import read
 from crawler.robots.text import parse
 from crawler.settings.keys import terminal_name
+from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
 from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore
 from crawler.url import split
@@ -37,16 +38,14 @@ _SQL = load_statements("crawler.inspect")
 REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
 
 
-async def explain(store: CrawlStore, url: str, *, token: str, now: float) -> dict[str, Any]:
+async def explain(store: CrawlStore, url: str, *, now: float) -> dict[str, Any]:
     """Everything that the store knows about a canonical URL, as one JSON object.
 
     ``known`` is false if the crawl never found the URL. The verdicts of robots.txt and of the scope are computed anew,
-    with the settings of the last run. ``token`` is the product token if these settings have none.
+    with the settings of the last run; a setting that it did not record has its default.
     """
     site, path = split(url)
-    settings = await store.last_settings() or {}
-    token = settings.get("identity", {}).get("agent", token)
-    reading = Reading(settings.get("robots", {}).get("reading", Reading.STRICT))
+    settings = recorded(await store.last_settings() or {})
     known: dict[str, Any] = {"url": url, "known": False, "at": now}
     number = await store.find(url)
     if number is not None:
@@ -59,7 +58,7 @@ async def explain(store: CrawlStore, url: str, *, token: str, now: float) -> dic
     known["requests"] = await store.query(_SQL["requests"], {"site": site, "url": url})
     known["site"] = await _site(store, site)
     known["mirror"] = await _mirror(store, site)
-    known["robots"] = await _robots(store, site, path, token, reading)
+    known["robots"] = await _robots(store, site, path, settings)
     refusal = await _scope(store, url, known, settings)
     known["scope"] = None if refusal is None else refusal.sentence
     known["scope_code"] = None if refusal is None else refusal.code.value
@@ -71,24 +70,16 @@ async def explain(store: CrawlStore, url: str, *, token: str, now: float) -> dic
     return known
 
 
-async def _scope(store: CrawlStore, url: str, known: dict[str, Any], settings: dict[str, Any]) -> Reason | None:
+async def _scope(store: CrawlStore, url: str, known: dict[str, Any], settings: Settings) -> Reason | None:
     """Why the scope of the last run, or a rule against traps, excludes this URL; ``None`` if they include it."""
     scope = await scope_of(store, settings, known["at"])
     wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
     return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 
-async def scope_of(store: CrawlStore, settings: dict[str, Any], now: float) -> Scope:
+async def scope_of(store: CrawlStore, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
-    scope_settings = settings.get("scope", {})
-    last = ScopeSettings(
-        ScopeMode(scope_settings.get("mode", ScopeMode.DOMAIN)),
-        tuple(scope_settings.get("include", ())),
-        tuple(scope_settings.get("exclude", ())),
-        scope_settings.get("max_depth"),
-    )
-    traps = TrapSettings(**settings.get("traps", {"enabled": False}))
-    scope = Scope(last, await store.seeds(), traps=traps, now=now)
+    scope = Scope(settings.scope, await store.seeds(), traps=settings.traps, now=now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope
@@ -143,7 +134,7 @@ async def _mirror(store: CrawlStore, site: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-async def _robots(store: CrawlStore, site: str, path: str, token: str, reading: Reading) -> dict[str, Any] | None:
+async def _robots(store: CrawlStore, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
     """The robots.txt in force, and its verdict on ``path``, computed anew."""
     rows = await store.query(_SQL["robots"], {"site": site})
     if not rows:
@@ -152,7 +143,7 @@ async def _robots(store: CrawlStore, site: str, path: str, token: str, reading: 
     body, sha256 = row.pop("body"), row["version_sha256"]
     row["version_sha256"] = None if sha256 is None else sha256.hex()
     if row["action"] == "parse":
-        rules = read(parse(body), token=token, reading=reading, site=site)
+        rules = read(parse(body), token=settings.identity.agent, reading=settings.robots.reading, site=site)
         verdict, server = rules.verdict(path), rules.agent_server(path)
         row |= {
             "allowed": verdict.allowed,

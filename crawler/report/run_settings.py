@@ -37,13 +37,14 @@ def described_settings(run: RunRow) -> Iterator[tuple[str, str]]:
     yield "Robot", terms.user_agent
     yield "Contact", terms.contact or "none, so the crawl stays on loopback"
     yield "Reading of robots.txt", f"{_READINGS[terms.reading]}; product token {terms.agent}"
-    cap = "" if terms.crawl_delay_cap_s is None else f" ({seconds(terms.crawl_delay_cap_s)} at most)"
+    pauses = terms.politeness
+    cap = "" if pauses.crawl_delay_cap_s is None else f" ({seconds(pauses.crawl_delay_cap_s)} at most)"
     yield (
-        f"Pause per {terms.group}",
-        f"the longest of {seconds(terms.delay_s)}, {terms.slow_factor:g} × the time of the last response "
-        f"({seconds(terms.slow_cap_s)} at most) and the site's Crawl-delay{cap}",
+        f"Pause per {pauses.group}",
+        f"the longest of {seconds(pauses.delay_s)}, {pauses.slow_factor:g} × the time of the last response "
+        f"({seconds(pauses.slow_cap_s)} at most) and the site's Crawl-delay{cap}",
     )
-    yield "After 429 or 503", f"{seconds(terms.backoff_first_s)} at least, and as long as Retry-After asks"
+    yield "After 429 or 503", f"{seconds(pauses.backoff_first_s)} at least, and as long as Retry-After asks"
     yield "Scope", _scope(settings.get("scope", {}))
     yield "Limits", _limits(settings)
 

@@ -66,8 +66,8 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
 
 async def take_hints(store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
     """Give the store hints about ``urls``, under the scope and the settings of the last run."""
-    now, settings = SystemClock().now(), await store.last_settings() or {}
-    scope, revisit, total = await scope_of(store, settings, now), recorded(settings).revisit, Heeded()
+    now, settings = SystemClock().now(), recorded(await store.last_settings() or {})
+    scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
         heeded = await store.take_hints(hints, revisit, now, scope.refusal)

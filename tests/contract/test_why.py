@@ -25,10 +25,10 @@ async def test_why_reads_no_more_links_than_it_shows(harness: Harness, monkeypat
         return rows
 
     monkeypatch.setattr(harness.store, "query", noting)
-    linked = (await explain(harness.store, A, token="x", now=NOW))["linked_from"]
+    linked = (await explain(harness.store, A, now=NOW))["linked_from"]
     assert (linked["count"], len({link["url"] for link in linked["first"]})) == (30, 10)
     assert max(read) == 10
-    assert (await explain(harness.store, f"{A}1", token="x", now=NOW))["linked_from"] == {"count": 0, "first": []}
+    assert (await explain(harness.store, f"{A}1", now=NOW))["linked_from"] == {"count": 0, "first": []}
 
 
 async def test_why_judges_by_the_robots_txt_in_force_alone(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,10 +44,10 @@ async def test_why_judges_by_the_robots_txt_in_force_alone(harness: Harness, mon
         return await query(sql, parameters)
 
     monkeypatch.setattr(harness.store, "query", noting)
-    known = (await explain(harness.store, A, token="x", now=NOW))["robots"]
+    known = (await explain(harness.store, A, now=NOW))["robots"]
     assert (known["version_sha256"], known["fetched_at"]) == (in_force.sha256.hex(), NOW + 2)
     assert (known["allowed"], known["line"]) == (False, 2)
     assert not [sql for sql in statements if "robots_versions" in sql]  # a view that sorts every answer of all sites
     await harness.news(site.id, site.name, deferred(NOW + 3, NOW + 60))
-    known = (await explain(harness.store, A, token="x", now=NOW))["robots"]
+    known = (await explain(harness.store, A, now=NOW))["robots"]
     assert (known["action"], known["version_sha256"]) == ("defer", None)

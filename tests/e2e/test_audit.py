@@ -143,7 +143,7 @@ async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path)
     assert "1 violation in" in done.stdout
     with sqlite3.connect(db_path) as db:
         db.execute("DELETE FROM request WHERE id = (SELECT max(id) FROM request)")
-    assert "as many requests of run 1 as were counted" in audit(db_path).stdout
+    assert "as many requests of run 1 as its workers counted" in audit(db_path).stdout
 
 
 def test_an_empty_log_and_no_store(db_path: Path) -> None:

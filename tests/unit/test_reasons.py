@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from crawler.audit import totals
 from crawler.dashboard.metrics import _reasons as metric_samples
 from crawler.engine.changed_options import DECIDED_BY
 from crawler.frontier.decide import failure_code
+from crawler.frontier.offers import LIFTED_BY_BETTER_OFFER
 from crawler.inspect.status import reasons as reasons_of_status
 from crawler.model import Failed, State
 from crawler.reasons import Code, EndCode, ErrorKind, Reason, ReasonCode, RequestError, RunEnd, StoredReason
 from crawler.settings.keys import KEYS, terminal_name
+from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 
 CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
@@ -85,9 +88,70 @@ async def test_every_reason_is_shown_by_status_metrics_and_audit(tmp_path: Path)
         await store.close()
 
 
-def test_options_decide_on_what_is_excluded_by_them() -> None:
-    assert ReasonCode.NOFOLLOW not in DECIDED_BY
-    assert {ReasonCode.SCOPE, ReasonCode.ROBOTS, ReasonCode.MIRROR, ReasonCode.TOO_LARGE} <= set(DECIDED_BY)
+NOT_REFUSED = [
+    "new",
+    "requeued",
+    "retry",
+    "revisit_due",
+    "revisit_hinted",
+    "revisit_whole",
+    "not_a_sitemap",
+    "fetched",
+    "noindex",
+    "sitemap",
+    "rupinfo",
+    "changed",
+    "markup_changed",
+    "unchanged",
+    "unreached",
+    "redirect",
+]
+FAILED_FOR_GOOD = [
+    "not_found",
+    "gone",
+    "client_error",
+    "server_error",
+    "no_document",
+    "no_address",
+    "no_connection",
+    "tls",
+    "timeout",
+    "truncated",
+    "protocol",
+    "encoding",
+    "bad_redirect",
+    "redirect_circle",
+    "fault",
+    "worker_died",
+]
+#: The codes that no setting decides: a URL keeps its state when settings change.
+NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "no_sitemap", "no_rupinfo"}
+#: The codes of exclusions and failures that stand whatever other page offers the URL.
+NO_OFFER_LIFTS = {
+    *FAILED_FOR_GOOD,
+    *("robots", "robots_given_up", "mirror", "mirror_cycle"),
+    *("type", "address", "too_large", "no_sitemap", "no_rupinfo"),
+}
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_the_settings_that_decide_a_reason_are_named(code: ReasonCode) -> None:
+    """A code in neither place would stay in the store after the setting that led to it has changed."""
+    assert (code in DECIDED_BY) != (code.value in NO_SETTING_DECIDES), "name it in exactly one of the two"
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_each_refusal_is_lifted_by_a_better_offer_or_named_here(code: ReasonCode) -> None:
+    places = [code in LIFTED_BY_BETTER_OFFER, code.value in NO_OFFER_LIFTS, code.value in NOT_REFUSED]
+    assert sum(places) == 1, "name it in exactly one of the three"
+
+
+def test_each_key_that_decides_a_reason_is_a_setting() -> None:
+    settings = asdict(Settings())
+    for key in {key for keys in DECIDED_BY.values() for key in keys}:
+        section, _, field = key.partition(".")
+        assert section in settings, key
+        assert not field or field in settings[section], key
 
 
 @pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.name)

@@ -9,8 +9,8 @@ from hashlib import sha256
 from crawler.audit.checks import Check, Violation
 from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord
 from crawler.audit.replay import Replay
-from crawler.frontier.politeness import GroupBy
-from crawler.robots.response import RobotsSettings
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.settings.settings import FetchLimits, Identity, Settings
 
 SITE = "http://a.test"
 DAY_S = 86_400.0
@@ -21,17 +21,11 @@ TERMS = RunRecord(
     finished_at=None,
     ended_by=None,
     crawler_version="1.0",
-    agent="FigTree",
-    contact="https://example.org/",
-    group=GroupBy.HOST,
-    delay_s=2.0,
-    slow_factor=5.0,
-    slow_cap_s=30.0,
-    crawl_delay_cap_s=None,
-    backoff_first_s=10.0,
-    backoff_max_s=3600.0,
-    robots=RobotsSettings(),
-    resolve=(("home.test", "127.0.0.1"),),
+    settings=Settings(
+        identity=Identity("FigTree", "https://example.org/"),
+        politeness=PolitenessSettings(delay_s=2.0, slow_factor=5.0, slow_cap_s=30.0, backoff_first_s=10.0),
+        fetch=FetchLimits(resolve=(("home.test", "127.0.0.1"),)),
+    ),
 )
 
 
@@ -63,7 +57,22 @@ def version(
 
 def under(terms: RunRecord = TERMS, **robots: object) -> RunRecord:
     """A run with other settings for robots.txt."""
-    return replace(terms, robots=replace(terms.robots, **robots))  # type: ignore[arg-type]
+    return _with(terms, "robots", robots)
+
+
+def paced(terms: RunRecord = TERMS, **politeness: object) -> RunRecord:
+    """A run with other settings for pauses."""
+    return _with(terms, "politeness", politeness)
+
+
+def called(terms: RunRecord = TERMS, **identity: object) -> RunRecord:
+    """A run with another name or contact."""
+    return _with(terms, "identity", identity)
+
+
+def _with(terms: RunRecord, section: str, values: Mapping[str, object]) -> RunRecord:
+    changed = {section: replace(getattr(terms.settings, section), **values)}
+    return replace(terms, settings=replace(terms.settings, **changed))
 
 
 def events(requests: Sequence[LoggedRequest], versions: Sequence[RobotsVersion] | None) -> list[Event]:

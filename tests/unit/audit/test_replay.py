@@ -12,7 +12,20 @@ from crawler.audit.records import RunRecord
 from crawler.fetch.address_guard import refusal
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Reading
-from tests.unit.audit.audit_cases import CLOSED, DAY_S, SITE, TERMS, breaches, judged, robots, sent, under, version
+from tests.unit.audit.audit_cases import (
+    CLOSED,
+    DAY_S,
+    SITE,
+    TERMS,
+    breaches,
+    called,
+    judged,
+    paced,
+    robots,
+    sent,
+    under,
+    version,
+)
 
 
 def test_an_obedient_log_is_without_violation() -> None:
@@ -62,7 +75,7 @@ def test_the_reading_and_the_token_are_those_of_the_run() -> None:
     assert found(TERMS) == [Check.PERMISSION]
     assert found(under(reading=Reading.DRAFT1996)) == []
     assert found(under(reading=Reading.RFC9309)) == [Check.PERMISSION]
-    assert found(replace(under(reading=Reading.DRAFT1996), agent="other")) == [Check.PERMISSION]
+    assert found(called(under(reading=Reading.DRAFT1996), agent="other")) == [Check.PERMISSION]
 
 
 def test_a_mirrors_implied_disallow() -> None:
@@ -131,7 +144,7 @@ def test_crawl_delay(start: float, cap_s: float | None, expected: list[Check]) -
     """Ten seconds are asked for: kept from page to page, and cut only by the run's own cap."""
     body = b"User-agent: *\nCrawl-delay: 10\n"
     log = (robots(-20), sent(3), sent(start, "/b"))
-    terms = [replace(TERMS, started_at=-30, crawl_delay_cap_s=cap_s)]
+    terms = [replace(paced(crawl_delay_cap_s=cap_s), started_at=-30)]
     assert breaches(*log, versions=[version(-19.9, body)], texts=[body], terms=terms) == expected
 
 
@@ -157,7 +170,7 @@ def test_crawl_delay_of_a_version_that_ran_out_ends_with_it() -> None:
 
 
 def test_a_pause_is_that_of_the_run_it_begins_in() -> None:
-    hurried = replace(TERMS, run=2, delay_s=0.0, slow_factor=0.0)
+    hurried = replace(paced(delay_s=0.0, slow_factor=0.0), run=2)
     log = (robots(0), sent(3), sent(4, run=2), sent(5.1, run=2), sent(5.2, run=2))
     assert breaches(*log, terms=[TERMS, hurried]) == [Check.PAUSE]
 
@@ -166,7 +179,7 @@ def test_hosts_of_a_domain_wait_for_each_other_where_configured() -> None:
     one, other = "http://a.example.test", "http://b.example.test"
     log = (robots(0, site=one), robots(0.5, site=other, site_id=2), sent(5, site=one), sent(5.5, site=other, site_id=2))
     assert breaches(*log) == []
-    assert breaches(*log, terms=[replace(TERMS, group=GroupBy.DOMAIN)]) == [Check.PAUSE, Check.PAUSE]
+    assert breaches(*log, terms=[paced(group=GroupBy.DOMAIN)]) == [Check.PAUSE, Check.PAUSE]
 
 
 def test_ports_of_a_host_wait_for_each_other() -> None:
@@ -183,7 +196,7 @@ def test_an_overlap_is_found_past_a_shorter_request() -> None:
 
 
 def test_touching_is_no_overlap() -> None:
-    hurried = [replace(TERMS, delay_s=0.0, slow_factor=0.0)]
+    hurried = [paced(delay_s=0.0, slow_factor=0.0)]
     assert breaches(robots(0), sent(0.1), sent(0.1995), terms=hurried) == []
     assert breaches(robots(0), sent(0.1), sent(0.1985), terms=hurried) == [Check.OVERLAP]
 
@@ -221,16 +234,16 @@ def test_every_request_before_the_time_given_is_one_too_many() -> None:
 
 
 def test_a_contact_is_needed_outside_loopback() -> None:
-    nobody = [replace(TERMS, contact="")]
+    nobody = [called(contact="")]
     assert breaches(robots(0), terms=nobody) == [Check.IDENTITY]
     for host in ("127.0.0.1:8080", "localhost", "x.localhost", "[::1]", "home.test"):
         assert breaches(robots(0, site=f"http://{host}"), terms=nobody) == [], host
-    assert breaches(robots(0), terms=[replace(TERMS, agent="")]) == [Check.IDENTITY]
+    assert breaches(robots(0), terms=[called(agent="")]) == [Check.IDENTITY]
 
 
 def test_a_request_refused_by_the_address_guard_was_not_sent() -> None:
     reason = refusal("192.0.2.1", allow_private=True, loopback_only=True)
-    nobody = [replace(TERMS, contact="")]
+    nobody = [called(contact="")]
     assert breaches(robots(0, status=None, error=reason, error_kind="address", bytes=0), terms=nobody) == []
     assert breaches(robots(0, status=None, error="timeout", bytes=0), terms=nobody) == [Check.IDENTITY]
 

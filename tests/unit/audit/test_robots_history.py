@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from crawler.audit.checks import Check
 from crawler.audit.records import LoggedRequest, RunRecord
 from crawler.model import Reading
-from tests.unit.audit.audit_cases import CLOSED, DAY_S, SITE, TERMS, breaches, judged, robots, sent, under, version
+from tests.unit.audit.audit_cases import (
+    CLOSED,
+    DAY_S,
+    SITE,
+    TERMS,
+    breaches,
+    judged,
+    paced,
+    robots,
+    sent,
+    under,
+    version,
+)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +246,7 @@ def test_a_version_outlasts_a_long_crawl_delay() -> None:
     assert outlasts(1300.1, robots(0), body=slow)
     assert not outlasts(1301, robots(0), body=slow)
     assert not outlasts(1300.1, robots(0))
-    assert not outlasts(1300.1, robots(0), body=slow, terms=replace(TERMS, crawl_delay_cap_s=10.0))
+    assert not outlasts(1300.1, robots(0), body=slow, terms=paced(crawl_delay_cap_s=10.0))
     short = b"User-agent: *\nCrawl-delay: 290\n"
     assert not outlasts(590.1, robots(0), body=short), "there is time for a page"
 
@@ -250,7 +260,10 @@ def test_a_version_outlasts_the_crawl_delay_before_it() -> None:
 
 
 def test_a_version_outlasts_a_back_off_and_a_retry_after() -> None:
-    busy = [robots(at, status=None, error="timeout") for at in (0, 1000, 2000, 4000, 6000, 10_000, 15_000)]
+    busy = [
+        robots(at, status=None, error="timeout", error_kind="timeout")
+        for at in (0, 1000, 2000, 4000, 6000, 10_000, 15_000)
+    ]
     end = 20_000.1
     assert outlasts(end + 320 + 300, *busy, robots(20_000)), "10 s, doubled six times, halved"
     assert not outlasts(end + 321 + 300, *busy, robots(20_000))

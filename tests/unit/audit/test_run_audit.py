@@ -22,6 +22,7 @@ from crawler.audit.markdown_report import document, write_report
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.terminal import render
 from crawler.errors import UsageError
+from crawler.settings.keys import KEYS
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
@@ -323,6 +324,16 @@ async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
     doctored.db.execute("UPDATE run SET settings = '{}'")
     with pytest.raises(UsageError, match="run 1: its settings cannot be read"):
         await audited(doctored)
+
+
+@pytest.mark.parametrize("key", [key.field for key in KEYS.values()])
+async def test_a_run_before_a_setting_existed_has_its_default(doctored: Doctored, key: str) -> None:
+    doctored.run(settings())
+    doctored.db.execute("UPDATE run SET settings = json_remove(settings, ?)", (f"$.{key}",))
+    found = await audited(doctored)
+    assert found.violation_count == 0
+    (run,) = found.runs
+    assert run.settings == (Settings() if key == "identity.contact" else settings())
 
 
 async def test_the_hash_equals_that_of_its_document(doctored: Doctored, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 import zipfile
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from crawler.export import FORMATS
 from tests.contract.visits import NOW
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
@@ -72,6 +74,31 @@ async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(sav
     assert (bodies.keys(), bodies[UNCOPIED], bodies[STILL]) == (URLS - {OVER}, None, b"<x>")
     await save("csv", tmp_path / "out.csv")
     assert OVER not in (tmp_path / "out.csv").read_text()
+
+
+def text_of(file: Path) -> str:
+    """What an export holds, unpacked."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            return "".join(unpacked(archive.read(name)) for name in archive.namelist())
+    if file.read_bytes().startswith(b"PAR1"):
+        return str(pq.read_table(file).to_pylist())
+    return unpacked(file.read_bytes())
+
+
+def unpacked(data: bytes) -> str:
+    return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_no_format_shows_a_page_that_is_over(format: str, save: Exporter, tmp_path: Path) -> None:
+    """Only the links to such a page are shown."""
+    out = tmp_path / ("out.warc.gz" if format == "warc" else "out")
+    assert (await save(format, out)).written
+    text = text_of(out)
+    assert A in text
+    assert "=1+1" not in text, "the title"
+    assert (OVER in text) <= ("links" in FORMATS[format].views)
 
 
 async def test_versions_are_as_their_page(save: Exporter, tmp_path: Path) -> None:

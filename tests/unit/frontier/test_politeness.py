@@ -5,30 +5,32 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier.politeness import (
+    AnswerFacts,
     GroupBy,
     Pace,
     PolitenessSettings,
     after_answer,
     after_crash,
+    facts_of,
     group_name,
     with_crawl_delay,
 )
-from crawler.model import Failed, Fetched, FetchResult, Redirected
+from crawler.model import Failed, Fetched, Redirected
 from crawler.reasons import ErrorKind
 
 END = 1_800_000_000.0
 DEFAULT = PolitenessSettings()
 
 
-def page(took_s: float = 0.0) -> FetchResult:
-    return Fetched("http://a.test/", END - took_s, END)
+def page(took_s: float = 0.0) -> AnswerFacts:
+    return facts_of(Fetched("http://a.test/", END - took_s, END))
 
 
 def failure(
     status: int | None = None, *, kind: ErrorKind = ErrorKind.HTTP, retry_after: str | None = None
-) -> FetchResult:
+) -> AnswerFacts:
     headers = () if retry_after is None else (("Retry-After", retry_after),)
-    return Failed("http://a.test/", END, END, headers, kind=kind, status=status)
+    return facts_of(Failed("http://a.test/", END, END, headers, kind=kind, status=status))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_the_pause_is_the_longest_that_anything_asks_for(
 
 def test_redirects_pause_like_pages() -> None:
     redirect = Redirected("http://a.test/", END - 1, END, location="/x")
-    assert after_answer(Pace(), redirect, None, DEFAULT).pause_s == 5.0
+    assert after_answer(Pace(), facts_of(redirect), None, DEFAULT).pause_s == 5.0
 
 
 def test_the_users_cap_on_crawl_delay() -> None:
@@ -81,7 +83,7 @@ TROUBLES = [
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: FetchResult) -> None:
+def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: AnswerFacts) -> None:
     pace, backoffs = Pace(), []
     for _ in range(12):
         pace = after_answer(pace, trouble, None, DEFAULT)
@@ -108,7 +110,7 @@ def test_success_lets_a_site_recover_slowly() -> None:
 
 
 @pytest.mark.parametrize("answer", [failure(404), failure(500), failure(kind=ErrorKind.TOO_LARGE)])
-def test_other_failures_slow_nothing_down(answer: FetchResult) -> None:
+def test_other_failures_slow_nothing_down(answer: AnswerFacts) -> None:
     assert after_answer(Pace(), answer, None, DEFAULT).pause_s == 2.0
 
 
