@@ -143,9 +143,7 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
             worker.kill()
     wrong += asyncio.run(_differences(folder / "whole.db", url))
     wrong += kill.finish(kill.start(["audit", "--db", url], folder / "said-audit"), folder / "said-audit")
-    manners = judge.CrawlPolicy(
-        kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/"
-    )
+    manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
     logged = int(server.psql("SELECT count(*) FROM request", server.name_in(url)))
     if kind != "killed" and logged != len(web.log):

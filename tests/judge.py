@@ -34,7 +34,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlPolicy:
+class Manners:
     """The rules that the crawl had to keep. Times in seconds; ``forbidden(host, path)`` is True for a closed path.
 
     ``slow_factor`` times the time the last answer took, ``slow_cap_s`` at most, is a pause too
@@ -52,14 +52,14 @@ class CrawlPolicy:
     tolerance_s: float = 0.02
 
 
-def violations(hits: Iterable[Hit], manners: CrawlPolicy) -> list[Violation]:
+def violations(hits: Iterable[Hit], manners: Manners) -> list[Violation]:
     """Every violation of every rule, ordered by time."""
     log = list(hits)
     rules = (robots_first, closed_sites, overlaps, pauses, retry_after, forbidden_paths, agents)
     return sorted((found for rule in rules for found in rule(log, manners)), key=lambda violation: violation.at)
 
 
-def robots_first(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def robots_first(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """A page was requested before the host had answered the request for its robots.txt."""
     for host, log in _by_host(hits).items():
         answered = min((hit.finished_at for hit in log if hit.path == ROBOTS), default=None)
@@ -73,7 +73,7 @@ def robots_first(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violatio
                 yield Violation("robots first", host, hit.path, hit.started_at, f"{early_s:.3f} s before robots.txt")
 
 
-def closed_sites(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def closed_sites(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """A page was requested while the last answer for robots.txt deferred or restricted the whole site."""
     for host, log in _by_host(hits).items():
         last: Hit | None = None
@@ -85,7 +85,7 @@ def closed_sites(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violatio
                 yield Violation("closed site", host, hit.path, hit.started_at, detail)
 
 
-def overlaps(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def overlaps(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """A request started while another one to the same host was in flight."""
     for host, log in _by_host(hits).items():
         longest = None
@@ -99,7 +99,7 @@ def overlaps(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
                 longest = hit
 
 
-def pauses(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def pauses(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """The time between an answer's end and the next request to its host was shorter than the pause."""
     for host, log in _by_host(hits).items():
         for before, hit in pairwise(log):
@@ -109,7 +109,7 @@ def pauses(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
             yield from _too_soon("pause", before, hit, needed_s, manners)
 
 
-def retry_after(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def retry_after(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """A request reached the host before the time that its ``Retry-After`` gave."""
     for log in _by_host(hits).values():
         for number, before in enumerate(log):
@@ -118,14 +118,14 @@ def retry_after(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation
                     yield from _too_soon("Retry-After", before, hit, before.retry_after_s, manners)
 
 
-def forbidden_paths(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def forbidden_paths(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """A request named a closed path."""
     for hit in hits:
         if hit.path != ROBOTS and manners.forbidden(hit.host, hit.path):
             yield Violation("forbidden", hit.host, hit.path, hit.started_at, "disallowed")
 
 
-def agents(hits: Iterable[Hit], manners: CrawlPolicy) -> Iterator[Violation]:
+def agents(hits: Iterable[Hit], manners: Manners) -> Iterator[Violation]:
     """A request did not name the crawler."""
     for hit in hits:
         if manners.agent not in hit.user_agent:
@@ -153,12 +153,12 @@ def _by_host(hits: Iterable[Hit]) -> dict[str, list[Hit]]:
     return hosts
 
 
-def _closes(robots_status: int, manners: CrawlPolicy) -> bool:
+def _closes(robots_status: int, manners: Manners) -> bool:
     deferred = robots_status in (0, 408, 425, 429) or robots_status >= 500
     return deferred or robots_status in manners.restricted_statuses
 
 
-def _too_soon(rule: str, before: Hit, hit: Hit, needed_s: float, manners: CrawlPolicy) -> Iterator[Violation]:
+def _too_soon(rule: str, before: Hit, hit: Hit, needed_s: float, manners: Manners) -> Iterator[Violation]:
     pause_s = hit.started_at - before.finished_at
     if pause_s < needed_s - manners.tolerance_s:
         detail = f"{pause_s:.3f} s after {before.path}, {needed_s:.3f} s were due"

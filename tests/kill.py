@@ -71,9 +71,7 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> 
         kills += 1
     wrong += finish(start([*options, str(folder / "killed.db")], said), said)
     wrong += _differences(folder / "whole.db", folder / "killed.db")
-    manners = judge.CrawlPolicy(
-        DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/"
-    )
+    manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
     return Survived(kills, len(rows(folder / "killed.db", CONTENT[1])), len(web.log), wrong)
 

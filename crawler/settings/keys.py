@@ -34,7 +34,7 @@ from crawler.settings.values import (
     TEXT,
     TOKEN,
     TYPES,
-    Kind,
+    ValueKind,
     one_of,
     whole,
 )
@@ -53,7 +53,7 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     field: str
     help: str
     more: str = ""

@@ -36,7 +36,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """One kind of value.
 
     ``wanted`` completes "must be …". ``read`` takes a TOML value and returns the value of the setting; it raises
@@ -167,12 +167,12 @@ def address_override(text: str) -> tuple[str, str]:
     return pattern, address
 
 
-def whole(least: int) -> Kind:
+def whole(least: int) -> ValueKind:
     """A whole number of ``least`` or more."""
-    return Kind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
+    return ValueKind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
 
 
-def one_of(kind: type[StrEnum]) -> Kind:
+def one_of(kind: type[StrEnum]) -> ValueKind:
     """One of the members of an enumeration, by its value."""
     choices = tuple(member.value for member in kind)
 
@@ -182,37 +182,39 @@ def one_of(kind: type[StrEnum]) -> Kind:
         except ValueError:
             raise ValueError("must be one of " + ", ".join(choices)) from None
 
-    return Kind("one of " + ", ".join(f'"{choice}"' for choice in choices), Form.CHOICE, read, choices=choices)
+    return ValueKind("one of " + ", ".join(f'"{choice}"' for choice in choices), Form.CHOICE, read, choices=choices)
 
 
-SECONDS = Kind(_A_DURATION, Form.DURATION, _seconds, _written_seconds, "S")
-MORE_THAN_0_SECONDS = Kind(_MORE_THAN_0, Form.DURATION, _more_than_0_seconds, _written_seconds, "S")
+SECONDS = ValueKind(_A_DURATION, Form.DURATION, _seconds, _written_seconds, "S")
+MORE_THAN_0_SECONDS = ValueKind(_MORE_THAN_0, Form.DURATION, _more_than_0_seconds, _written_seconds, "S")
 #: ``None`` is no limit, which TOML writes as 0.
-SECONDS_OR_NO_LIMIT = Kind(
+SECONDS_OR_NO_LIMIT = ValueKind(
     "a duration; 0 is no limit", Form.DURATION, lambda value: _seconds(value) or None, _written_seconds, "S"
 )
-COUNT_OR_NO_LIMIT = Kind(
+COUNT_OR_NO_LIMIT = ValueKind(
     "a whole number; 0 is no limit", Form.WHOLE, lambda value: _whole(value, 0) or None, lambda value: value or 0, "N"
 )
 #: ``None`` is no limit, which TOML writes as -1: 0 takes the seeds alone.
-DEPTH = Kind(
+DEPTH = ValueKind(
     "a whole number; -1 is no limit",
     Form.WHOLE,
     lambda value: None if value == -1 else _whole(value, 0),
     lambda value: -1 if value is None else value,
     "N",
 )
-FACTOR = Kind(
+FACTOR = ValueKind(
     "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value, "X"
 )
-FLAG = Kind("true or false", Form.FLAG, _flag)
-TEXT = Kind("a text", Form.TEXT, _text, metavar="TEXT")
-TOKEN = Kind("a product token", Form.TEXT, _token, metavar="TOKEN")
-CONTACT = Kind("a URL or an e-mail address", Form.TEXT, _contact, metavar="URL|E-MAIL")
-STORE = Kind("a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL")
-REGEXES = Kind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
-TYPES = Kind("a list of content types", Form.LIST, _types, metavar="TYPE")
-RESOLVE = Kind(
+FLAG = ValueKind("true or false", Form.FLAG, _flag)
+TEXT = ValueKind("a text", Form.TEXT, _text, metavar="TEXT")
+TOKEN = ValueKind("a product token", Form.TEXT, _token, metavar="TOKEN")
+CONTACT = ValueKind("a URL or an e-mail address", Form.TEXT, _contact, metavar="URL|E-MAIL")
+STORE = ValueKind(
+    "a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL"
+)
+REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
+TYPES = ValueKind("a list of content types", Form.LIST, _types, metavar="TYPE")
+RESOLVE = ValueKind(
     "a list of PATTERN=ADDRESS",
     Form.LIST,
     _resolve,

@@ -53,13 +53,13 @@ def crawl(loopback: LoopbackWeb, tmp_path: Path) -> Crawl:
     """Crawl from the start pages of hosts, with small pauses, to the end; the servers' logs must be without blame."""
 
     def run(
-        *hosts: str, options: tuple[str, ...] = (), toml: str = "", manners: judge.CrawlPolicy | None = None
+        *hosts: str, options: tuple[str, ...] = (), toml: str = "", manners: judge.Manners | None = None
     ) -> Crawled:
         (tmp_path / "c.toml").write_text(HASTY + toml)
         seeds = [loopback.url(host) for host in hosts]
         ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db", *options)
         assert ended.code == 0, ended
-        judged = manners or judge.CrawlPolicy(DELAY_S, agent="PoliteCrawler/0.1.0")
+        judged = manners or judge.Manners(DELAY_S, agent="PoliteCrawler/0.1.0")
         assert [str(found) for found in judge.violations(loopback.log, judged)] == []
         return Crawled(loopback, tmp_path / "c.db")
 
@@ -74,9 +74,7 @@ def asked(web: LoopbackWeb, host: str) -> list[str]:
 def test_a_random_web_is_crawled_whole_and_politely(seed: int, loopback: LoopbackWeb, crawl: Crawl) -> None:
     made = random_web(seed, hosts=5, pages_per_host=12, port=loopback.port)
     loopback.sites.update(made.sites)
-    manners = judge.CrawlPolicy(
-        DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/"
-    )
+    manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     crawled = crawl(*(f"h{n}.web.test" for n in range(5)), manners=manners)
     assert judge.most_at_once(loopback.log) == dict.fromkeys(made.sites, 1)
     port = f":{loopback.port}"
@@ -106,7 +104,7 @@ def test_every_answer_to_robots_txt(loopback: LoopbackWeb, crawl: Crawl) -> None
     }
     loopback.sites.update(sites)
     hosts = tuple(loopback.sites)
-    manners = judge.CrawlPolicy(DELAY_S, {"rules.test": 0.4}, agent="PoliteCrawler/")
+    manners = judge.Manners(DELAY_S, {"rules.test": 0.4}, agent="PoliteCrawler/")
     crawled = crawl(*hosts, manners=manners)
     for host in ("rules.test", "moved.test", "late.test", "torn.test"):
         assert [path for path in asked(loopback, host) if path != "/robots.txt"] == ["/", "/b"], host
@@ -380,7 +378,7 @@ def test_who_asks_is_told(loopback: LoopbackWeb, crawl: Crawl) -> None:
         return Page("<title>hello</title>")
 
     loopback.sites["a.test"] = {"*": note}
-    manners = judge.CrawlPolicy(DELAY_S, agent="FigTree/0.1.0 (+mailto:crawl@example.org)")
+    manners = judge.Manners(DELAY_S, agent="FigTree/0.1.0 (+mailto:crawl@example.org)")
     crawl("a.test", options=("--contact", "crawl@example.org", "--agent", "FigTree"), manners=manners)
     assert len(heads) == 2
     assert all(head["from"] == "crawl@example.org" for head in heads)
@@ -395,7 +393,7 @@ def test_the_token_chooses_the_record(loopback: LoopbackWeb, crawl: Crawl) -> No
         "/": Page("<a href=/figs>f</a><a href=/dates>d</a>"),
         "/dates": Page("d"),
     }
-    crawl("a.test", options=("--agent", "FigTree"), manners=judge.CrawlPolicy(DELAY_S, agent="FigTree/"))
+    crawl("a.test", options=("--agent", "FigTree"), manners=judge.Manners(DELAY_S, agent="FigTree/"))
     assert asked(loopback, "a.test") == ["/robots.txt", "/", "/dates"]
 
 

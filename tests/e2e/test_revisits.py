@@ -79,7 +79,7 @@ def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
     versions = "SELECT version, body_bytes FROM page_versions WHERE url LIKE '%/3' ORDER BY version"
     assert rows(db_path, versions) == [(1, len(page(3, 1).octets)), (2, len(page(3, 2).octets))]
     assert rows(db_path, "SELECT title FROM pages WHERE gone_at IS NOT NULL") == [("4",)]
-    assert judge.violations(web.log, judge.CrawlPolicy(0.05, agent="PoliteCrawler/")) == []
+    assert judge.violations(web.log, judge.Manners(0.05, agent="PoliteCrawler/")) == []
 
     audited = json.loads(here("audit", "--db", db_path, "--json").out)
     assert (audited["violations"], audited["requests"]) == ([], len(web.log))
@@ -110,7 +110,7 @@ def test_a_killed_revisit_loses_nothing(web: LoopbackWeb, db_path: Path, options
     newest = rows(db_path, "SELECT version FROM pages WHERE title <> 'Home'")
     assert newest == [(2,)] * PAGES
     assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
-    assert judge.violations(web.log, judge.CrawlPolicy(0.05, agent="PoliteCrawler/")) == []
+    assert judge.violations(web.log, judge.Manners(0.05, agent="PoliteCrawler/")) == []
 
 
 def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_forms_in_parts_are_taken(server: Server) -> None:
     assert (status, "URLBase: " in html) == (200, True)
 
 
-def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
+def test_killed_between_mail_queue_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
     server.run()
     signed = server.register(Latency="1-second")
     (server.root / "first.html").write_text("1")
@@ -279,13 +279,13 @@ def test_killed_between_outbox_and_mail_server_nothing_is_lost_or_sent_anew(serv
     sent = []
     for number in range(3):
         (server.root / f"{number}.html").write_text("1")
-        until(lambda: len(server.rows("SELECT mail FROM outbox")) > number, "a report in the outbox")  # noqa: B023 - called in the same round
+        until(lambda: len(server.rows("SELECT mail FROM mail_queue")) > number, "a report in the mail queue")  # noqa: B023 - called in the same round
         assert "\nSequenceNumber=1\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
-        sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM outbox ORDER BY id")]
+        sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM mail_queue ORDER BY id")]
         server.kill()
         server.run()
     server.post.open()
-    until(lambda: server.rows("SELECT count(*) FROM outbox") == [(0,)], "an empty outbox")
+    until(lambda: server.rows("SELECT count(*) FROM mail_queue") == [(0,)], "an empty mail queue")
     assert [mail["Message-ID"] for mail in server.post.mails] == [mail["Message-ID"] for mail in sent]
     assert [text.partition("\n")[0] for text in server.post.texts()] == [f"SequenceNumber: {n}" for n in (2, 3, 4)]
     assert changes_of(server.post.texts()) == {("New", f"/{number}.html") for number in range(3)}

@@ -79,9 +79,7 @@ def contents(db: str) -> list[set[tuple[Any, ...]]]:
 
 
 def rude(loopback: LoopbackWeb) -> list[str]:
-    manners = judge.CrawlPolicy(
-        kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/"
-    )
+    manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     return list(map(str, judge.violations(loopback.log, manners)))
 
 

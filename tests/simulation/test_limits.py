@@ -20,7 +20,7 @@ from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import State
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
-from tests.judge import CrawlPolicy, violations
+from tests.judge import Manners, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, look, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -57,7 +57,7 @@ def test_max_pages_is_exact_and_counts_all_runs(limit: int, db_path: Path) -> No
     assert ended == [f"limits.max_pages reached ({n})" for n in (limit, limit, more)] + [
         "nothing is left in the frontier"
     ]
-    assert violations(served.log, CrawlPolicy(delay_s=1.0)) == []
+    assert violations(served.log, Manners(delay_s=1.0)) == []
     found = run_virtual(lambda clock: look(db_path))
     assert {url for url, _ in found.pages} == set(WEB.depths)
 

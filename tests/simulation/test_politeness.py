@@ -13,7 +13,7 @@ from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.response import RobotsSettings
-from tests.judge import CrawlPolicy, most_at_once, violations
+from tests.judge import Manners, most_at_once, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -55,7 +55,7 @@ def test_retry_after_delays_its_site_alone(status: int, db_path: Path) -> None:
     sites: dict[str, Site] = {"busy.test": {**small(), "/": first(1, busy, then=START)}}
     others = {f"s{n}.test": small() for n in range(5)}
     web = run(db_path, sites | others)
-    assert violations(web.log, CrawlPolicy(delay_s=1.0, tolerance_s=1e-6)) == []
+    assert violations(web.log, Manners(delay_s=1.0, tolerance_s=1e-6)) == []
     assert pauses(web.web.hits("busy.test"))[:2] == [1.0, 3600.0]
     assert len(web.web.hits("busy.test")) == 7
     for host in others:
@@ -69,7 +69,7 @@ def test_retry_after_survives_a_crash(db_path: Path) -> None:
         for seconds in (2.0, 5.0, 5.0):
             await crawl_for(clock, db_path, web, ["http://busy.test/"], Options(), seconds, crash=True)
         assert await crawl(clock, db_path, web) == DONE
-        assert violations(web.log, CrawlPolicy(delay_s=1.0)) == []
+        assert violations(web.log, Manners(delay_s=1.0)) == []
         assert len(web.web.hits("busy.test")) == 7
 
     run_virtual(main)
@@ -163,7 +163,7 @@ def test_crawl_delay_survives_crashes(delay_s: float, db_path: Path) -> None:
         for seconds in (0.5 + delay_s, 1.5, 30.6, 31.0, 12.0, 40.0):  # first of all, while the first page is on its way
             await crawl_for(clock, db_path, web, ["http://a.test/"], Options(), seconds, crash=True)
         await crawl(clock, db_path, web)
-        assert violations(web.log, CrawlPolicy(crawl_delay_s={"a.test": delay_s}, tolerance_s=1e-6)) == []
+        assert violations(web.log, Manners(crawl_delay_s={"a.test": delay_s}, tolerance_s=1e-6)) == []
 
     run_virtual(main)
 
@@ -182,7 +182,7 @@ def test_crawl_delay_holds_while_robots_txt_fails(db_path: Path) -> None:
 def test_http_and_https_of_a_host_share_the_pace(db_path: Path) -> None:
     seeds = ["http://a.test/", "https://a.test/", "http://a.test:8080/"]
     web = run(db_path, {"a.test": small()}, seeds)
-    assert violations(web.log, CrawlPolicy(delay_s=1.0, tolerance_s=1e-6)) == []
+    assert violations(web.log, Manners(delay_s=1.0, tolerance_s=1e-6)) == []
     assert most_at_once(web.log) == {"a.test": 1}
     assert len(web.log) == 18
 
@@ -192,7 +192,7 @@ def test_hosts_of_a_domain_share_the_pace_if_grouped_by_domain(db_path: Path) ->
     sites = {f"h{n}.site.test": small(3) for n in range(4)}
     web = run(db_path, sites, options=Options(politeness=politeness))
     as_one = [Hit("all", h.path, h.started_at, h.finished_at, h.status, h.user_agent) for h in web.log]
-    assert [v for v in violations(as_one, CrawlPolicy(delay_s=1.0, tolerance_s=1e-6)) if v.rule != "robots first"] == []
+    assert [v for v in violations(as_one, Manners(delay_s=1.0, tolerance_s=1e-6)) if v.rule != "robots first"] == []
     assert len(web.log) == 16
 
 
@@ -209,7 +209,7 @@ def test_a_robots_txt_redirected_to_a_crawled_host_keeps_its_pace(latency_s: flo
         return web.log
 
     log = run_virtual(main)
-    manners = CrawlPolicy(delay_s=1.0, crawl_delay_s={"big.test": 4.0}, slow_factor=5.0, tolerance_s=1e-6)
+    manners = Manners(delay_s=1.0, crawl_delay_s={"big.test": 4.0}, slow_factor=5.0, tolerance_s=1e-6)
     # At first nothing is known of big.test's Crawl-delay: hops that come before its own robots.txt are not judged.
     own = next(hit.finished_at for hit in log if (hit.host, hit.path) == ("big.test", "/robots.txt"))
     begun = [v for v in violations(log, manners) if not (v.host == "big.test" and v.at < own)]

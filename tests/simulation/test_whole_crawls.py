@@ -11,14 +11,14 @@ import pytest
 from crawler.demo.pages import Handler, Hit, Page, Site, plain, redirect
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.politeness import PolitenessSettings
-from tests.judge import CrawlPolicy, most_at_once, violations
+from tests.judge import Manners, most_at_once, violations
 from tests.simulation.crawls import Found, Jittery, Options, crawl, crawl_for, look, rows
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 from tests.web import RandomWeb, random_web
 
 DONE = "nothing is left in the frontier"
-MANNERS = CrawlPolicy(
+MANNERS = Manners(
     delay_s=1.0,
     slow_factor=5.0,
     forbidden=lambda host, path: path.startswith("/closed/"),

@@ -24,7 +24,7 @@ _USER, _PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
 @click.option("--smtp", required=True, metavar="HOST:PORT", help="The mail server for reports.")
 @click.option(
     "--db", default="rup.db", show_default=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="Registrations, modification log and outbox.",
+    help="Registrations, modification log and mail queue.",
 )  # fmt: skip
 @click.option(
     "--sender", default="", metavar="ADDRESS", help="The sender of reports.  [default: rup@ and the host of the URL]"

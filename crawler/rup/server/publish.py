@@ -1,9 +1,9 @@
 """The background work of a server: scan the tree, make reports, send them.
 
-One task scans, logs changes and puts due reports into the outbox. The other task sends the mails in the outbox. The
-store is the only link between them: one transaction makes a report and assigns its number, and a mail leaves the outbox
-only after the mail server has accepted it. If the process is killed in between, it may send a mail twice, with the same
-number and id.
+One task scans, logs changes and puts due reports into the mail queue. The other task sends the mails in the mail queue.
+The store is the only link between them: one transaction makes a report and assigns its number, and a mail leaves the
+mail queue only after the mail server has accepted it. If the process is killed in between, it may send a mail twice,
+with the same number and id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.report import Change, Report
 from crawler.rup.protocol.server import Registration, ServerOffer, condense, due_at, may_report, stale_at
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.store import OutboxMail, RupStore
+from crawler.rup.server.store import QueuedMail, RupStore
 from crawler.rup.server.tree import Tree, scan
 from crawler.url import host_of
 
@@ -122,7 +122,7 @@ class Publisher:
             p.note(f"{p.tree.root}: {found.files:,} files; the server reports changes from now on")
 
     async def report(self) -> float:
-        """Put due reports into the outbox; return when the next one is due, in seconds since the epoch."""
+        """Put due reports into the mail queue; return when the next one is due, in seconds since the epoch."""
         p = self._p
         now = p.clock.now()
         allows: Allows | None = None
@@ -208,7 +208,7 @@ class Publisher:
             await _first_of(self._posted.wait(), self._p.clock.sleep(wait_s))
 
     async def send(self) -> float:
-        """Send the due mails in the outbox; return when the next one is due, in seconds since the epoch."""
+        """Send the due mails in the mail queue; return when the next one is due, in seconds since the epoch."""
         p = self._p
         while mails := await p.store.due_mails(p.clock.now(), _MAILS_AT_ONCE):
             late: set[str] = set()  # addresses whose later mails wait for this one
@@ -225,7 +225,7 @@ class Publisher:
         next_at = await p.store.next_try_at()
         return inf if next_at is None else next_at
 
-    async def _settle(self, mail: OutboxMail, outcome: Outcome) -> None:
+    async def _settle(self, mail: QueuedMail, outcome: Outcome) -> None:
         store, note, was_away = self._p.store, self._p.note, self._away
         self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:
@@ -242,7 +242,7 @@ class Publisher:
                 note(f"report {mail.sequence_number} to {mail.email} was refused: {why}")
                 await self._give_up(mail)
 
-    async def _give_up(self, mail: OutboxMail) -> None:
+    async def _give_up(self, mail: QueuedMail) -> None:
         store = self._p.store
         async with store.transaction():
             refusals = await store.drop(mail)
@@ -253,7 +253,7 @@ class Publisher:
                 await store.remove(mail.email)
                 self._p.note(f"{mail.email} accepts no mail: registration deleted")
 
-    async def _postpone(self, mail: OutboxMail, outcome: Later) -> None:
+    async def _postpone(self, mail: QueuedMail, outcome: Later) -> None:
         """Try again after a growing pause. Give up a mail after five days."""
         store, now = self._p.store, self._p.clock.now()
         if now - mail.made_at >= GIVE_UP_S:

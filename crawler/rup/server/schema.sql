@@ -53,7 +53,7 @@ CREATE TABLE mailed (
 CREATE INDEX mailed_client ON mailed (client);
 
 -- Complete mails that the mail server has not accepted yet.
-CREATE TABLE outbox (
+CREATE TABLE mail_queue (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   email TEXT NOT NULL COLLATE NOCASE,
   sequence_number INTEGER NOT NULL,
@@ -62,5 +62,5 @@ CREATE TABLE outbox (
   tries INTEGER NOT NULL DEFAULT 0,
   next_try_at REAL NOT NULL
 );
-CREATE INDEX outbox_email ON outbox (email);
-CREATE INDEX outbox_next_try_at ON outbox (next_try_at);
+CREATE INDEX mail_queue_email ON mail_queue (email);
+CREATE INDEX mail_queue_next_try_at ON mail_queue (next_try_at);

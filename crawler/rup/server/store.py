@@ -34,8 +34,8 @@ _COLUMNS = (
 _EXCLUDED = ", ".join(f"excluded.{column}" for column in _COLUMNS.split(", "))
 
 
-class OutboxMail(NamedTuple):
-    """A mail in the outbox."""
+class QueuedMail(NamedTuple):
+    """A mail in the mail queue."""
 
     id: int
     email: str
@@ -210,9 +210,9 @@ class RupStore:
         )  # fmt: skip
 
     async def remove(self, email: str) -> None:
-        """Delete a registration and its mails in the outbox."""
+        """Delete a registration and its mails in the mail queue."""
         await self._forget(email)
-        await self._db.execute("DELETE FROM outbox WHERE email = ?", (email,))
+        await self._db.execute("DELETE FROM mail_queue WHERE email = ?", (email,))
 
     async def leave(self, email: str, now: float) -> None:
         """Delete a registration, and accept no other for the address until the mail history has expired."""
@@ -228,53 +228,53 @@ class RupStore:
         )
         await self._db.execute("DELETE FROM registration WHERE email = ?", (email,))
 
-    # --- the outbox ---------------------------------------------------------------------------
+    # --- the mail queue -----------------------------------------------------------------------
 
     async def unsent(self, email: str) -> int:
-        """The number of reports to an address in the outbox."""
-        [[count]] = await self._rows("SELECT count(*) FROM outbox WHERE email = ?", email)
+        """The number of reports to an address in the mail queue."""
+        [[count]] = await self._rows("SELECT count(*) FROM mail_queue WHERE email = ?", email)
         return int(count)
 
     async def post(self, email: str, sequence_number: int, mail: bytes, now: float) -> None:
-        """Put a mail into the outbox."""
+        """Put a mail into the mail queue."""
         await self._db.execute(
-            "INSERT INTO outbox (email, sequence_number, mail, made_at, next_try_at) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO mail_queue (email, sequence_number, mail, made_at, next_try_at) VALUES (?, ?, ?, ?, ?)",
             (email, sequence_number, mail, now, now),
         )
 
-    async def due_mails(self, now: float, most: int) -> list[OutboxMail]:
+    async def due_mails(self, now: float, most: int) -> list[QueuedMail]:
         """Due mails, oldest first.
 
         A mail is left out while an earlier mail to the same address waits.
         """
         rows = await self._rows(
-            "SELECT id, email, sequence_number, mail, made_at, tries FROM outbox WHERE next_try_at <= ? AND NOT EXISTS"
-            " (SELECT 1 FROM outbox e WHERE e.email = outbox.email AND e.id < outbox.id AND e.next_try_at > ?)"
+            "SELECT id, email, sequence_number, mail, made_at, tries FROM mail_queue q WHERE next_try_at <= ?"
+            " AND NOT EXISTS (SELECT 1 FROM mail_queue e WHERE e.email = q.email AND e.id < q.id AND e.next_try_at > ?)"
             " ORDER BY id LIMIT ?",
             now, now, most,
         )  # fmt: skip
-        return [OutboxMail(*row) for row in rows]
+        return [QueuedMail(*row) for row in rows]
 
     async def next_try_at(self) -> float | None:
         """When the next mail is due, in seconds since the epoch; only the first mail to each address counts."""
         [[at]] = await self._rows(
-            "SELECT min(next_try_at) FROM outbox WHERE NOT EXISTS"
-            " (SELECT 1 FROM outbox e WHERE e.email = outbox.email AND e.id < outbox.id)"
+            "SELECT min(next_try_at) FROM mail_queue WHERE NOT EXISTS"
+            " (SELECT 1 FROM mail_queue e WHERE e.email = mail_queue.email AND e.id < mail_queue.id)"
         )
         return None if at is None else float(at)
 
     async def hasten(self, now: float) -> None:
         """Make all mails due: the mail server is reachable again."""
-        await self._db.execute("UPDATE outbox SET next_try_at = ? WHERE next_try_at > ?", (now, now))
+        await self._db.execute("UPDATE mail_queue SET next_try_at = ? WHERE next_try_at > ?", (now, now))
 
     async def waiting(self) -> int:
-        """The number of mails in the outbox."""
-        [[count]] = await self._rows("SELECT count(*) FROM outbox")
+        """The number of mails in the mail queue."""
+        [[count]] = await self._rows("SELECT count(*) FROM mail_queue")
         return int(count)
 
-    async def sent(self, mail: OutboxMail, now: float) -> None:
+    async def sent(self, mail: QueuedMail, now: float) -> None:
         """The mail server has accepted the mail: delete it."""
-        taken = await self._db.execute("DELETE FROM outbox WHERE id = ?", (mail.id,))
+        taken = await self._db.execute("DELETE FROM mail_queue WHERE id = ?", (mail.id,))
         if taken.rowcount:  # else the registration was replaced
             await self._db.execute(
                 "UPDATE registration SET refusals = 0, taken_at = coalesce(taken_at, ?) WHERE email = ?"
@@ -287,20 +287,22 @@ class RupStore:
             (mail.email, now, now, mail.email),
         )
 
-    async def drop(self, mail: OutboxMail) -> int:
+    async def drop(self, mail: QueuedMail) -> int:
         """Delete a refused mail; return the number of consecutive refusals of the address."""
-        await self._db.execute("DELETE FROM outbox WHERE id = ?", (mail.id,))
+        await self._db.execute("DELETE FROM mail_queue WHERE id = ?", (mail.id,))
         await self._db.execute("UPDATE registration SET refusals = refusals + 1 WHERE email = ?", (mail.email,))
         rows = await self._rows("SELECT refusals FROM registration WHERE email = ?", mail.email)
         return rows[0][0] if rows else 0
 
-    async def postpone(self, mail: OutboxMail, until: float) -> None:
+    async def postpone(self, mail: QueuedMail, until: float) -> None:
         """Count an attempt, and try the mail again at ``until``."""
-        await self._db.execute("UPDATE outbox SET tries = tries + 1, next_try_at = ? WHERE id = ?", (until, mail.id))
+        await self._db.execute(
+            "UPDATE mail_queue SET tries = tries + 1, next_try_at = ? WHERE id = ?", (until, mail.id)
+        )
 
     async def postpone_due(self, now: float, until: float) -> None:
         """Postpone all due mails until a time: the mail server is unreachable."""
-        await self._db.execute("UPDATE outbox SET next_try_at = ? WHERE next_try_at <= ?", (until, now))
+        await self._db.execute("UPDATE mail_queue SET next_try_at = ? WHERE next_try_at <= ?", (until, now))
 
     async def _rows(self, sql: str, *parameters: Any) -> list[Any]:
         try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.demo.pages import Hit
-from tests.judge import CrawlPolicy, most_at_once, violations
+from tests.judge import Manners, most_at_once, violations
 
 
 def hit(
@@ -24,10 +24,10 @@ POLITE = [
     hit("/b", 8.6, 8.7),
     hit("/robots.txt", 1.15, 1.2, host="b.test"),  # another host may be asked at the same time
 ]
-MANNERS = CrawlPolicy(delay_s=1.0, agent="TestBot", forbidden=lambda host, path: path.startswith("/private/"))
+MANNERS = Manners(delay_s=1.0, agent="TestBot", forbidden=lambda host, path: path.startswith("/private/"))
 
 
-def rules(log: list[Hit], manners: CrawlPolicy = MANNERS) -> list[str]:
+def rules(log: list[Hit], manners: Manners = MANNERS) -> list[str]:
     return [violation.rule for violation in violations(log, manners)]
 
 
@@ -48,7 +48,7 @@ def test_a_site_whose_robots_txt_was_never_asked_for() -> None:
 
 def test_a_page_asked_for_before_robots_txt_had_been_answered() -> None:
     log = [hit("/robots.txt", 0.0, 0.5), hit("/", 0.4, 0.6)]
-    assert rules(log, CrawlPolicy()) == ["robots first", "overlap", "pause"]
+    assert rules(log, Manners()) == ["robots first", "overlap", "pause"]
     assert rules([hit("/", 0.0, 0.1), hit("/robots.txt", 1.1, 1.2)]) == ["robots first"]
 
 
@@ -83,8 +83,8 @@ def test_two_requests_of_one_host_at_a_time() -> None:
 
 def test_a_server_learns_a_little_late_that_the_client_broke_off() -> None:
     log = [hit("/robots.txt", 0, 0.1), hit("/slow", 2, 3.01, status=0), hit("/a", 3.0, 3.1)]
-    assert rules(log, CrawlPolicy()) == []
-    assert rules(log, CrawlPolicy(tolerance_s=0.001)) == ["overlap", "pause"]
+    assert rules(log, Manners()) == []
+    assert rules(log, Manners(tolerance_s=0.001)) == ["overlap", "pause"]
 
 
 def test_a_pause_that_is_too_short() -> None:
