@@ -79,6 +79,7 @@ class ReasonCode(Code):
     # fetched
     FETCHED = "fetched", "{}", "fetched"
     NOINDEX = "noindex", "{}, noindex: body and texts not kept", "fetched, but not kept, because the page says noindex"
+    UNREAD = "unread", "{}; body and texts not kept", "fetched; it could not be read, and is not kept"
     SITEMAP = "sitemap", "{}", "a sitemap that was read"
     RUPINFO = "rupinfo", "{}", "an offer of updates (RUP) that was read"
     CHANGED = "changed", "{}, changed", "changed since the previous visit"

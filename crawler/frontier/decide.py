@@ -255,8 +255,21 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         hops = queued.hops + 1  # a site that names another URL on each page would lead on for ever
         refusal = scope.refusal(target, queued.depth) or _too_many_hops(hops, settings)
         offers.append(Offer(target, queued.depth, refusal, hops))
-    reason = Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))
-    return Outcome(queued, State.FETCHED, reason, page=page, links=facts.links, offers=tuple(offers), target=target)
+    return Outcome(
+        queued,
+        State.FETCHED,
+        _why_fetched(result, facts),
+        page=page,
+        links=facts.links,
+        offers=tuple(offers),
+        target=target,
+    )
+
+
+def _why_fetched(result: Fetched, facts: PageFacts) -> Reason:
+    if not facts.is_read:
+        return Reason(ReasonCode.UNREAD, f"{result.status}, {facts.note}")
+    return Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:

@@ -55,7 +55,7 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
         case NotModified():
             return _not_modified(outcome, seen, result, facts, settings)
         case Fetched():
-            if facts is not None and not facts.is_read and seen.version:
+            if facts is not None and not facts.is_read and seen.version and not _was_unread(seen):
                 return _unreached(outcome, seen, facts.note, settings, now)
             return _fetched(outcome, seen, result, facts, settings)
         case Redirected():
@@ -87,6 +87,11 @@ def _not_modified(
     return _unchanged(outcome, seen, result, "304", settings)
 
 
+def _was_unread(seen: Seen) -> bool:
+    """Whether the page could not be read at the visit before."""
+    return seen.reason.code is ReasonCode.UNREAD
+
+
 def _asks_more(facts: PageFacts, seen: Seen) -> bool:
     """Whether a page now forbids what it did not forbid before."""
     return (
@@ -115,7 +120,7 @@ def _fetched(
     changed = content != seen.content and (text is None or seen.text is None or text != seen.text)
     again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
     kept = content if page is None or page.body is None else None
-    if page is not None and known and seen.version:
+    if page is not None and known and seen.version and not _was_unread(seen):
         code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
         outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
     return replace(outcome, again=replace(again, found=Found.CHANGED, content=kept))
@@ -128,7 +133,7 @@ def _unchanged(
     again = _seen(seen, result, False, settings)
     again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
     reason = seen.reason  # the reason of a sitemap says what it lists
-    if seen.version:
+    if seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")
     return Outcome(outcome.queued, State.FETCHED, reason, again=again)
 

@@ -42,6 +42,7 @@ class Status:
     last_run: Mapping[str, Any] | None
     sites: list[dict[str, Any]]
     more_sites: int
+    fetched_for: list[tuple[ReasonCode, int]]
     excluded_for: list[tuple[ReasonCode, int]]
     failed_for: list[tuple[ReasonCode, int]]
     waiting: list[Waiting]
@@ -81,6 +82,7 @@ async def look(store: CrawlStore, now: float) -> Status:
         last_run=run,
         sites=sites,
         more_sites=max(0, asked["sites"] - len(sites)),
+        fetched_for=await reasons(store, State.FETCHED),
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
@@ -111,6 +113,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "requests": status.counts.requests,
         "sites": status.sites,
         "more_sites": status.more_sites,
+        "fetched_for": dict(status.fetched_for),
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
         "waiting": [asdict(wait) for wait in status.waiting],
@@ -143,6 +146,8 @@ def render(status: Status, console: Console) -> None:
         rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {GO_ON}"))
     if status.standing.blocked:
         rows.append(("Blocked", ", ".join(status.standing.blocked)))
+    if any(code is not ReasonCode.FETCHED for code, _ in status.fetched_for):
+        rows.append(("Fetched", counted((code.label, n) for code, n in status.fetched_for)))
     if status.excluded_for:
         rows.append(("Excluded", counted((code.label, n) for code, n in status.excluded_for)))
     if status.failed_for:

@@ -166,6 +166,16 @@ def test_the_body_of_a_page_that_asks_not_to_be_indexed_is_not_kept() -> None:
     assert (outcome.page.body, outcome.page.body_bytes) == (None, 8)
 
 
+def test_a_page_that_could_not_be_read_says_why_and_is_not_kept() -> None:
+    unread = PageFacts(index=False, follow=False, is_read=False, note="not parsed: too deep", body_bytes=8)
+    outcome = after_fetch(QUEUED, page(), unread, ANY, RETRY)
+    assert outcome.state is State.FETCHED
+    assert outcome.reason.code is ReasonCode.UNREAD
+    assert outcome.reason.sentence == "200, not parsed: too deep; body and texts not kept"
+    assert outcome.page is not None
+    assert (outcome.page.body, outcome.page.body_bytes) == (None, 8)
+
+
 def test_a_304_to_what_was_no_question_is_no_page() -> None:
     outcome = after_fetch(QUEUED, NotModified(URL, NOW, NOW), None, ANY, RETRY)
     assert (outcome.state, outcome.page) == (State.FAILED, None)

@@ -1,0 +1,58 @@
+"""How a revisit ends whose page could not be read at the visit before."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+
+from crawler.frontier.decide import Queued, RetrySettings, after_fetch
+from crawler.frontier.revisit import Habits, RevisitSettings, Seen
+from crawler.frontier.revisit_outcome import after_revisit
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.model import Fetched, NotModified, PageFacts, State
+from crawler.reasons import Reason, ReasonCode
+
+URL = "http://a.test/"
+BODY = b"<p>hello"
+WHY = "not parsed: too deep"
+SETTINGS = RevisitSettings(True)
+SCOPE = Scope(ScopeSettings(ScopeMode.ANY), [URL])
+SEEN = Seen(
+    state=State.FETCHED,
+    reason=Reason(ReasonCode.UNREAD, f"200, {WHY}"),
+    checked_at=0.0,
+    habits=Habits(0.0, 86_400.0),
+    failures=0,
+    hint=None,
+    version=1,
+    status=200,
+    etag=None,
+    last_modified=None,
+    content=sha256(BODY).hexdigest(),
+    text=None,
+    noindex=True,
+    nofollow=True,
+)
+
+
+def reason_of(answer: Fetched | NotModified, facts: PageFacts | None) -> Reason:
+    queued = Queued(1, URL, 1, 0, seen=SEEN)
+    outcome = after_fetch(queued, answer, facts, SCOPE, RetrySettings())
+    return after_revisit(outcome, answer, facts, SETTINGS).reason
+
+
+@pytest.mark.parametrize("body", [BODY, b"<p>changed"])
+def test_it_is_unread_while_it_cannot_be_read(body: bytes) -> None:
+    unread = PageFacts(index=False, follow=False, is_read=False, note=WHY, body_sha256=sha256(body).digest())
+    found = reason_of(Fetched(URL, 9.0, 9.0, status=200, plain=body), unread)
+    assert (found.code, found.sentence) == (ReasonCode.UNREAD, SEEN.reason.sentence)
+
+
+def test_it_is_unread_if_it_has_not_changed() -> None:
+    assert reason_of(NotModified(URL, 9.0, 9.0), None) == SEEN.reason
+
+
+def test_it_is_fetched_if_it_can_be_read_now() -> None:
+    found = reason_of(Fetched(URL, 9.0, 9.0, status=200, plain=BODY), PageFacts(body_sha256=sha256(BODY).digest()))
+    assert (found.code, found.sentence) == (ReasonCode.FETCHED, "200")
