@@ -206,17 +206,22 @@ async def reading(path: Path) -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if "readonly database" in str(error) or getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
+        if _result_code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
             raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
-        kind = StatementError if getattr(error, "sqlite_errorname", "SQLITE_ERROR") == "SQLITE_ERROR" else StoreError
+        kind = StatementError if _result_code(error) == sqlite3.SQLITE_ERROR else StoreError
         raise kind(_explain(path, error)) from error
 
 
+def _result_code(error: sqlite3.Error) -> int:
+    """The primary result code of SQLite. An error that the Python module raised itself counts as SQLITE_ERROR."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
 def _explain(path: Path, error: sqlite3.Error) -> str:
-    text = str(error)
-    if "disk is full" in text or "disk I/O" in text:
+    text, code = str(error), _result_code(error)
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return f"{path}: {text}; what was committed is kept, make room and run the same command again"
-    if "malformed" in text or "not a database" in text:
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return f"{path}: {text}; the file is damaged or no SQLite store, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
 
