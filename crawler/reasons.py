@@ -200,7 +200,7 @@ class RequestError:
 
 
 class EndCode(Code):
-    """Why a run ended."""
+    """Why a run, or a worker of it, ended."""
 
     DONE = "done", "nothing is left in the frontier"
     NO_REVISIT_DUE = "no_revisit_due", "nothing is left in the frontier, and no revisit is due"
@@ -223,6 +223,10 @@ class EndCode(Code):
     AUXILIARY = "auxiliary", "{}", "done: an auxiliary run of another command"
     STOPPED = "stopped", "stopped; the same command continues the crawl"
     NOT_BEGUN = "not_begun", "ended before it began"
+    REPLACED = "replaced", "joined anew", "a worker that joined its run anew"
+    KILLED = "killed", "killed", "a worker that was killed"
+    DIED = "died", "{}", "a worker whose process failed"
+    LEASE_RAN_OUT = "lease_ran_out", "lease ran out", "a worker whose lease ran out"
     SUPERSEDED = (
         "superseded",
         "the store was unreachable for longer than the lease, and another crawl began meanwhile",
@@ -234,7 +238,7 @@ class EndCode(Code):
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """Why a run ended."""
+    """Why a run, or a worker of it, ended."""
 
     code: EndCode
     detail: str = ""

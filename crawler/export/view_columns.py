@@ -46,8 +46,8 @@ _COLUMNS = {
     "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason_code:t reason:t draw:i url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t waits_for:t",
-    "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_by:t pages:i "
-    "requests:i groups_held:i",
+    "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_code:t ended_by:t "
+    "pages:i requests:i groups_held:i",
     "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t",
     "agent_servers": "site:t path:t agent_server:t line:i",
     "robots_versions": "site:t version_sha256:t fetched_at:@ valid_from:@ valid_until:@ status:t body:b action:t "

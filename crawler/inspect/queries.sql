@@ -24,7 +24,7 @@ GROUP BY reason_code ORDER BY urls DESC, reason_code
 
 -- name: workers
 -- The workers of a run: first those at work, then those that have ended.
-SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_by, pages, requests, groups_held
+SELECT worker, host, pid, started_at, seen_at, lease_until, ended_at, ended_code, ended_by, pages, requests, groups_held
 FROM workers WHERE run_id = :run_id ORDER BY ended_at IS NOT NULL, worker LIMIT :limit
 
 -- name: url

@@ -184,7 +184,7 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
 
 
 def _end(run: Mapping[str, Any]) -> str:
-    """The sentence that says why a run ended, with the names that a terminal has for settings."""
+    """The sentence that says why a run or worker ended, with the names that a terminal has for settings."""
     return EndCode(run["ended_code"]).told(run["ended_by"], terminal_name)
 
 
@@ -217,7 +217,7 @@ def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
     ends: dict[str, list[int]] = {}
     for row in workers:
         if row["ended_at"] is not None:
-            ends.setdefault(row["ended_by"], []).append(row["worker"])
+            ends.setdefault(_end(row), []).append(row["worker"])
     return ends
 
 

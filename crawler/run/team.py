@@ -250,7 +250,8 @@ class Team:
         self._tell(f"{worker.name} {how}" + ("; another one takes its place" if is_replaced else ""))
         if worker.report is not None:
             with suppress(StoreError):  # the groups are released when the lease ends
-                await self._store.bury(worker.report["worker"], "killed" if code < 0 else how, self._clock.now())
+                end = RunEnd(EndCode.KILLED) if code < 0 else RunEnd(EndCode.DIED, how)
+                await self._store.bury(worker.report["worker"], end, self._clock.now())
 
     def _suspend(self) -> None:
         """Stop this process and its workers, as Ctrl-Z asks, until it is continued."""

@@ -370,7 +370,7 @@ class Runs(Reconnecting, Protocol):
         """
         ...
 
-    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+    async def bury(self, worker: int, end: RunEnd, now: float) -> None:
         """End a worker that is known to be dead, and release its groups at once."""
         ...
 

@@ -10,7 +10,7 @@ from crawler.frontier.decide import Outcome, Page, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
-from crawler.reasons import Reason, ReasonCode
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, CrawlStore, RequestRow, RobotsNews
 from tests.reasons import reason, refusal
 
@@ -104,7 +104,7 @@ class Harness:
         self.store = await self._opener()
         self._is_open = True
         for row in await self.store.query("SELECT worker FROM workers WHERE ended_at IS NULL"):
-            await self.store.bury(row["worker"], "killed", self.now)  # as whoever started it would
+            await self.store.bury(row["worker"], RunEnd(EndCode.KILLED), self.now)  # as whoever started it would
         await self.store.start_run(settings or {}, self.now)
         await self.store.prepare(self.pages_per_site)
 

@@ -46,7 +46,7 @@ class Robbed:
         answer = await self._web.fetch(request)
         if answer.status == 429 and self.store is not None:
             assert self.crawl is not None
-            await self.store.bury(self.store.worker_id, "lease ran out", self._clock.now())
+            await self.store.bury(self.store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), self._clock.now())
             if self.stops:
                 self.crawl.stop(RunEnd(EndCode.CALLER))
         return answer
@@ -131,7 +131,7 @@ def test_a_flush_ends_although_its_commit_loses_the_lease(db_path: Path) -> None
         async with session(clock, db_path, web, SEEDS, Options()) as (run, store), run.obeying_operator():
             task = asyncio.create_task(run.run())
             await clock.sleep(5)
-            await store.bury(store.worker_id, "lease ran out", clock.now())
+            await store.bury(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
             waiting = asyncio.create_task(run.settle())
             await asyncio.wait_for(waiting, 100)
             return str(await task)

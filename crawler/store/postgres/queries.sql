@@ -392,12 +392,12 @@ SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY
 
 -- name: end_lost_workers
 -- Before their groups are released. A worker that is renewing its lease is not lost.
-UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE id IN (
+UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE id IN (
   SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least(:now, clock()) FOR UPDATE SKIP LOCKED);
 
 -- name: join
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_by)
-VALUES (:run_id, :host, :pid, :processes, :now, :now, clock() + :lease_s, :ended_by) RETURNING id;
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_code)
+VALUES (:run_id, :host, :pid, :processes, :now, :now, clock() + :lease_s, :ended_code) RETURNING id;
 
 -- name: renew
 UPDATE worker SET seen_at = :now, lease_until = clock() + :lease_s, commits = commits + :commits,

@@ -33,6 +33,7 @@ CREATE TABLE worker (
   seen_at double precision NOT NULL,
   lease_until double precision,          -- by the clock of the database
   ended_at double precision,
+  ended_code text,
   ended_by text,
   commits bigint NOT NULL DEFAULT 0,
   pages bigint NOT NULL DEFAULT 0,
@@ -633,8 +634,8 @@ CREATE VIEW rup_servers AS
 CREATE VIEW rup_mails AS SELECT taken_at, site, sequence_number, verdict, changes, refused FROM rup_mail;
 
 CREATE VIEW workers AS
-  SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at, w.ended_by,
-         w.pages, w.requests,
+  SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
+         w.ended_code, w.ended_by, w.pages, w.requests,
          (SELECT count(*) FROM politeness_group g
           WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
   FROM worker w;

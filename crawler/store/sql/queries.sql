@@ -30,7 +30,7 @@ FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER B
 
 -- name: relieve
 -- Delete the worker that had joined a run in place of others.
-DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_by = :ended_by;
+DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_code = :ended_code;
 
 -- name: neighbours
 -- The other workers whose processes can be looked up on this machine.
@@ -45,7 +45,7 @@ UPDATE worker SET commits = commits + 1, requests = requests + :requests WHERE i
   AND commits = :commits RETURNING id;
 
 -- name: end_worker
-UPDATE worker SET ended_at = :now, ended_by = :ended_by WHERE id = :worker AND ended_at IS NULL;
+UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :worker AND ended_at IS NULL;
 
 -- name: pages_taken
 -- Under a limit on the pages of a run: the pages taken, and those set aside for other workers.

@@ -166,7 +166,7 @@ class SqlStore(ABC):
     async def join_run(self, run_id: int, now: float) -> None:
         async with self._writing():
             if self._workers.id:
-                await self._workers.end(None, "joined anew", now)
+                await self._workers.end(None, RunEnd(EndCode.REPLACED), now)
                 await self._release_lost(now)
             await self._workers.join(run_id, now)
             await self._sql.execute("reopen_run", run_id=run_id)
@@ -201,9 +201,9 @@ class SqlStore(ABC):
             await self._release_lost(now)
 
     @retrying
-    async def bury(self, worker: int, ended_by: str, now: float) -> None:
+    async def bury(self, worker: int, end: RunEnd, now: float) -> None:
         async with self._writing():
-            await self._workers.end(worker, ended_by, now)
+            await self._workers.end(worker, end, now)
             await self._release_lost(now)
 
     async def known_dead(self) -> set[int]:
@@ -235,7 +235,7 @@ class SqlStore(ABC):
             await self._end_run(end, now)
 
     async def _end_run(self, end: RunEnd, now: float) -> None:
-        await self._workers.end(None, end.sentence, now)
+        await self._workers.end(None, end, now)
         await self._revisits.sweep()
         await self._sql.execute("end_run", now=now, ended_code=end.code, ended_by=end.sentence, run_id=self._run_id)
 

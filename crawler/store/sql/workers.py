@@ -17,12 +17,12 @@ from pathlib import Path
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.reasons import Reason, ReasonCode
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.protocols import Claim, CommitBatch
 from crawler.store.sql.database import Statements
 
-_PLACEHOLDER = "no worker of it began"  # ended_by of a placeholder whose workers never start
-
+#: The end of a placeholder whose workers never start.
+_PLACEHOLDER = EndCode.NOT_BEGUN
 _MOST_DEATHS = 3  # of workers that tried a URL alone; the last one fails the URL
 _DIED = Reason(ReasonCode.WORKER_DIED, str(_MOST_DEATHS))
 
@@ -47,7 +47,7 @@ class Workers:
         A placeholder stands for workers that are about to start; the first of them replaces it.
         """
         if not as_placeholder:
-            await self._sql.execute("relieve", run_id=run_id, ended_by=_PLACEHOLDER)
+            await self._sql.execute("relieve", run_id=run_id, ended_code=_PLACEHOLDER)
         row = await self._sql.fetch_one(
             "join",
             run_id=run_id,
@@ -56,7 +56,7 @@ class Workers:
             processes=processes(),
             now=now,
             lease_s=self.lease_s,
-            ended_by=_PLACEHOLDER if as_placeholder else None,
+            ended_code=_PLACEHOLDER if as_placeholder else None,
         )
         self.id = row.id
         self.commits = 0
@@ -102,17 +102,18 @@ class Workers:
         """
         for neighbour in await self._sql.fetch("neighbours", processes=processes(), worker=self.id):
             if not is_alive(neighbour.pid):
-                await self.end(neighbour.id, "killed", now)
-        await self._sql.execute("end_lost_workers", now=now)
+                await self.end(neighbour.id, RunEnd(EndCode.KILLED), now)
+        lost = RunEnd(EndCode.LEASE_RAN_OUT)
+        await self._sql.execute("end_lost_workers", now=now, ended_code=lost.code, ended_by=lost.sentence)
         await self._blame(now)
-        lost = await self._sql.fetch("lost_groups")
+        groups = await self._sql.fetch("lost_groups")
         paces = {}
-        for group in lost:
+        for group in groups:
             pace = Pace(group.next_at, group.pause_s, group.backoff_s, group.waits_for)
             paces[group.name] = after_crash(pace, self._politeness, min(now, group.lost_at or now))
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
-        await self._sql.execute_many("free_group", [{"id": group.id} for group in lost])
-        return {group.id for group in lost}
+        await self._sql.execute_many("free_group", [{"id": group.id} for group in groups])
+        return {group.id for group in groups}
 
     async def begin_trial(self, claim: Claim) -> None:
         """Note that this worker tries the one URL of a claim alone."""
@@ -135,11 +136,13 @@ class Workers:
                 await self._sql.execute("fail_killer", reason=_DIED.sentence, id=worker.trial)
             await self._sql.execute_many("enqueue", [{"id": worker.trial}])
 
-    async def end(self, worker: int | None, ended_by: str, now: float) -> None:
+    async def end(self, worker: int | None, end: RunEnd, now: float) -> None:
         """Note that a worker (``None``: this worker) has ended. :meth:`release_lost` then releases its groups."""
         if worker is None and self._trial_group is not None:  # it ends in order: no URL is to blame
             await self.end_trial((self._trial_group,))
-        await self._sql.execute("end_worker", now=now, ended_by=ended_by, worker=worker or self.id)
+        await self._sql.execute(
+            "end_worker", now=now, ended_code=end.code, ended_by=end.sentence, worker=worker or self.id
+        )
 
     async def is_at_work(self) -> bool:
         """Whether this worker is registered and has not been ended."""

@@ -267,12 +267,12 @@ RETURNING deaths;
 UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0 WHERE id = :id;
 
 -- name: end_lost_workers
-UPDATE worker SET ended_at = lease_until, ended_by = 'lease ran out' WHERE ended_at IS NULL AND lease_until <= :now;
+UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL AND lease_until <= :now;
 
 -- name: join
--- ended_by is set if the way in which the worker ends is known beforehand.
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_by)
-VALUES (:run_id, :host, :pid, :processes, :now, :now, :now + :lease_s, :ended_by) RETURNING id;
+-- ended_code is set if the way in which the worker ends is known beforehand.
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_code)
+VALUES (:run_id, :host, :pid, :processes, :now, :now, :now + :lease_s, :ended_code) RETURNING id;
 
 -- name: renew
 -- Renew the lease and count a commit, unless another worker has ended this one.
@@ -281,7 +281,7 @@ UPDATE worker SET seen_at = :now, lease_until = :now + :lease_s, commits = commi
 WHERE id = :worker AND ended_at IS NULL RETURNING commits;
 
 -- name: end_all_workers
-UPDATE worker SET ended_at = :now, ended_by = 'killed' WHERE ended_at IS NULL;
+UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL;
 
 -- name: run_under_way
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id

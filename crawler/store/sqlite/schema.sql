@@ -31,6 +31,7 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   seen_at REAL NOT NULL,                 -- when the worker last renewed its lease
   lease_until REAL,                      -- the worker sends no request after this; NULL: no other worker is possible
   ended_at REAL,                         -- NULL while the worker is at work, and after a crash
+  ended_code TEXT,                       -- why it ended; of a placeholder, known beforehand
   ended_by TEXT,
   commits INTEGER NOT NULL DEFAULT 0,    -- batches committed
   pages INTEGER NOT NULL DEFAULT 0,
@@ -548,8 +549,8 @@ CREATE VIEW rup_servers AS
 CREATE VIEW rup_mails AS SELECT taken_at, site, sequence_number, verdict, changes, refused FROM rup_mail;
 
 CREATE VIEW workers AS
-  SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at, w.ended_by,
-         w.pages, w.requests,
+  SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
+         w.ended_code, w.ended_by, w.pages, w.requests,
          (SELECT count(*) FROM politeness_group g
           WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
   FROM worker w;

@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Parameters
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.control import SqlControl
@@ -180,7 +181,8 @@ class SqliteStore(SqlStore):
         return Committer(self._sql, self._offers, self._workers, self._run_id)
 
     async def _end_crashed(self, now: float) -> None:
-        await self._sql.execute("end_all_workers", now=now)  # this process has the lock: all others are dead
+        end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
+        await self._sql.execute("end_all_workers", now=now, ended_code=end.code, ended_by=end.sentence)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
