@@ -350,7 +350,7 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
             await first.commit(late)
         assert not lost.value.committed
         await first.commit_late(late)
-        first._workers.turns -= 1  # as where it was committed and the answer lost
+        first._workers.commits -= 1  # as where it was committed and the answer lost
         await first.commit_late(late)
         rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
         assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
@@ -370,7 +370,7 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
     try:
         for by_lease in (False, True):
             await first.commit(CommitBatch(now, ClaimLimits(0)))
-            first._workers.turns -= 1  # its answer was lost
+            first._workers.commits -= 1  # its answer was lost
             if by_lease:
                 await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
             with pytest.raises(LeaseLost) as lost:
