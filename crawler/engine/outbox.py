@@ -39,7 +39,7 @@ class Contents:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
-    visited: set[str] = field(default_factory=set)  # groups whose visits (see Store.visit) are over
+    visited: set[str] = field(default_factory=set)  # groups whose visits (see Frontier.visit) are over
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
@@ -135,7 +135,7 @@ class Outbox:
         self._alarm.hurry()
 
     def begin_visit(self, group: str) -> None:
-        """A request to a group that is not claimed begins (see :meth:`crawler.store.protocols.Store.visit`)."""
+        """A request to a group that is not claimed begins (see :meth:`crawler.store.protocols.Frontier.visit`)."""
         self._visits[group] += 1
         self._contents.visited.discard(group)
 

@@ -105,7 +105,7 @@ class RobotsCache:
     async def in_force(self, site: ClaimedSite, group: str) -> RobotsCopy:
         """The copy that applies to ``site`` now, requested if the one known has run out.
 
-        Sets ``site.copy``, ``site.robots_id`` and ``site.crawl_delay_s``. Raises :class:`crawler.errors.StoreError` and
+        ``site`` heeds a copy that was requested once it is committed. Raises :class:`crawler.errors.StoreError` and
         :class:`crawler.engine.gate.Blocked`. Cancellation leaves the copy known before in force.
         """
         if site.name in self._mains:
@@ -113,24 +113,25 @@ class RobotsCache:
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
         copy, answer, rules = await self._asked(site, group)
-        if copy.action is not RobotsAction.DEFER:  # otherwise the delay of the last robots.txt that was fetched counts
-            site.crawl_delay_s = None if rules is None else rules.crawl_delay_s
-        self._gate.heed_crawl_delay(group, site.id, answer, site.crawl_delay_s)
+        crawl_delay_s = None if rules is None else rules.crawl_delay_s
+        if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
+            crawl_delay_s = site.crawl_delay_s
+        self._gate.heed_crawl_delay(group, site.id, answer, crawl_delay_s)
         main_site = None if rules is None else rules.main_site
         if copy.action is RobotsAction.DEFER:
             main_site = self._mains.get(site.name)
         operator_log.robots_decided(site.name, site.copy, copy)
-        site.copy = copy = self._valid_after_pause(copy, group)
+        copy = self._valid_after_pause(copy, group)
         if main_site is None:
             self._mains.pop(site.name, None)
         else:
             self._mains[site.name] = main_site
-        news = RobotsNews(site.id, site.name, copy, site.crawl_delay_s, main_site, _agent_lines(rules))
+        news = RobotsNews(site.id, site.name, copy, crawl_delay_s, main_site, _agent_lines(rules))
         said = tuple((name, value) for name, value in answer.headers if name.lower() in _KEPT)
         news = replace(news, answered_by=answer.url, headers=said)
         self._unsettled.add(site.name)
         try:
-            site.robots_id = await self._intake.commit(news, rules, group)
+            site.heed(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
         finally:
             self._unsettled.discard(site.name)
         return copy

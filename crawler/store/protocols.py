@@ -118,6 +118,10 @@ class ClaimedSite:
     robots_id: int | None
     crawl_delay_s: float | None = None  # from the last robots.txt that was received
 
+    def heed(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
+        """``copy`` is committed as number ``robots_id``: from now on it is in force."""
+        self.copy, self.robots_id, self.crawl_delay_s = copy, robots_id, crawl_delay_s
+
 
 @dataclass(slots=True)
 class Claim:
