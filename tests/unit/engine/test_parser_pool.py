@@ -187,7 +187,9 @@ async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
     before = children()
     pool = ParserPool(OPTIONS)
     await pool.read(document("first"))
-    reads = [asyncio.create_task(pool.read(document(f"p{number}", SLOW))) for number in range(20)]
+    (pid,) = children() - before
+    os.kill(pid, signal.SIGSTOP)  # it answers none of the readers
+    reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(20)]
     await asyncio.sleep(0.05)
     await pool.close()
     await asyncio.wait(reads)
