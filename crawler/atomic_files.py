@@ -104,7 +104,7 @@ def _open(place: Path) -> AtomicFile:
         if place.exists() and not place.is_file():  # a pipe or a device: nothing may take its place
             return AtomicFile(place.open("wb"), place)
         if _is_store(place):
-            raise UsageError(f"{place}: a crawl's store, or a part of one, is not written over; choose another name")
+            raise UsageError(f"{place}: part of the store of a crawl, which is not overwritten; choose another name")
         beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
         return AtomicFile(beside.open("xb"), place, beside)
     except OSError as error:

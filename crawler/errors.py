@@ -95,6 +95,14 @@ class ConfigError(UsageError):
     """A configuration file is invalid. The sentence lists every wrong key."""
 
 
+def missing_extra(need: str, extra: str) -> UsageError:
+    """The error for a package that is not installed; ``need`` says what needs it.
+
+    The project is on no package index, so the remedy installs the extra from a clone.
+    """
+    return UsageError(f"{need}; install the extra {extra!r} from the clone: pip install '.[{extra}]'")
+
+
 class SeedError(UsageError):
     """Seeds are invalid. The sentence lists the bad lines with their numbers."""
 

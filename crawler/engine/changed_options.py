@@ -70,7 +70,7 @@ async def begin(
         if before is not None:
             left_out, again = await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
             if left_out:
-                tell(f"{left_out:,} of the URLs queued are left out by the new options; the last run's bring them back")
+                tell(f"the new options leave out {left_out:,} of the queued URLs; the last options bring them back")
             if again:
                 tell(f"{again:,} of the URLs that the last run had left out are queued again")
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])

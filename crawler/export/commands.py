@@ -23,7 +23,7 @@ from crawler.formatting import duration, many
 from crawler.settings.stores import existing_store
 
 _REFRESH_S = 0.2
-_LEFT_OUT = "no body is stored, or the page forbids copies, or to be shown any longer"
+_LEFT_OUT = "no body is stored, the page forbids copies, or the date until which it may be shown is over"
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 _OF_RANK = ("ranks", "site_ranks")
 

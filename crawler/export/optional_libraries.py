@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from crawler.errors import UsageError
+from crawler.errors import missing_extra
 
 
 def load(module: str) -> Any:
@@ -16,6 +16,4 @@ def load(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        raise UsageError(
-            f"this format needs {package}, which is not installed: pip install 'polite-crawler[export]'"
-        ) from None
+        raise missing_extra(f"this format needs {package}", "export") from None

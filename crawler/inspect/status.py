@@ -141,7 +141,7 @@ def render(status: Status, console: Console) -> None:
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
         if status.last_run["worst_lag_s"] is not None:
-            rows.append(("Lag", f"{1000 * status.last_run['worst_lag_s']:,.0f} ms at worst, of the event loop"))
+            rows.append(("Lag", f"the event loop was late by at most {1000 * status.last_run['worst_lag_s']:,.0f} ms"))
     if status.standing.paused_since is not None:
         rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {GO_ON}"))
     if status.standing.blocked:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-from crawler.errors import UsageError
+from crawler.errors import missing_extra
 
 
 def load_ranking() -> ModuleType:
@@ -13,4 +13,4 @@ def load_ranking() -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
             raise
-        raise UsageError("ranks need scipy: pip install 'polite-crawler[rank]'") from None
+        raise missing_extra("ranks need scipy", "rank") from None

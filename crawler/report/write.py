@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from crawler.atomic_files import AtomicFiles
-from crawler.errors import UsageError
+from crawler.errors import UsageError, missing_extra
 from crawler.report.facts import Facts
 
 
@@ -16,7 +16,7 @@ def require_html(out: Path) -> Path:
     Raises :class:`UsageError`, also if the extra ``report`` is not installed.
     """
     if find_spec("jinja2") is None:
-        raise UsageError("`crawler report` needs Jinja2: pip install 'polite-crawler[report]'")
+        raise missing_extra("`crawler report` needs Jinja2", "report")
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{out}: the report is an HTML file; name it like report.html")
     if not out.parent.is_dir():

@@ -64,7 +64,7 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 
 async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
-        require_alone(settings, "run one process, and let no other one join")
+        require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
         return await _run_team(settings, seeds.urls)
     raise_file_limit()

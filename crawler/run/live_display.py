@@ -233,7 +233,9 @@ class WaitNotes:
         self._away_s = away_s
         if stopped_by is not None:
             left = duration(max(0.0, self._patience_s - away_s))
-            self._tell_once(f"{stopped_by}: stopping when the database answers, {left} at most; {_AT_ONCE}", "stopping")
+            self._tell_once(
+                f"{stopped_by}: stopping when the database answers, in at most {left}; {_AT_ONCE}", "stopping"
+            )
         elif away_s > _SLOW_S:
             patience = duration(self._patience_s)
             self._tell_once(f"the database does not answer; the crawl waits {patience} at most (workers.patience)")

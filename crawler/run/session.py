@@ -180,7 +180,7 @@ def require_alone(settings: Settings, remedy: str) -> None:
         (settings.output.warc, "output.warc"),
     ):
         if asked:
-            raise UsageError(f"this is for one worker alone; {remedy}", key=key)
+            raise UsageError(f"this needs a single worker; {remedy}", key=key)
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
@@ -385,6 +385,6 @@ def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
     outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(
-            f"{outside} is not on loopback: name a URL or an e-mail address by which its owner can reach you, with ",
+            f"{outside} is not on loopback: give a URL or an e-mail address at which its owner can reach you, with ",
             Setting("identity.contact"),
         )

@@ -6,7 +6,7 @@ Needs the extra ``sample``.
 from importlib import import_module
 from types import ModuleType
 
-from crawler.errors import UsageError
+from crawler.errors import missing_extra
 
 
 def load(name: str) -> ModuleType:
@@ -16,4 +16,4 @@ def load(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
             raise
-        raise UsageError("samples need scipy: pip install 'polite-crawler[sample]'") from None
+        raise missing_extra("samples need scipy", "sample") from None

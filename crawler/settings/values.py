@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from typing import Any
 
@@ -194,6 +194,8 @@ SECONDS_OR_NO_LIMIT = ValueKind(
 COUNT_OR_NO_LIMIT = ValueKind(
     "a whole number; 0 is no limit", Form.WHOLE, lambda value: _whole(value, 0) or None, lambda value: value or 0, "N"
 )
+#: ``None`` is no sample, which TOML writes as 0.
+SAMPLE_SIZE = replace(COUNT_OR_NO_LIMIT, wanted="a whole number; 0 draws none")
 #: ``None`` is no limit, which TOML writes as -1: 0 takes the seeds alone.
 DEPTH = ValueKind(
     "a whole number; -1 is no limit",

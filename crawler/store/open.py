@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawler.clock import Clock, SystemClock
-from crawler.errors import UsageError
+from crawler.errors import UsageError, missing_extra
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.location import is_url, require_postgres
@@ -23,7 +23,7 @@ def _needing_asyncpg() -> Iterator[None]:
     try:
         yield
     except ImportError:
-        raise UsageError("a store on PostgreSQL needs asyncpg: pip install 'polite-crawler[postgres]'") from None
+        raise missing_extra("a store on PostgreSQL needs asyncpg", "postgres") from None
 
 
 def _path(db: str) -> Path:

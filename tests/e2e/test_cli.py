@@ -205,7 +205,7 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     assert here("why", web.url("a.test", "/2"), "--db", db_path).out.count("queued: waits in the frontier") == 1
 
     narrow = here("run", *options, "--exclude", "/2$")
-    told = "crawler: 1 of the URLs queued are left out by the new options; the last run's bring them back\n"
+    told = "crawler: the new options leave out 1 of the queued URLs; the last options bring them back\n"
     assert (narrow.code, narrow.err) == (0, told)
     shallow = here("run", *options, "--max-depth", "5")
     assert (shallow.code, shallow.err) == (

@@ -77,7 +77,7 @@ def test_no_seeds_at_all(tmp_path: Path) -> None:
 
 def test_a_crawl_outside_loopback_needs_a_contact(tmp_path: Path) -> None:
     told = refused("run", "https://example.org/", "--db", tmp_path / "c.db")
-    assert "https://example.org/ is not on loopback: name a URL or an e-mail address" in told
+    assert "https://example.org/ is not on loopback: give a URL or an e-mail address" in told
     assert told.endswith("with --contact\n")
     assert list(tmp_path.iterdir()) == []
 

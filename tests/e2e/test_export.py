@@ -80,7 +80,7 @@ def test_wrong_usage_is_told_in_a_line(crawled: Path) -> None:
         (["csv", crawled / "x", "--where", "nosuch = 1"], "no such column: nosuch"),
         (["csv", crawled / "x", "--where", "1); DROP TABLE page; --"], "brackets do not match"),
         (["csv", crawled / "x", "--where", " "], "contains no condition; omit the option"),
-        (["csv", db], "is not written over"),
+        (["csv", db], "which is not overwritten"),
         (["warc", crawled / "x", "--table", "links"], "warc is made of pages"),
         (["xml", crawled / "x"], "is not one of"),
     ):

@@ -633,7 +633,7 @@ def test_imap_without_its_library_names_the_extra(
     monkeypatch.delitem(sys.modules, "crawler.rup.mail.imap", raising=False)
     ended = robot.rup("sync", "--imap", "imaps://me@mail.example.org")
     assert ended.code == 2
-    assert "pip install 'polite-crawler[updates]'" in ended.err
+    assert "pip install '.[updates]'" in ended.err
     assert robot.rup("sync", "--maildir", robot.mail).code == 0
 
 

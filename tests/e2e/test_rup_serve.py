@@ -363,7 +363,7 @@ def test_without_its_extra_the_command_names_it(tmp_path: Path, missing: str) ->
         check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert "pip install 'polite-crawler[updates]'" in done.stderr
+    assert "pip install '.[updates]'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -346,7 +346,9 @@ def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:
         sys.modules["scipy"] = None  # as if it were not installed
         ended = run(web, tmp_path / "s.db", "--sample", "5")
     assert ended.code == 2
-    assert ended.err == "crawler: samples need scipy: pip install 'polite-crawler[sample]'\n"
+    assert (
+        ended.err == "crawler: samples need scipy; install the extra 'sample' from the clone: pip install '.[sample]'\n"
+    )
     assert web.log == []
 
 

@@ -209,7 +209,7 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
     assert "under other settings (limits.max_depth, politeness.delay)" in refused.err
     alone = crawler(*options, "--db", db, "--warc", tmp_path / "w")
     assert alone.code == 2
-    assert "--warc: this is for one worker alone; others are at work on" in alone.err
+    assert "--warc: this needs a single worker; others are at work on" in alone.err
     assert [finish(process).code for process in (first, second)] == [0, 0]
     assert all(pages > 0 for (pages,) in look(db, "SELECT pages FROM workers"))
     assert len(look(db, "SELECT DISTINCT pid FROM workers")) == 2

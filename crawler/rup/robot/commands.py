@@ -15,7 +15,7 @@ from crawler.cli.options import given_settings, setting_options
 from crawler.cli.output import print_json
 from crawler.cli.shared import canonical, console, db_option, json_option, run_async, tell
 from crawler.clock import iso
-from crawler.errors import UsageError
+from crawler.errors import UsageError, missing_extra
 from crawler.formatting import many
 from crawler.frontier.hints import Heeded
 from crawler.rup.commands import rup
@@ -312,9 +312,7 @@ async def _mailbox(maildir: Path | None, imap: str | None) -> AsyncIterator[Mail
     except ModuleNotFoundError as error:
         if error.name != "aioimaplib":
             raise
-        raise UsageError(
-            "--imap needs aioimaplib, which is not installed: pip install 'polite-crawler[updates]'"
-        ) from None
+        raise missing_extra("--imap needs aioimaplib", "updates") from None
     place, password = read_place(imap or ""), read_password()
     async with open_imap(place, password) as box:
         yield box

@@ -9,7 +9,7 @@ import click
 
 from crawler.cli.shared import host_and_port, run_async, tell
 from crawler.cli.signals import Signals
-from crawler.errors import UsageError
+from crawler.errors import UsageError, missing_extra
 from crawler.rup.commands import rup
 from crawler.rup.protocol.forms import is_address
 from crawler.rup.protocol.units import read_span, read_unit
@@ -71,9 +71,7 @@ def serve(
         package = {"re2": "google-re2", "aiosmtplib": "aiosmtplib"}.get(error.name or "")
         if package is None:
             raise
-        raise UsageError(
-            f"`crawler rup serve` needs {package}, which is not installed: pip install 'polite-crawler[updates]'"
-        ) from None
+        raise missing_extra(f"`crawler rup serve` needs {package}", "updates") from None
     server = RupServer(
         root=root,
         base_url=base_url,

@@ -224,7 +224,7 @@ class Postgres:
                     f"{self.name}: {_text(error)}"
                 ) from error  # the parameters do not fit the statement
             self.drop()
-            remedy = "see that it runs, and that the address is right"
+            remedy = "check that it is running and that the address is right"
             if self._was_connected:
                 remedy = "what was committed is kept, run the same command again when it is back"
             raise ConnectionLost(f"{self.name}: the database cannot be reached ({_text(error)}); {remedy}") from error

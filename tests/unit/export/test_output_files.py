@@ -89,7 +89,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 async def test_a_store_is_not_written_over(save: Exporter, filled: Path) -> None:
     before = filled.read_bytes()
-    with pytest.raises(UsageError, match="not written over"):
+    with pytest.raises(UsageError, match="not overwritten"):
         await save("csv", filled)
     assert filled.read_bytes() == before
 
@@ -101,7 +101,7 @@ def test_files_of_a_store_are_not_overwritten(suffix: str, there: bool, filled: 
     part.unlink(missing_ok=True)
     if there:
         part.touch()
-    with AtomicFiles() as files, pytest.raises(UsageError, match="not written over"):
+    with AtomicFiles() as files, pytest.raises(UsageError, match="not overwritten"):
         files.open(part)
     assert part.exists() == there
     elsewhere = filled.with_name(f"other{suffix}")

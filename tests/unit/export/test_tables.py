@@ -200,6 +200,6 @@ async def test_a_missing_library_is_named_with_its_extra(
 ) -> None:
     for module in (missing, f"{missing}.warcwriter"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=rf"needs {missing}.* pip install 'polite-crawler\[export\]'"):
+    with pytest.raises(UsageError, match=rf"needs {missing}.* pip install '\.\[export\]'"):
         await save(format, tmp_path / "out")
     assert list(tmp_path.glob("*out*")) == list(tmp_path.glob(".export*")) == []
