@@ -217,6 +217,7 @@ class EndCode(Code):
     )
     MAX_TIME = "max_time", "{limits.max_time} is over"
     SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
+    DEMO = "demo", "stopped by {}; the next demo begins anew, and replaces this store", "a demo stopped by a signal"
     OPERATOR = "operator", "stopped by the operator; the same command continues the crawl"
     CALLER = "caller", "stopped by the caller; run() continues the crawl"
     CUT_SHORT = "cut_short", "cut short by the caller; run() continues the crawl"

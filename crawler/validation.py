@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
@@ -22,6 +23,16 @@ class RunLimits(TypedDict, total=False):
     max_depth: int
     max_time: float | str
     concurrency: int
+
+
+def require_limits(given: Iterable[str]) -> None:
+    """Raise :class:`UsageError` for an argument that ``run()`` does not take; it suggests one that ``run()`` takes."""
+    known = ["seeds", *RunLimits.__annotations__]
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else "the arguments are " + ", ".join(known)
+            raise UsageError(f"run(): unknown argument {name!r}, {remedy}")
 
 
 def path(name: str, value: object) -> str:

@@ -20,11 +20,13 @@ class Signals:
     """Handles SIGINT and SIGTERM.
 
     A signal stops the crawl in order; before the crawl has begun, it cancels the command. To stop in order, the crawl
-    needs the store. If the store does not answer, a second signal ends the command at once.
+    needs the store. If the store does not answer, a second signal ends the command at once. ``code`` is the
+    end of a run that a signal stops.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, code: EndCode = EndCode.SIGNAL) -> None:
         self.came: str | None = None
+        self._code = code
         self._crawl: Stoppable | None = None
         self._store: Reconnecting | None = None
         self._command = asyncio.current_task()
@@ -47,4 +49,4 @@ class Signals:
         if self.came and self._store is not None and self._store.away_s is not None:
             self._store.give_up()
         self.came = self.came or name
-        self.stop(RunEnd(EndCode.SIGNAL, self.came))
+        self.stop(RunEnd(self._code, self.came))

@@ -10,6 +10,7 @@ from crawler.cli.shared import STOPPED, cli, console, run_async
 from crawler.cli.signals import Signals
 from crawler.demo.show import run_demo
 from crawler.errors import UsageError
+from crawler.reasons import EndCode
 from crawler.store.location import is_url, shown
 
 
@@ -23,7 +24,7 @@ def demo(db: str, no_progress: bool, as_json: bool) -> int:
         raise UsageError(f"--db {shown(db)}: the demo needs a file for its store; give a path")
 
     async def show() -> int:
-        signals = Signals()
+        signals = Signals(EndCode.DEMO)
         live = not no_progress and not as_json
         code = await run_demo(Path(db), console, live=live, as_json=as_json, on_crawl=signals.stop_from_now_on)
         return STOPPED if signals.came else code

@@ -71,7 +71,7 @@ async def run_demo(
             console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
         async with crawl_session(demo_settings(db, web), web.seeds, clock=clock) as (crawl, store):
             on_crawl(crawl)
-            async with _watched(crawl, store, clock, console, live):
+            async with _watched(crawl, store, clock, console, str(db), live):
                 end = await run_to_end(crawl, store, clock)
             result = summary(crawl, await store.counts(), end, str(db), clock.now())
             kept = web.kept()
@@ -88,10 +88,11 @@ async def run_demo(
 
 @asynccontextmanager
 async def _watched(
-    crawl: Crawl, store: CrawlStore, clock: SystemClock, console: Console, live: bool
+    crawl: Crawl, store: CrawlStore, clock: SystemClock, console: Console, db: str, live: bool
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
-        async with Watch(crawl, store, clock, console, lambda: None):
+        hint = "Ctrl-C stops; the next demo begins anew"
+        async with Watch(crawl, store, clock, console, lambda: None, db, hint=hint):
             yield
     else:
         yield

@@ -264,6 +264,8 @@ class Gate:
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         before = live.pace
         live.pace = after_answer(before, facts_of(answer), crawl_delay_s, self._settings)
+        if isinstance(answer, Failed):
+            operator_log.request_failed(request.shown_url or request.url, answer)
         operator_log.paced(permit.group, before, live.pace)
         live.unsaved = True
         over_at = answer.finished_at

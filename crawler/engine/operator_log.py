@@ -1,7 +1,7 @@
 """The log records that the engine writes for the operator of a long crawl.
 
 Each function writes one kind of record, if there is anything to tell, and passes its facts as ``extra`` for the JSON
-form. Records are rare: none is written for a request, a page or a commit that goes well.
+form. Records above the level ``debug`` are rare: none is written for a request, a page or a commit that goes well.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import logging
 
 from crawler.formatting import duration, instant
 from crawler.frontier.politeness import Pace
-from crawler.model import RobotsAction, RobotsCopy
+from crawler.model import Failed, RobotsAction, RobotsCopy
 
 SLOW_COMMIT_S = 2.0
 
+_FETCH = logging.getLogger("crawler.fetch")
 _ROBOTS = logging.getLogger("crawler.robots")
 _POLITENESS = logging.getLogger("crawler.politeness")
 _LEASE = logging.getLogger("crawler.lease")
@@ -34,6 +35,12 @@ def robots_decided(site: str, before: RobotsCopy | None, copy: RobotsCopy) -> No
             _ROBOTS.info("%s: robots.txt is now %s, and was %s", site, copy.action, before.action, extra=facts)
         case _ if before is not None and before.sha256 != copy.sha256:
             _ROBOTS.info("%s: robots.txt has changed", site, extra=facts)
+
+
+def request_failed(url: str, failed: Failed) -> None:
+    """A request brought no document. ``url`` may be shown."""
+    facts = {"url": url, "status": failed.status, "error_kind": failed.kind.value}
+    _FETCH.debug("%s failed: %s", url, failed.error, extra=facts)
 
 
 def paced(group: str, before: Pace, pace: Pace) -> None:

@@ -24,7 +24,7 @@ def status(db: str, as_json: bool) -> int:
         if as_json:
             print_json(status_report.as_json(seen))
         else:
-            status_report.render(seen, console)
+            status_report.render(seen, db, console)
         return 0
 
     return run_async(look())

@@ -19,6 +19,7 @@ from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.store.feature_sql import load_statements
+from crawler.store.location import db_argument
 from crawler.store.protocols import Beat, Counts, CrawlStore, Waiting
 
 _SITES_SHOWN = 20
@@ -29,8 +30,11 @@ _SQL = load_statements("crawler.inspect")
 
 #: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
 SILENT_S = 15.0
-#: How a paused crawl is resumed.
-GO_ON = "`crawler control resume` or the dashboard resumes it"
+
+
+def resume_hint(db: str) -> str:
+    """How the paused crawl on the store ``db`` is resumed."""
+    return f"`crawler control resume{db_argument(db)}` or the dashboard resumes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,8 @@ def as_json(status: Status) -> dict[str, Any]:
     }
 
 
-def render(status: Status, console: Console) -> None:
-    """Print a status for people."""
+def render(status: Status, db: str, console: Console) -> None:
+    """Print a status of the store ``db`` for people."""
     counts = status.counts
     states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
     rows: list[Fact] = [
@@ -143,7 +147,7 @@ def render(status: Status, console: Console) -> None:
         if status.last_run["worst_lag_s"] is not None:
             rows.append(("Lag", f"the event loop was late by at most {1000 * status.last_run['worst_lag_s']:,.0f} ms"))
     if status.standing.paused_since is not None:
-        rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {GO_ON}"))
+        rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {resume_hint(db)}"))
     if status.standing.blocked:
         rows.append(("Blocked", ", ".join(status.standing.blocked)))
     if any(code is not ReasonCode.FETCHED for code, _ in status.fetched_for):

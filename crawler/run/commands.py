@@ -123,9 +123,10 @@ def _shown(
 
     ``awaited`` is the store, or the team whose workers wait for it.
     """
+    db = settings.output.db
     if settings.output.progress and console.is_terminal and not settings.output.json:
-        return Watch(crawl, store, clock, console, lambda: signals.came, settings.team.workers)
-    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s)
+        return Watch(crawl, store, clock, console, lambda: signals.came, db, settings.team.workers)
+    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s, db)
 
 
 def _tell_end(settings: Settings, end: RunEnd, result: dict[str, Any]) -> None:

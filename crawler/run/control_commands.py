@@ -11,16 +11,17 @@ from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Blocks, Command, blockable, standing, still_blocks
 from crawler.settings.stores import existing_store, order
+from crawler.store.location import db_argument
 from crawler.store.protocols import CrawlStore
 from crawler.url import NotCrawlable, host_of
 
 _SAID = {
     Command.PAUSE: "paused: a running crawl stops sending within a second, and no crawl on this store sends until "
-    "`crawler control resume`; nothing is lost",
+    "`crawler control resume{db}`; nothing is lost",
     Command.RESUME: "resumed",
     Command.STOP: "the crawl is told to stop: requests in flight get a few seconds; the same command continues it",
     Command.BLOCK: "{name} is blocked: the crawl sends nothing there and excludes its queued URLs, until `crawler "
-    "control unblock {name}`",
+    "control unblock {name}{db}`",
     Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again",
 }
 
@@ -48,7 +49,7 @@ def control(command: str, site: str | None, db: str) -> int:
 
 async def _ask(asked: Command, name: str, db: str) -> int:
     await order(store_at(db), asked, name, SystemClock())
-    said = _SAID[asked].format(name=name)
+    said = _SAID[asked].format(name=name, db=db_argument(db))
     if name:
         async with existing_store(store_at(db)) as store:
             others = still_blocks(name, standing(await store.control.orders()).blocked)

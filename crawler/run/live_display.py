@@ -20,10 +20,11 @@ from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.formatting import duration, many, size
 from crawler.frontier.politeness import Pace
-from crawler.inspect.status import GO_ON
+from crawler.inspect.status import resume_hint
 from crawler.model import State
 from crawler.reasons import RunEnd
 from crawler.settings.keys import terminal_name
+from crawler.store.location import db_argument
 from crawler.store.protocols import Counts, CrawlStore, Reconnecting, Waiting
 
 _REFRESH_S = 0.5
@@ -70,10 +71,13 @@ class Watch:
         clock: Clock,
         console: Console,
         stopped_by: Callable[[], str | None],
+        db: str,
         workers: int = 1,
+        hint: str = _HINT,
     ) -> None:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
         self._stopped_by, self._workers = stopped_by, workers
+        self._db, self._hint = db, hint
         self._seen = _Snapshot(at=clock.now())
         self._looked = asyncio.Event()
         self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
@@ -151,9 +155,9 @@ class Watch:
             lines.append(Text(f"no answer from the store for {duration(now - self._asked_at)}", style="bold yellow"))
         if progress.paused_since is not None:
             since = brief_time(progress.paused_since, now)
-            lines.append(Text(f"paused by the operator since {since}; {GO_ON}", style="bold yellow"))
+            lines.append(Text(f"paused by the operator since {since}; {resume_hint(self._db)}", style="bold yellow"))
         stopped_by = self._stopped_by()
-        hint = _HINT
+        hint = self._hint
         if stopped_by is not None:
             is_away = self._store.away_s is not None
             how = f"when the database answers; {_AT_ONCE}" if is_away else "requests in flight get a few seconds"
@@ -189,9 +193,10 @@ class WaitNotes:
         tell: Callable[[str], None],
         stopped_by: Callable[[], str | None],
         patience_s: float,
+        db: str,
     ) -> None:
         self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
-        self._stopped_by, self._patience_s = stopped_by, patience_s
+        self._stopped_by, self._patience_s, self._db = stopped_by, patience_s, db
         self._told = set[str]()  # about the database that does not answer
         self._away_s = 0.0
 
@@ -210,7 +215,7 @@ class WaitNotes:
             await self._clock.sleep(_REFRESH_S)
             now, wait = self._clock.now(), self._crawl.progress.idle_for
             if paused != (paused := self._crawl.progress.paused_since):
-                self._tell("resumed" if paused is None else f"paused by the operator; {GO_ON}")
+                self._tell("resumed" if paused is None else f"paused by the operator; {resume_hint(self._db)}")
             self._note_silence()
             if now < next_at:
                 continue
@@ -220,7 +225,7 @@ class WaitNotes:
                 reason = f": {wait.reason}" if wait.reason else ""
                 self._tell(
                     f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason} "
-                    f"(`crawler control block {wait.group}` leaves it out)"
+                    f"(`crawler control block {wait.group}{db_argument(self._db)}` leaves it out)"
                 )
 
     def _note_silence(self) -> None:

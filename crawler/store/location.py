@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from shlex import quote
 
 from crawler.errors import UsageError
 
+#: The store that a command uses without ``--db``.
+DEFAULT_DB = "crawl.db"
 _HOST = r"(?:\[[0-9A-Fa-f:.]*\]|[^\[\]:,]*)(?::[0-9]*)?"
 _HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
 #: What may be shown of the parameters of a URL.
@@ -49,6 +52,11 @@ def shown(db: str) -> str:
         hosts = hosts.partition(":")[0]
     kept = "&".join(item for item in query.split("&") if item.partition("=")[0] in _HARMLESS)
     return f"{scheme}://{user}{at}{hosts}{slash}{path}{'?' if kept else ''}{kept}"
+
+
+def db_argument(db: str) -> str:
+    """The argument that names the store ``db`` in a command, after a space; "" for the default store."""
+    return "" if db == DEFAULT_DB else f" --db {quote(shown(db))}"
 
 
 def store_name(db: str) -> str:

@@ -100,7 +100,7 @@ async def test_reading_a_missing_store_does_not_create_it(db_path: Path) -> None
 async def test_opening_a_foreign_file_is_a_store_error(db_path: Path) -> None:
     db_path.write_bytes(b"no database at all, " * 1000)
     for read_only in (True, False):
-        with pytest.raises(StoreError, match="damaged or no SQLite store"):
+        with pytest.raises(StoreError, match="this file is not a store"):
             await open_and_close(db_path, read_only=read_only)
 
 

@@ -205,7 +205,7 @@ async def test_every_failure_is_a_crawler_error(web: LoopbackWeb, db_path: Path,
     with pytest.raises(UsageError, match="does not exist"):
         await run(db=tmp_path / "none" / "c.db")
     (tmp_path / "diary.db").write_bytes(b"not a database, but long enough to look at " * 100)
-    with pytest.raises(CrawlerError, match="damaged or no SQLite store"):
+    with pytest.raises(CrawlerError, match="this file is not a store"):
         await run(db=tmp_path / "diary.db")
     async with crawler.open(db_path, QUICK) as crawl:
         with pytest.raises(UsageError, match="no such store"):

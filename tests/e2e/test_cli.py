@@ -352,7 +352,7 @@ def test_a_damaged_store(command: str, damage: str, web: LoopbackWeb, db_path: P
     assert ended.code == 4, ended
     assert ended.out == ""
     assert ended.err.count("\n") == 1
-    assert "damaged or no SQLite store" in ended.err
+    assert "the file is damaged, `sqlite3 " in ended.err or "this file is not a store" in ended.err
 
 
 #: Root may write everywhere; without this capability it is a user like others.

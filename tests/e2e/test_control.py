@@ -43,3 +43,13 @@ def test_only_what_is_blocked_is_unblocked_and_by_its_name(db: Path, loopback: L
     assert f"mini-44.test is no longer blocked, but {site} still is" in control(db, "unblock", "mini-44.test").out
     assert "is no longer blocked: the running crawl" in control(db, "unblock", site).out
     assert here("status", "--db", db, "--json").out.count('"blocked": {}') == 1
+
+
+def test_only_a_paused_crawl_is_resumed_and_the_remedy_names_the_store(db: Path) -> None:
+    never = here("control", "resume", "--db", db)
+    assert never.code == 2
+    assert "the crawl on this store is not paused, there is nothing to resume" in never.err
+    remedy = f"`crawler control resume --db {db}`"
+    assert remedy in " ".join(here("control", "pause", "--db", db).out.split())
+    assert "Paused" in here("status", "--db", db).out
+    assert here("control", "resume", "--db", db).code == 0

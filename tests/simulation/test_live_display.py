@@ -45,7 +45,7 @@ def test_the_display_reports_a_store_that_does_not_answer(
 
         async with (
             session(clock, db_path, SimulatedWeb(clock, SITES), ["http://a.test/"], Options()) as (run, store),
-            Watch(run, store, clock, console, lambda: None),
+            Watch(run, store, clock, console, lambda: None, "crawl.db"),
         ):
             assert "no answer" not in await seen(4)
             assert "0 pages" in await seen(2)

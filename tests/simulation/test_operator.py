@@ -391,14 +391,15 @@ def test_blocks_that_are_lifted_leave_the_result_of_a_crawl_unchanged(seed: int,
                         (Command.BLOCK, Command.UNBLOCK, Command.BLOCK, Command.PAUSE, Command.RESUME)
                     )
                     name = chance.choice(hosts) if command in (Command.BLOCK, Command.UNBLOCK) else ""
-                    with suppress(UsageError):  # an unblock of what is not blocked
+                    with suppress(UsageError):  # nothing to resume or to unblock
                         await operator.ask(command, name)
                 await clock.sleep(chance.uniform(0, 2))
                 if chance.random() < 0.5:
                     task.cancel()
                 else:
                     run.stop(RunEnd(EndCode.CALLER))
-        await operator.ask(Command.RESUME)
+        with suppress(UsageError):  # not paused
+            await operator.ask(Command.RESUME)
         for host in hosts:
             with suppress(UsageError):
                 await operator.ask(Command.UNBLOCK, host)

@@ -9,7 +9,7 @@ from typing import Any
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.frontier.operator import Command, Order, name_ranges, standing, still_blocks
+from crawler.frontier.operator import Command, Order, Standing, name_ranges, standing, still_blocks
 from crawler.reasons import ReasonCode
 from crawler.store.protocols import Beat
 from crawler.store.retrying import Retry, retrying
@@ -40,7 +40,7 @@ class SqlControl:
         return [_order(row) for row in await self._control_read.fetch("orders", after=after)]
 
     async def give(self, command: Command, name: str, clock: Clock) -> Order:
-        """Give an order. Raises :class:`UsageError` if there is no run to stop, or no such block to lift."""
+        """Give an order. Raises :class:`UsageError` for one that would change nothing; see :func:`give`."""
         async with self._writing():
             return await give(self._sql, command, name, clock)
 
@@ -92,7 +92,7 @@ class SqlControl:
 async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Order:
     """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
 
-    Raises :class:`UsageError` if there is no run to stop, or no such block to lift.
+    Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
     """
     run_id = None
     if command is Command.STOP:
@@ -100,6 +100,8 @@ async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Or
         if run is None or run.finished_at is not None:
             raise UsageError("no crawl is running on this store, there is nothing to stop")
         run_id = run.id
+    if command is Command.RESUME and (await _standing(sql)).paused_since is None:
+        raise UsageError("the crawl on this store is not paused, there is nothing to resume")
     if command is Command.UNBLOCK:
         await _require_blocked(sql, name)
     now = clock.now()
@@ -108,9 +110,13 @@ async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Or
     return Order(int(given.id), now, command, name, run_id)
 
 
+async def _standing(sql: Statements) -> Standing:
+    return standing([_order(row) for row in await sql.fetch("orders", after=0)])
+
+
 async def _require_blocked(sql: Statements, name: str) -> None:
     """Raise :class:`UsageError` if to lift the block of ``name`` would change nothing."""
-    blocked = standing([_order(row) for row in await sql.fetch("orders", after=0)]).blocked
+    blocked = (await _standing(sql)).blocked
     if name in blocked:
         return
     others = still_blocks(name, blocked)

@@ -36,6 +36,7 @@ _PRAGMAS_THAT_READ = {
 }
 _INTERRUPT_EVERY_S = 0.05
 _ROWS_AT_ONCE = 500
+_MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
 
 
 def require_usable(path: Path, read_only: bool) -> None:
@@ -217,12 +218,22 @@ def _result_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
+def _begins_as_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return True  # unknown
+
+
 def _explain(path: Path, error: sqlite3.Error) -> str:
     text, code = str(error), _result_code(error)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return f"{path}: {text}; what was committed is kept, make room and run the same command again"
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return f"{path}: {text}; the file is damaged or no SQLite store, `sqlite3 {path} .recover` may save it"
+        if not _begins_as_sqlite(path):
+            return f"{path}: this file is not a store; choose another file, or the name of a new one"
+        return f"{path}: {text}; the file is damaged, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
 
 
