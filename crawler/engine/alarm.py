@@ -14,6 +14,7 @@ class Alarm:
     def __init__(self) -> None:
         self._rung = asyncio.Event()
         self.is_urgent = False
+        self.is_awaited = False  # a task waits for the commit, and holds others up
 
     def ring(self) -> None:
         """End the wait of the driver."""
@@ -24,9 +25,14 @@ class Alarm:
         self.is_urgent = True
         self._rung.set()
 
+    def hurry_alone(self) -> None:
+        """As :meth:`hurry`, for a commit that is not to wait for further work."""
+        self.is_awaited = True
+        self.hurry()
+
     def calm(self) -> None:
         """A commit begins: it serves every request for a commit so far."""
-        self.is_urgent = False
+        self.is_urgent = self.is_awaited = False
 
     async def wait(self, seconds: float | None) -> bool:
         """Wait for a ring, for ``seconds`` at most if given. Returns whether one came; it is used up."""

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
+from crawler.engine.caution import Caution
 from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.driver import Driver, OnPages
@@ -79,7 +80,7 @@ class Crawl:
                 alarm=alarm,
                 shutdown=shutdown,
                 progress=progress,
-                store=store,
+                caution=Caution(store, gate, outbox),
             )
         )
         self._operator = OperatorListener(store, clock, gate, scope.blocks, outbox, shutdown, progress, frame)

@@ -173,6 +173,7 @@ class Driver:
             requests_in_flight=self._gate.requests_in_flight,
             uncommitted_since=self._outbox.uncommitted_since,
             commit_urgent=self._alarm.is_urgent,
+            commit_awaited=self._alarm.is_awaited,
             groups_wanted=budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._workers))),
             horizon_s=self._capacity.horizon_s(),
             last_commit_at=self._last_commit_at,

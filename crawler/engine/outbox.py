@@ -158,8 +158,8 @@ class Outbox:
         await self._room.wait()
 
     async def flush(self) -> None:
-        """Ask for a commit and wait until it is over: what was decided on so far is committed, or void."""
-        self._alarm.hurry()
+        """Ask for a commit at once and wait until it is over: what was decided on so far is committed, or void."""
+        self._alarm.hurry_alone()
         await self._contents.is_over.wait()
 
     # --- taking out ---------------------------------------------------------------------------

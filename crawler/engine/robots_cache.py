@@ -11,6 +11,7 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
+from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.gate import Blocked, FetchPermit, Gate
 from crawler.engine.outbox import Outbox
 from crawler.errors import CrawlerError, Fault
@@ -102,17 +103,18 @@ class RobotsCache:
     def reading(self) -> Reading:
         return self._needs.settings.reading
 
-    async def in_force(self, site: ClaimedSite, group: str) -> RobotsCopy:
+    async def in_force(self, site: ClaimedSite, group: str, visit: Visit = NORMAL) -> RobotsCopy:
         """The copy that applies to ``site`` now, requested if the one known has run out.
 
-        ``site`` heeds a copy that was requested once it is committed. Raises :class:`crawler.errors.StoreError` and
-        :class:`crawler.engine.gate.Blocked`. Cancellation leaves the copy known before in force.
+        A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. Cancellation
+        leaves the copy known before in force. Raises :class:`crawler.errors.StoreError` and
+        :class:`crawler.engine.gate.Blocked`.
         """
         if site.name in self._mains:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
-        copy, answer, rules = await self._asked(site, group)
+        copy, answer, rules = await self._asked(site, group, visit)
         crawl_delay_s = None if rules is None else rules.crawl_delay_s
         if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
             crawl_delay_s = site.crawl_delay_s
@@ -172,14 +174,15 @@ class RobotsCache:
             return copy
         return replace(copy, expires_at=next_at + self._needs.settings.min_fresh_s)
 
-    async def rules(self, site: str, copy: RobotsCopy) -> SiteRules | None:
-        """The rules of a copy that is a file; ``None`` if the answer alone decides."""
+    async def rules(self, site: str, copy: RobotsCopy, visit: Visit = NORMAL) -> SiteRules | None:
+        """The rules of a copy that is a file, read as a part of ``visit``; ``None`` if the answer alone decides."""
         if copy.action is not RobotsAction.PARSE:
             return None
         key = (site, copy.sha256)
         if key in self._rules:
             self._rules.move_to_end(key)
             return self._rules[key][0]
+        await visit.begin_processing()
         if len(copy.body) > _LARGE_BYTES:
             rules = await asyncio.to_thread(self._read, site, copy)
         else:
@@ -206,12 +209,14 @@ class RobotsCache:
             await self._gate.idle(self._clock.sleep(early_s))
         return early_s <= 0
 
-    async def _asked(self, site: ClaimedSite, group: str) -> tuple[RobotsCopy, FetchResult, SiteRules | None]:
+    async def _asked(
+        self, site: ClaimedSite, group: str, visit: Visit
+    ) -> tuple[RobotsCopy, FetchResult, SiteRules | None]:
         """The copy, the last answer and the rules of robots.txt now. A bug that comes to light defers the site."""
         seen = [f"{site.name}/robots.txt"]
         try:
-            copy, answer = await self._ask(site, group, seen)
-            return copy, answer, await self.rules(site.name, copy)
+            copy, answer = await self._ask(site, group, seen, visit)
+            return copy, answer, await self.rules(site.name, copy, visit)
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
@@ -222,14 +227,18 @@ class RobotsCache:
             assert isinstance(unread, RobotsCopy)
             return unread, failed, None
 
-    async def _ask(self, site: ClaimedSite, group: str, seen: list[str]) -> tuple[RobotsCopy, FetchResult]:
+    async def _ask(
+        self, site: ClaimedSite, group: str, seen: list[str], visit: Visit
+    ) -> tuple[RobotsCopy, FetchResult]:
         """Fetch /robots.txt over any redirects, each host at its own pace. Returns the copy and the last answer.
 
         ``seen`` gets the URLs.
         """
         heard: FetchResult | None = None
         while True:
+            await visit.end_processing()
             answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
+            await visit.begin_processing()
             if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
                 raise Fault(answer.detail)
             now = self._clock.now()

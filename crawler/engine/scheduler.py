@@ -240,6 +240,7 @@ class Situation:
     requests_in_flight: int = 0
     uncommitted_since: float | None = None  # when the oldest finished work that is not committed was finished
     commit_urgent: bool = False  # a batch is full, or a task waits for its commit
+    commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
     groups_wanted: int = 0  # that this worker could work on beside those it holds
     horizon_s: float = 1.0  # how long before its time a group may be claimed
     last_commit_at: float = -math.inf  # when the last commit was over
@@ -257,10 +258,6 @@ class Guard:
 
     name: str
     holds: Callable[[Event, Situation], bool]
-
-
-def _is_urgent(event: Event, seen: Situation) -> bool:
-    return seen.commit_urgent
 
 
 def _is_due(event: Event, seen: Situation) -> bool:
@@ -286,7 +283,8 @@ ALWAYS = Guard("", lambda event, seen: True)
 LEASE_LOST = Guard("lease lost", lambda event, seen: seen.lease_lost)
 STOP = Guard("stop requested", lambda event, seen: seen.stop_requested)
 URGENT_BUT_BUSY = Guard(
-    "urgent, requests in flight", lambda event, seen: _is_urgent(event, seen) and seen.requests_in_flight > 0
+    "urgent, requests in flight",
+    lambda event, seen: seen.commit_urgent and not seen.commit_awaited and seen.requests_in_flight > 0,
 )
 DUE = Guard("commit due", _is_due)
 CLAIMED_ALL_BUT_BUSY = Guard(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import assert_never
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
+from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Blocked, FetchPermit, Gate
@@ -23,7 +24,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, RobotsAction
-from crawler.store.protocols import Claim, ClaimedSite, CrawlStore
+from crawler.store.protocols import Claim, ClaimedSite
 from crawler.url import split
 
 
@@ -43,8 +44,7 @@ class WorkerContext:
     alarm: Alarm
     shutdown: Shutdown
     progress: Progress
-    store: CrawlStore
-    trial: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the worker that tries a URL alone
+    caution: Caution
 
 
 class Worker:
@@ -81,7 +81,8 @@ class Worker:
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.idle(context.clock.sleep(early_s))
             with suppress(Blocked):  # the next worker that claims the URL excludes it
-                await self._take(queued)
+                async with context.caution.visit(queued, in_caution=self._claim.in_caution) as visit:
+                    await self._take(queued, visit)
 
     def _is_better_given_back(self) -> bool:
         context = self._context
@@ -92,38 +93,38 @@ class Worker:
             or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
         )
 
-    async def _take(self, queued: Queued) -> None:
+    async def _take(self, queued: Queued, visit: Visit) -> None:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
         context, site = self._context, self._claim.sites[queued.site_id]
         known = site.copy
         if (ended := before_robots(queued, context.scope)) is not None:
             self._refuse(ended)
             return
-        copy = await context.robots.in_force(site, self._claim.group)
+        copy = await context.robots.in_force(site, self._claim.group, visit)
         # A copy that was just requested is waited with: it might have run out when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
         if copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
         elif not context.shutdown.requested and context.gate.wait_s(self._claim.group) <= hold_s:
-            await self._visit(queued, site)
+            await self._visit(queued, site, visit)
 
-    async def _visit(self, queued: Queued, site: ClaimedSite) -> None:
+    async def _visit(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
         """Decide on a URL and fetch it if that is the decision.
 
         A bug that the URL brings to light fails the URL alone: other URLs need not wait until the bug is mended.
         """
         context = self._context
         try:
-            await self._decide_and_fetch(queued, site)
+            await self._decide_and_fetch(queued, site, visit)
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
             self._refuse(after_fault(queued, context.progress.count_fault(error)))
 
-    async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite) -> None:
+    async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
         assert site.copy is not None, "in_force has set it"
         context = self._context
-        rules = await context.robots.rules(site.name, site.copy)
+        rules = await context.robots.rules(site.name, site.copy, visit)
         main = None if rules is None or rules.main_site is None else context.robots.main_of(site.name)
         decision = before_fetch(queued, site.copy, rules, split(queued.url).path, context.scope, main)
         match decision:
@@ -138,31 +139,13 @@ class Worker:
                     verdict_line=None if verdict is None else verdict.line,
                     crawl_delay_s=None if rules is None else rules.crawl_delay_s,
                 )
-                if self._claim.alone:
-                    await self._try_alone(queued, permit)
-                else:
-                    await self._fetch(queued, permit)
+                await self._fetch(queued, permit, visit)
             case _:
                 assert_never(decision)
 
-    async def _try_alone(self, queued: Queued, permit: FetchPermit) -> None:
-        """Fetch a URL of a group whose workers died, while no other such URL is in work here.
-
-        The store knows of the trial from before the request until the outcome is committed. So a worker that dies
-        meanwhile names the URL.
-        """
+    async def _fetch(self, queued: Queued, permit: FetchPermit, visit: Visit) -> None:
         context = self._context
-        await context.gate.pause(permit.group)
-        await context.gate.idle(context.trial.acquire())
-        try:
-            await context.store.begin_trial(self._claim)
-            await self._fetch(queued, permit)
-            await context.gate.idle(context.outbox.flush())
-        finally:
-            context.trial.release()
-
-    async def _fetch(self, queued: Queued, permit: FetchPermit) -> None:
-        context = self._context
+        await visit.end_processing()
         if counted := queued.seen is None and context.budget.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
             if not await context.gate.idle(context.budget.take()):
@@ -177,6 +160,7 @@ class Worker:
                 if not fetched:
                     context.alarm.ring()  # the budget may have a page for another group
         if result is not None:  # else the robots copy has run out: the URL is still queued
+            await visit.begin_processing()
             context.outbox.add_outcome(await context.answers.outcome(queued, result))
 
     def _refuse(self, outcome: Outcome) -> None:

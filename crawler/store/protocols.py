@@ -132,7 +132,7 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
-    alone: bool = False  # workers died with this group: its one URL is tried by Frontier.begin_trial
+    in_caution: bool = False  # workers died with this group: see Frontier.mark_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,11 +444,11 @@ class Frontier(Protocol):
         """
         ...
 
-    async def begin_trial(self, claim: Claim) -> None:
-        """Commit that this worker tries the URL of a claim that is ``alone``, and no other such URL meanwhile.
+    async def mark_url(self, url_id: int | None) -> None:
+        """Commit the number of the URL whose answer this worker processes now; ``None``: it processes none.
 
-        If the worker dies before the next commit that releases the group, the death counts against the URL. The third
-        death fails the URL.
+        If the worker dies before the mark is changed, the death counts against the URL. The third death fails the URL,
+        if no outcome of it was committed in between.
         """
         ...
 

@@ -1,11 +1,13 @@
-"""A URL that kills each worker that takes it fails at last, alone, and the crawl comes to its end."""
+"""A URL that kills each worker that visits it fails at last, alone, and the crawl comes to its end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,56 +17,119 @@ from crawler.demo.pages import Page, plain
 from tests.command import HASTY, LOOPBACK
 from tests.web import LoopbackWeb
 
-#: Ends the process when the killer's answer is read, in any process of the crawl.
-_FAULT = """
-import os
+#: Faults that end the process of a crawl, by the place where they strike. The module is imported by every process.
+FAULTS = {
+    "robots.txt": """
+from crawler.engine.robots_cache import RobotsCache
+read = RobotsCache._read
+def faulty(self, site, copy):
+    if "killer" in site:
+        os._exit(9)
+    return read(self, site, copy)
+RobotsCache._read = faulty
+""",
+    "page": """
 from crawler.engine.answers import Answers
-_outcome = Answers.outcome
-async def outcome(self, queued, result):
+outcome = Answers.outcome
+async def faulty(self, queued, result):
     if queued.url.endswith("/killer"):
         os._exit(9)
-    return await _outcome(self, queued, result)
-Answers.outcome = outcome
-"""
+    return await outcome(self, queued, result)
+Answers.outcome = faulty
+""",
+    "commit": """
+from crawler.store.sql.commit import Committer
+commit = Committer.commit
+async def faulty(self, batch):
+    if any(outcome.queued.url.endswith("/killer") for outcome in batch.outcomes):
+        os._exit(9)
+    return await commit(self, batch)
+Committer.commit = faulty
+""",
+    "memory": """
+import resource
+from crawler.engine.answers import Answers
+outcome = Answers.outcome
+async def faulty(self, queued, result):
+    if queued.url.endswith("/killer"):
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        taken = []
+        try:
+            while True:
+                taken.append(bytearray(256 << 20))
+        except MemoryError:
+            os._exit(9)
+    return await outcome(self, queued, result)
+Answers.outcome = faulty
+""",
+}
+HOSTS = ("a.test", "b.test", "c.test")
+PAGES = 12
 
 
-def crawl_until_done(folder: Path, command: list[str], runs: int) -> int:
+def serve(web: LoopbackWeb) -> str:
+    """Three sites that link to one another. The first one links to the killer page and to the killer site."""
+    numbers = "".join(f"<a href='/{n}'>{n}</a>" for n in range(PAGES))
+    pages = {"/robots.txt": plain("")} | {f"/{n}": Page(f"page {n}") for n in range(PAGES)}
+    sites = "".join(f"<a href='{web.url(host)}'>{host}</a>" for host in (*HOSTS, "killer.test"))
+    web.sites.update({host: pages | {"/": Page(numbers)} for host in HOSTS})
+    web.sites[HOSTS[0]] = pages | {"/": Page(numbers + "<a href='/killer'>k</a>" + sites), "/killer": Page("killer")}
+    web.sites["killer.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /x\n"), "/": Page("home")}
+    return web.url(HOSTS[0])
+
+
+def command(seed: str, db: str, folder: Path, *options: str) -> list[str]:
+    (folder / "c.toml").write_text(HASTY)
+    run = [sys.executable, "-m", "crawler", "run", seed, "--config", str(folder / "c.toml")]
+    return [*run, *LOOPBACK, "--scope", "any", "--db", db, *options]
+
+
+def crawl_until_done(run: list[str], folder: Path, runs: int) -> int:
     """Run the command again and again until it ends with 0; how many runs that took."""
-    (folder / "sitecustomize.py").write_text(_FAULT)
     paths = [str(folder), os.getcwd(), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    for run in range(1, runs + 1):
-        ended = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    for number in range(1, runs + 1):
+        ended = subprocess.run(run, env=environment, capture_output=True, timeout=120, check=False)
         if ended.returncode == 0:
-            return run
+            return number
     raise AssertionError(ended.stderr.decode())
 
 
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_a_url_that_kills_its_workers_fails_and_no_other(
-    dialect: str, workers: int, loopback: LoopbackWeb, tmp_path: Path, request: pytest.FixtureRequest
+    dialect: str, workers: int, fault: str, loopback: LoopbackWeb, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    pages: dict[str, Page] = {"/robots.txt": plain(""), "/killer": Page("killer")}
-    pages |= {f"/{n}": Page(f"page {n}") for n in range(12)}
-    links = "".join(f"<a href='{path}'>x</a>" for path in pages if path != "/robots.txt")
-    hosts = [f"h{n}.test" for n in range(3)]
-    away = "".join(f"<a href='{loopback.url(host)}'>{host}</a>" for host in hosts)
-    harmless = {path: page for path, page in pages.items() if path != "/killer"}
-    loopback.sites.update({host: harmless | {"/": Page(links.replace("/killer", "/0"))} for host in hosts})
-    loopback.sites[hosts[0]] = pages | {"/": Page(links + away)}
+    seed = serve(loopback)
     db = str(tmp_path / "c.db") if dialect == "sqlite" else request.getfixturevalue("postgres").make_database()
-    (tmp_path / "c.toml").write_text(HASTY)
-    options = ["--config", str(tmp_path / "c.toml"), *LOOPBACK, "--scope", "any", "--db", db]
-    if workers > 1:
-        options += ["--workers", str(workers)]
-    command = [sys.executable, "-m", "crawler", "run", loopback.url(hosts[0]), *options]
-    crawl_until_done(tmp_path, command, runs=9)
+    (tmp_path / "sitecustomize.py").write_text("import os\n" + FAULTS[fault])
+    options = ["--workers", str(workers)] if workers > 1 else []
+    runs = crawl_until_done(command(seed, db, tmp_path, *options), tmp_path, runs=5)
+    if workers == 1:
+        assert runs == 5, "the first death is not attributed, the next three are, and the fifth run ends"
+    culprit = loopback.url("killer.test") if fault == "robots.txt" else f"{seed}killer"
+    assert_all_fetched_but(culprit, db)
+
+
+def test_kills_at_random_moments_fail_no_url(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    db = str(tmp_path / "c.db")
+    run = command(serve(loopback), db, tmp_path)
+    for seconds in (1.0, 1.2, 1.4):
+        process = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert crawl_until_done(run, tmp_path, runs=1) == 1
+    assert_all_fetched_but(None, db)
+
+
+def assert_all_fetched_but(culprit: str | None, db: str) -> None:
     rows = asyncio.run(look(db))
-    failed = {url: code for url, state, code in rows if state == "failed"}
-    assert failed == {f"{loopback.url(hosts[0])}killer": "worker_died"}
+    failed = {url: code for url, state, code in rows if state == "failed" and code != "no_sitemap"}
+    assert failed == ({} if culprit is None else {culprit: "worker_died"})
     assert {state for _, state, code in rows if code not in ("worker_died", "no_sitemap")} == {"fetched"}
-    assert len(rows) >= 3 * 13
+    assert len(rows) >= len(HOSTS) * (PAGES + 1)
 
 
 async def look(db: str) -> list[tuple[str, str, str]]:

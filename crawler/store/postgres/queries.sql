@@ -89,7 +89,7 @@ FROM unnest(groups_of(:id), :depth::bigint[], :hops::int[], :state::text[], :rea
 
 -- name: end_url
 UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
-  target = t.target, due_at = t.due_at, kind = t.kind
+  target = t.target, due_at = t.due_at, kind = t.kind, deaths = 0
 FROM unnest(groups_of(:id), :state::text[], :reason_code::text[], :reason::text[], :attempts::int[],
   :target::bigint[], :due_at::float8[], :kind::text[],
     :id::bigint[])
@@ -280,7 +280,7 @@ FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :waits
 UPDATE politeness_group SET visited_by = NULL WHERE id = ANY(groups_named(:name));
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL, caution = greatest(0, caution - 1) WHERE id = ANY(numbers(:groups));
+UPDATE politeness_group SET claimed_by = NULL, deaths = 0 WHERE id = ANY(numbers(:groups));
 
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
@@ -310,7 +310,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for, caution FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, waits_for, deaths FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = :worker)
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
@@ -370,15 +370,16 @@ WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
 ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 
 -- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, caution = CASE WHEN caution = 0 THEN 1 ELSE 21 END
+UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, deaths = deaths + 1
 WHERE id = ANY(:id::bigint[]);
 
--- name: lost_trials
--- Skips trials that another worker is counting.
-SELECT id, trial FROM worker WHERE trial IS NOT NULL AND ended_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+-- name: lost_marks
+-- Skips marks that another worker is counting.
+SELECT id, marked_url FROM worker WHERE marked_url IS NOT NULL AND ended_at IS NOT NULL
+ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: blame
-UPDATE url SET deaths = deaths + 1, due_at = :now::float8 + 2 * (deaths + 1)
+UPDATE url SET deaths = deaths + 1
 WHERE id = :id AND group_id = group_of(:id) AND state = 'queued' RETURNING deaths;
 
 -- name: fail_killer
@@ -565,7 +566,8 @@ SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'failed'
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numbers(:sites));
 
 -- name: back_to
-UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0
+UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0,
+  deaths = 0
 FROM unnest(groups_of(:id), :state::text[], :reason_code::text[], :reason::text[], :id::bigint[]) AS t (group_id,
   state, reason_code, reason, id)
 WHERE u.group_id = t.group_id AND u.id = t.id;

@@ -38,7 +38,7 @@ CREATE TABLE worker (
   commits bigint NOT NULL DEFAULT 0,
   pages bigint NOT NULL DEFAULT 0,
   requests bigint NOT NULL DEFAULT 0,
-  trial bigint,
+  marked_url bigint,
   granted bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX worker_run ON worker(run_id);
@@ -77,7 +77,7 @@ CREATE TABLE politeness_group (
   next_at double precision NOT NULL DEFAULT 0,
   pause_s double precision NOT NULL DEFAULT 0,
   backoff_s double precision NOT NULL DEFAULT 0,
-  caution integer NOT NULL DEFAULT 0,
+  deaths integer NOT NULL DEFAULT 0,
   waits_for text NOT NULL DEFAULT '',
   claimed_by bigint,
   visited_by bigint

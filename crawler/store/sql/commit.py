@@ -69,7 +69,6 @@ class Committer:
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
-            await self._workers.end_trial(batch.released)
         await self._sql.execute_many("end_visit", [{"name": name} for name in batch.visited])
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
@@ -360,7 +359,9 @@ class Committer:
         me, until = self._workers.id, now + limits.horizon_s
         groups = await self._sql.fetch("claimable_groups", until=until, worker=me, limit=limits.groups)
         claims = {
-            g.id: Claim(g.id, g.name, Pace(g.next_at, g.pause_s, g.backoff_s, g.waits_for), {}, [], alone=g.caution > 1)
+            g.id: Claim(
+                g.id, g.name, Pace(g.next_at, g.pause_s, g.backoff_s, g.waits_for), {}, [], in_caution=g.deaths > 0
+            )
             for g in groups
         }
         if not claims:
@@ -382,7 +383,7 @@ class Committer:
             urls = [_queued(url, site) for url in json.loads(site.urls)]
             batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
         for group, claim in claims.items():
-            claim.urls = _interleaved(batches[group])[: 1 if claim.alone else limits.urls_per_group]
+            claim.urls = _interleaved(batches[group])[: limits.urls_per_group]
         return list(claims.values())
 
 

@@ -273,6 +273,10 @@ DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - :kept;
 -- name: is_mail_read
 SELECT 1 AS is_read FROM rup_mail WHERE digest = :digest;
 
--- name: begin_trial
--- A worker tries a URL alone; NULL: its trial has ended.
-UPDATE worker SET trial = :url_id WHERE id = :worker;
+-- name: mark_url
+-- The URL that a worker processes; NULL: none. A worker that was ended has been blamed already.
+UPDATE worker SET marked_url = :url_id WHERE id = :worker AND ended_at IS NULL;
+
+-- name: take_mark
+-- Of a worker that was ended.
+UPDATE worker SET marked_url = NULL WHERE id = :worker;

@@ -21,7 +21,6 @@ from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.bodies import decompress
 from crawler.store.keys import url_number
 from crawler.store.protocols import (
-    Claim,
     CommitBatch,
     CommitResult,
     Counts,
@@ -261,9 +260,9 @@ class SqlStore(ABC):
         return result
 
     @retrying
-    async def begin_trial(self, claim: Claim) -> None:
+    async def mark_url(self, url_id: int | None) -> None:
         async with self._writing():
-            await self._workers.begin_trial(claim)
+            await self._workers.mark_url(url_id)
 
     @retrying
     async def commit_late(self, late: CommitBatch) -> None:

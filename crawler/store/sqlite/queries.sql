@@ -29,7 +29,7 @@ WHERE id = :id;
 -- name: end_url
 -- Write how a visit ended.
 UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = :attempts, target = :target,
-  due_at = :due_at, kind = :kind WHERE id = :id;
+  due_at = :due_at, kind = :kind, deaths = 0 WHERE id = :id;
 
 -- name: requeue
 -- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
@@ -152,7 +152,7 @@ UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = 
 UPDATE politeness_group SET visited_by = NULL WHERE name = :name;
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL, caution = max(0, caution - 1)
+UPDATE politeness_group SET claimed_by = NULL, deaths = 0
 WHERE id IN (SELECT value FROM json_each(:groups));
 
 -- name: refresh_ready
@@ -185,7 +185,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- The groups that have been ready longest.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for, caution FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, waits_for, deaths FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = :worker)
   ORDER BY ready_at LIMIT :limit;
 
@@ -250,18 +250,16 @@ WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
 
 -- name: free_group
--- The worker of a group died. After the second death in a row, the next 20 URLs of the group are tried alone.
-UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, caution = CASE WHEN caution = 0 THEN 1 ELSE 21 END
-WHERE id = :id;
+-- The worker of a group died. Until the group is given back, its URLs are visited with caution.
+UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, deaths = deaths + 1 WHERE id = :id;
 
--- name: lost_trials
--- The URLs that workers tried alone when they died.
-SELECT id, trial FROM worker WHERE trial IS NOT NULL AND ended_at IS NOT NULL;
+-- name: lost_marks
+-- The URLs that workers had marked when they died.
+SELECT id, marked_url FROM worker WHERE marked_url IS NOT NULL AND ended_at IS NOT NULL;
 
 -- name: blame
--- A worker died while it tried a URL alone. The URL waits a little: other URLs come first.
-UPDATE url SET deaths = deaths + 1, due_at = :now + 2 * (deaths + 1) WHERE id = :id AND state = 'queued'
-RETURNING deaths;
+-- A worker died while it processed what the visit to a URL had brought.
+UPDATE url SET deaths = deaths + 1 WHERE id = :id AND state = 'queued' RETURNING deaths;
 
 -- name: fail_killer
 UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0 WHERE id = :id;
@@ -435,7 +433,8 @@ SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT
 
 -- name: back_to
 -- A revisit changed nothing: restore the state. The target stays.
-UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = 0, due_at = 0 WHERE id = :id;
+UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = 0, due_at = 0, deaths = 0
+WHERE id = :id;
 
 -- name: page_seen
 UPDATE page SET last_seen_at = :seen_at, etag = :etag, last_modified = :last_modified, gone_at = NULL

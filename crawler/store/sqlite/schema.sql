@@ -36,7 +36,7 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   commits INTEGER NOT NULL DEFAULT 0,    -- batches committed
   pages INTEGER NOT NULL DEFAULT 0,
   requests INTEGER NOT NULL DEFAULT 0,
-  trial INTEGER,                         -- url.id of the URL that it tries alone, see docs/decisions/0026
+  marked_url INTEGER,                    -- url.id of the URL that it processes, see docs/decisions/0026
   granted INTEGER NOT NULL DEFAULT 0     -- pages set aside for the worker under --max-pages
 );
 CREATE INDEX worker_run ON worker(run_id);
@@ -75,7 +75,7 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   next_at REAL NOT NULL DEFAULT 0,
   pause_s REAL NOT NULL DEFAULT 0,
   backoff_s REAL NOT NULL DEFAULT 0,
-  caution INTEGER NOT NULL DEFAULT 0,    -- above 1: its workers died, its URLs are claimed and tried one by one
+  deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that held it, since it was given back last
   waits_for TEXT NOT NULL DEFAULT '',
   claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
   visited_by INTEGER REFERENCES worker(id)   -- the same for one hop of a redirected robots.txt
@@ -146,7 +146,7 @@ CREATE TABLE url (
   found_on INTEGER,                      -- url.id; NULL for seeds
   target INTEGER,                        -- url.id: the target of a redirect, the main host's URL, the canonical URL
   attempts INTEGER NOT NULL DEFAULT 0,
-  deaths INTEGER NOT NULL DEFAULT 0,     -- workers that died while they tried it alone
+  deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that had marked it, since its last outcome
   hops INTEGER NOT NULL DEFAULT 0,       -- redirects from the URL that a page links to
   due_at REAL NOT NULL DEFAULT 0,        -- of a queued URL: 0 for now, later for a retry
   seed INTEGER NOT NULL DEFAULT 0,

@@ -98,6 +98,7 @@ situations = st.builds(
     requests_in_flight=st.integers(0, 2),
     uncommitted_since=st.none() | st.floats(NOW - 2, NOW),
     commit_urgent=st.booleans(),
+    commit_awaited=st.booleans(),
     groups_wanted=st.integers(0, 2 * CLAIMED_AT_ONCE),
     horizon_s=st.sampled_from([0.1, 1.0]),
     last_commit_at=st.floats(NOW - 2, NOW),
@@ -194,6 +195,10 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
         (
             State.WORKING, Waited(True), Situation(NOW, commit_urgent=True, requests_in_flight=2),
             State.GATHERING, Gather(0.02),
+        ),
+        (
+            State.WORKING, Waited(True),
+            Situation(NOW, commit_urgent=True, commit_awaited=True, requests_in_flight=2), State.COMMITTING, Commit(0),
         ),
         (State.WORKING, Waited(False), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
         (State.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.5), State.COMMITTING, Commit(0)),
