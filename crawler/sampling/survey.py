@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -97,9 +98,9 @@ async def survey(store: CrawlStore) -> Survey:
 
 
 async def _pages_per_site(store: CrawlStore) -> int | None:
-    """The limit on the pages of a site in the last crawl; ``None`` if it had none."""
-    settings = await store.last_settings() or {}
-    limit: int | None = settings.get("crawl", {}).get("max_pages_per_site")
+    """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
+    (row,) = await store.query(_SQL["last_crawl"])
+    limit: int | None = json.loads(row["settings"]).get("crawl", {}).get("max_pages_per_site")
     return limit
 
 

@@ -577,7 +577,7 @@ def test_a_killed_sync_finds_its_mail_again(robot: Robot, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("crawler.store.sql.subscriptions.SqliteRup.put", crash)
+        broken.setattr("crawler.store.sql.subscriptions.SqlSubscriptions.put", crash)
         robot.rup("sync", "--maildir", robot.mail)
     assert len(list(robot.mail.glob("new/*"))) == 1
     with monkeypatch.context() as broken:
