@@ -76,7 +76,7 @@ def test_the_report_is_one_file_with_the_figures_of_the_crawl(db: Path, tmp_path
         requests, links = (store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("request", "link"))
     store.close()
     assert tiles["pages fetched"] == str(known["fetched"])
-    assert tiles["URLs met"] == str(sum(known.values()))
+    assert tiles["URLs found"] == str(sum(known.values()))
     assert (tiles["requests"], tiles["links"]) == (str(requests), str(links))
     assert "<title>OWNED" not in text
     assert not re.search(r"(?:src|href)=\"(?!#)", text)

@@ -104,6 +104,7 @@ NOT_REFUSED = [
     "markup_changed",
     "unchanged",
     "unreached",
+    "unread",
     "redirect",
 ]
 FAILED_FOR_GOOD = [
