@@ -32,10 +32,10 @@ class Visit:
     """
 
     async def begin_processing(self) -> None:
-        """What follows processes what the site has sent."""
+        """Note that the code that follows processes data that the site has sent."""
 
     async def end_processing(self) -> None:
-        """What follows waits for the network, or works on another URL."""
+        """Note that the code that follows waits for the network, or works on another URL."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What the tasks of a crawl have finished since the last commit. They put it in, the driver takes it out."""
+"""The work that the tasks of a crawl have finished since the last commit. The tasks add it, the driver takes it."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What earlier runs have learnt is known."""
+    """The driver has loaded the results of earlier runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,7 +374,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
 
 
 def may_contact(settings: Settings, host: str) -> bool:
-    """Whether a host may be asked. Without a contact, only loopback, and names that ``--resolve`` maps to it."""
+    """Whether requests to a host are allowed: without a contact, only to loopback and to names that resolve to it."""
     return bool(settings.identity.contact) or is_loopback(address_for(host, settings.fetch.resolve) or host)
 
 
@@ -385,6 +385,7 @@ def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
     outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
     if outside is not None:
         raise UsageError(
-            f"{outside} is not on loopback: give a URL or an e-mail address at which its owner can reach you, with ",
+            f"{outside} is not on loopback: give a URL or an e-mail address at which the owner of the site can reach "
+            "you, with ",
             Setting("identity.contact"),
         )
