@@ -19,8 +19,8 @@ from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVe
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Reading
+from crawler.store.statements import load_statements
 
 #: Events in a slice. Each event may need one robots.txt file in memory, of at most half a megabyte.
 _EVENTS_PER_SLICE = 500

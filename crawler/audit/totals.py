@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Reading
+from crawler.store.statements import load_statements
 
 _SITES_SHOWN = 10
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Reading
+from crawler.store.statements import load_statements
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, workers
 from crawler.model import State
-from crawler.store.feature_sql import load_statements
 from crawler.store.location import is_url, store_name
 from crawler.store.protocols import Beat, CrawlStore
+from crawler.store.statements import load_statements
 
 _SITES = 60  # of those worked on and those that come next
 _LAST_SITES = 20  # of those that wait longest

@@ -9,8 +9,8 @@ from crawler.cli.layout import Fact
 from crawler.clock import brief_time, iso
 from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 
 _VERSIONS_SHOWN = 10
 

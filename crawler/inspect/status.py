@@ -18,9 +18,9 @@ from crawler.inspect.revisits import count_revisits, told
 from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.settings.keys import terminal_name
-from crawler.store.feature_sql import load_statements
 from crawler.store.location import db_argument
 from crawler.store.protocols import Beat, Counts, CrawlStore, Waiting
+from crawler.store.statements import load_statements
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50

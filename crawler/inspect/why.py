@@ -24,8 +24,8 @@ from crawler.robots.text import parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 from crawler.url import split
 
 _LINKERS_SHOWN = 10

@@ -16,8 +16,8 @@ from scipy.sparse import coo_array, csr_array
 
 from crawler.errors import StoreError
 from crawler.rank.pagerank import Counts, LinkGraph
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Ranks
+from crawler.store.statements import load_statements
 
 Indices = NDArray[np.int32]
 

@@ -17,8 +17,8 @@ from crawler.cli.layout import STATE_STYLES
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import PageRank, Ranks, SiteRank
+from crawler.store.statements import load_statements
 
 _ROWS_AT_ONCE = 10_000
 _SQL = load_statements("crawler.rank")

@@ -35,8 +35,8 @@ from crawler.report.facts import (
 )
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.sampling import load
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey

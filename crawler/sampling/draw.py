@@ -11,8 +11,8 @@ import numpy as np
 
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore, SampleDraw, SampleRow
+from crawler.store.statements import load_statements
 
 _SQL = load_statements("crawler.sampling")
 

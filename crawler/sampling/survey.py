@@ -16,8 +16,8 @@ from crawler.model import State
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.page_language import language
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import CrawlStore, SampleDraw
+from crawler.store.statements import load_statements
 
 #: The status that stands for an exclusion.
 _EXCLUDED = {

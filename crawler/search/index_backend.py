@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from crawler.store.feature_sql import load_statements
-from crawler.store.sql.database import Database
+from crawler.store.statements import Database, load_statements
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
 VERSION = 1

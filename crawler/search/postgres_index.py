@@ -10,8 +10,8 @@ from typing import Any
 from crawler.errors import StoreInUse
 from crawler.search.index_backend import IndexBackend, IndexEntry
 from crawler.search.postgres_text_search import PageVectors, vectors
-from crawler.store.feature_sql import load_statements
 from crawler.store.postgres.connection import INDEXING, Postgres
+from crawler.store.statements import load_statements
 
 _ROWS_AT_ONCE = 5_000
 

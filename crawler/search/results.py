@@ -25,8 +25,8 @@ from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
 from crawler.store.bodies import decompress
-from crawler.store.feature_sql import load_statements
 from crawler.store.protocols import Reading
+from crawler.store.statements import load_statements
 
 #: The weights of title, anchors, description, keywords, headings, body.
 WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)

@@ -13,8 +13,8 @@ import aiosqlite
 
 from crawler.search.index_backend import IndexBackend, IndexEntry
 from crawler.search.tokenizer import separate_unspaced
-from crawler.store.feature_sql import load_statements
 from crawler.store.sqlite.connection import reading
+from crawler.store.statements import load_statements
 
 _ROWS_AT_ONCE = 5_000
 _STEPS_BETWEEN_CHECKS = 100_000  # instructions of SQLite's virtual machine, about a millisecond

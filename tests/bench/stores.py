@@ -18,7 +18,7 @@ from pathlib import Path
 
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.store.keys import url_number
-from crawler.store.sql.statements import load_queries, schema
+from crawler.store.sql.schema import load_queries, schema
 from crawler.store.sqlite.store import SqliteStore
 
 FILLED_AT = 1_750_000_000.0

@@ -17,7 +17,7 @@ from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store.protocols import Beat
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql import store as sqlite
-from crawler.store.sql.statements import load_queries
+from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite import connection
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import Harness, fetched, queued_urls

@@ -12,7 +12,7 @@ from crawler.store.copy import NOT_COPIED, TABLES
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.groups import marked
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.sql.statements import load_queries
+from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.store import SqliteStore
 from tests.postgres import Cluster
 

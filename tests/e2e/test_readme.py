@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crawler.demo.pages import Page
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.sql.statements import schema
+from crawler.store.sql.schema import schema
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 

@@ -13,9 +13,9 @@ import pytest
 import crawler
 from crawler.demo.pages import Page
 from crawler.search.index_backend import SQL
-from crawler.store.feature_sql import load_statements
-from crawler.store.sql.statements import load_queries
+from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.store import SqliteStore
+from crawler.store.statements import load_statements
 from tests.web import LoopbackWeb
 
 REPORT_SQL = load_statements("crawler.report")

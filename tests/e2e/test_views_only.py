@@ -13,9 +13,9 @@ import pytest
 from crawler.demo.pages import Page, plain
 from crawler.export import FORMATS, VIEWS
 from crawler.search.index_backend import SQL as SEARCH
-from crawler.store.feature_sql import load_statements
-from crawler.store.sql.statements import load_queries, schema
+from crawler.store.sql.schema import load_queries, schema
 from crawler.store.sqlite.store import SqliteStore
+from crawler.store.statements import load_statements
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 

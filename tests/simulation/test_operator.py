@@ -21,7 +21,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
 from crawler.store.protocols import Beat, CrawlStore
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.statements import load_queries
+from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states

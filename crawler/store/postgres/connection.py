@@ -15,7 +15,7 @@ from crawler.errors import Action, ConnectionLost, NoStore, StatementError, Stor
 from crawler.store.location import bad_url, shown
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.rows import row_class
-from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
+from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
 
 #: Keys of the advisory locks in the database of a store: for opening the store, for a limit on pages, for building the
 #: search index, for ending a run.
@@ -65,7 +65,7 @@ class TransactionConflict(StoreError):
 class Postgres:
     """One connection, opened when it is first used and reopened after it broke.
 
-    It is a :class:`crawler.store.sql.database.Database` for statements in the words of SQLite. It executes one
+    It is a :class:`crawler.store.statements.Database` for statements in the words of SQLite. It executes one
     statement at a time. A statement that takes longer than ``timeout_s`` breaks the connection.
     """
 

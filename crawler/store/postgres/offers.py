@@ -25,8 +25,8 @@ from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.groups import GroupedPostgres
 from crawler.store.protocols import RobotsNews
 from crawler.store.retrying import Retry, retrying
-from crawler.store.sql.database import Statements
 from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
+from crawler.store.statements import Queries, Statements
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -208,7 +208,7 @@ class Carrier:
         self,
         db: GroupedPostgres,
         sql: Statements,
-        read: Statements,
+        read: Queries,
         offers: PostgresOffers,
         writing: Callable[[], AbstractAsyncContextManager[None]],
         retry: Retry,

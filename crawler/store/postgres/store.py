@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -35,12 +35,12 @@ from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.database import Statements
 from crawler.store.sql.revisits import Revisits
-from crawler.store.sql.statements import load_queries
+from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import SqlStore
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
+from crawler.store.statements import Queries, Statements
 
 T = TypeVar("T")
 
@@ -53,22 +53,6 @@ _ROWS_AT_ONCE = 500
 _NUMBERED = dict.fromkeys(
     ("run", "worker", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
 ) | {"sample": "draw"}
-
-
-class _Reading:
-    """The connections as the store reads outside of transactions: what fails is retried."""
-
-    def __init__(self, fetch: Callable[[str, Any], Awaitable[list[Any]]]) -> None:
-        self._fetch = fetch
-
-    async def execute(self, sql: str, parameters: Any = None, /) -> None:
-        await self._fetch(sql, parameters)
-
-    async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
-        raise NotImplementedError("this connection only reads")
-
-    async def execute_fetchall(self, sql: str, parameters: Any = None, /) -> list[Any]:
-        return await self._fetch(sql, parameters)
 
 
 class _Revisits(Revisits):
@@ -117,8 +101,8 @@ class PostgresStore(SqlStore):
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
         self._waits_at_start = False
         self._sql = Statements(self._db, queries)
-        self._read = Statements(_Reading(self._fetch), queries)
-        self._slow = Statements(_Reading(self._fetch_slowly), queries)
+        self._read = Queries(self._fetch, queries)
+        self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
         self._offers = PostgresOffers(self._db, self._sql, politeness.group)
         self._workers = _Workers(self._sql, politeness, lease_s)

@@ -24,11 +24,11 @@ from crawler.store.protocols import (
     RequestRow,
     RobotsNews,
 )
-from crawler.store.sql.database import Statements
 from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
 from crawler.store.sql.workers import Workers, pace_row
+from crawler.store.statements import Statements
 
 _UNLIMITED = 1 << 62
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter

@@ -13,7 +13,7 @@ from crawler.frontier.operator import Command, Order, Standing, name_ranges, sta
 from crawler.reasons import ReasonCode
 from crawler.store.protocols import Beat
 from crawler.store.retrying import Retry, retrying
-from crawler.store.sql.database import Statements
+from crawler.store.statements import Queries, Statements
 
 
 class SqlControl:
@@ -25,8 +25,8 @@ class SqlControl:
     def __init__(
         self,
         sql: Statements,
-        read: Statements,
-        control_read: Statements,
+        read: Queries,
+        control_read: Queries,
         writing: Callable[[], AbstractAsyncContextManager[None]],
         retry: Retry,
     ) -> None:

@@ -12,7 +12,7 @@ from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of, url_number
-from crawler.store.sql.database import Statements
+from crawler.store.statements import Statements
 from crawler.url import split
 
 _NEW = Reason(ReasonCode.NEW)

@@ -31,9 +31,9 @@ from crawler.model import Kind, State
 from crawler.page.directives import asked_of
 from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import site_of
-from crawler.store.sql.database import Statements
 from crawler.store.sql.offers import Found as FoundOffer
 from crawler.store.sql.offers import Offers
+from crawler.store.statements import Statements
 
 _ROWS_AT_ONCE = 5000
 _ALL_SITES = 0

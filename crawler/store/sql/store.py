@@ -34,12 +34,12 @@ from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.commit import Committer, robots_copy
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.database import Statements
 from crawler.store.sql.offers import Found, Offers
 from crawler.store.sql.revisits import Revisits
-from crawler.store.sql.statements import require_whole
+from crawler.store.sql.schema import require_whole
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers, is_alive, pace_row, processes
+from crawler.store.statements import Queries, Statements
 from crawler.url import split
 from crawler.version import VERSION
 
@@ -53,7 +53,7 @@ class SqlStore(ABC):
 
     dialect: str
     _sql: Statements  # on the connection of the one transaction that may be open
-    _read: Statements  # outside of it
+    _read: Queries  # outside of it
     _offers: Offers
     _committer: Committer
     _workers: Workers

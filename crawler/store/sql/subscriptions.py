@@ -13,7 +13,7 @@ from crawler.rup.protocol.robot import Server
 from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.store.retrying import Retry, retrying
-from crawler.store.sql.database import Statements
+from crawler.store.statements import Queries, Statements
 
 _MAILS_KEPT = 100_000
 
@@ -24,7 +24,7 @@ class SqlSubscriptions:
     def __init__(
         self,
         sql: Statements,
-        read: Statements,
+        read: Queries,
         writing: Callable[[], AbstractAsyncContextManager[None]],
         retry: Retry,
     ) -> None:

@@ -18,7 +18,7 @@ from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.protocols import CommitBatch
-from crawler.store.sql.database import Statements
+from crawler.store.statements import Statements
 
 #: The end of a placeholder whose workers never start.
 _PLACEHOLDER = EndCode.NOT_BEGUN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shlex import quote
@@ -16,9 +16,9 @@ from filelock import FileLock, Timeout
 
 from crawler.errors import Action, Setting, StatementError, StoreError, StoreInUse, UsageError
 from crawler.store.bodies import compress
-from crawler.store.rows import Parameters, row_class
-from crawler.store.sql.database import Database
-from crawler.store.sql.statements import SCHEMA_VERSION, has_store, schema
+from crawler.store.rows import Parameters, named_rows
+from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
+from crawler.store.statements import Database
 
 _PRAGMAS = """
 PRAGMA page_size = 8192;
@@ -115,21 +115,6 @@ async def open_with_control(
         raise
 
 
-def named_rows() -> Callable[[sqlite3.Cursor, tuple[Any, ...]], Any]:
-    """A row factory that makes named tuples."""
-    described: Any = None
-    make: Any = None
-
-    def named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Any:
-        nonlocal described, make
-        if cursor.description is not described:  # the same object for all rows of a statement
-            described = cursor.description
-            make = row_class(tuple(column[0] for column in described))._make
-        return make(row)
-
-    return named
-
-
 def _may_read(action: int, name: str | None, value: str | None, database: str | None, within: str | None) -> int:
     """An authorizer for a file opened to read: denies other files, and changes of pragmas."""
     sets = action == sqlite3.SQLITE_PRAGMA and value is not None and name not in _PRAGMAS_THAT_READ
@@ -154,6 +139,12 @@ async def close_with_control(db: aiosqlite.Connection, control_db: aiosqlite.Con
     else:
         await control_db.close()
         await db.close()
+
+
+async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters: Any = None) -> list[Any]:
+    """All rows of a query outside of a transaction, with the errors of :func:`reading`."""
+    async with reading(path):
+        return list(await db.execute_fetchall(sql, parameters))
 
 
 async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[Any, None]:

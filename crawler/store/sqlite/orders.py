@@ -8,9 +8,9 @@ from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order
 from crawler.store.sql.control import give
-from crawler.store.sql.database import Statements
-from crawler.store.sql.statements import load_queries, require_whole
+from crawler.store.sql.schema import load_queries, require_whole
 from crawler.store.sqlite.connection import open_database, require_usable, transaction
+from crawler.store.statements import Statements
 
 
 async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:

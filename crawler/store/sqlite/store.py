@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -17,15 +18,15 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Parameters
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.database import Statements
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.revisits import Revisits
-from crawler.store.sql.statements import load_queries
+from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import SqlStore
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
     close_with_control,
+    fetch_rows,
     fit_cache,
     is_held,
     lock_store,
@@ -35,26 +36,9 @@ from crawler.store.sqlite.connection import (
     rows_of,
     transaction,
 )
+from crawler.store.statements import Queries, Statements
 
 _ROWS_AT_ONCE = 5000
-
-
-class _Reading:
-    """A connection as it reads outside of transactions, with the errors that a user is told."""
-
-    def __init__(self, db: aiosqlite.Connection, path: Path) -> None:
-        self._db = db
-        self._path = path
-
-    async def execute(self, sql: str, parameters: Any = None, /) -> None:
-        await self.execute_fetchall(sql, parameters)
-
-    async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
-        raise NotImplementedError("this connection only reads")
-
-    async def execute_fetchall(self, sql: str, parameters: Any = None, /) -> list[Any]:
-        async with reading(self._path):
-            return list(await self._db.execute_fetchall(sql, parameters))
 
 
 class _Revisits(Revisits):
@@ -93,7 +77,7 @@ class SqliteStore(SqlStore):
         self._lock = lock
         self._politeness = politeness
         self._sql = Statements(db, queries)
-        self._read = Statements(_Reading(db, path), queries)
+        self._read = Queries(partial(fetch_rows, db, path), queries)
         self._offers = Offers(self._sql, politeness.group)
         self._workers = Workers(self._sql, politeness, lease_s)
         self._revisits = _Revisits(db, queries, self._sql, self._offers)
@@ -101,7 +85,7 @@ class SqliteStore(SqlStore):
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
-        control_read = Statements(_Reading(control_db, path), queries)
+        control_read = Queries(partial(fetch_rows, control_db, path), queries)
         self.rup = SqlSubscriptions(self._sql, self._read, self._writing, self._retry)
         self.control = SqlControl(self._sql, self._read, control_read, self._writing, self._retry)
 

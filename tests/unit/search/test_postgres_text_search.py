@@ -19,8 +19,8 @@ from crawler.search.postgres_text_search import vectors
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.results import WEIGHTS
 from crawler.search.tokenizer import TOKENIZER, separate_unspaced, tokenize
-from crawler.store.feature_sql import load_statements
 from crawler.store.postgres.connection import INDEXING, Postgres
+from crawler.store.statements import load_statements
 from tests.postgres import Cluster
 from tests.unit.search.crawled import Crawled, Said, crawled
 

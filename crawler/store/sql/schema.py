@@ -1,16 +1,15 @@
-"""The SQL files of both dialects: the schema, and the named queries."""
+"""The SQL files of both dialects: the schema, and the named statements."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from shlex import quote
 
 from crawler.errors import Setting, StoreVersionError, UsageError
 from crawler.store.keys import render_keys
-from crawler.store.sql.database import Statements
+from crawler.store.statements import Queries, load_statements
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
 SCHEMA_VERSION = 1
@@ -25,13 +24,10 @@ def schema(dialect: str) -> str:
 
 
 @cache
-def load_queries(dialect: str = "sqlite") -> dict[str, str]:
-    """The named queries for ``sqlite`` or ``postgres``, without their comments."""
-    text = "\n".join((_FILES / folder / "queries.sql").read_text() for folder in ("sql", dialect))
-    parts = re.split(r"^-- name: (\w+)\n", render_keys(text), flags=re.M)[1:]
-    return {
-        name: re.sub(r"^--.*\n", "", sql, flags=re.M).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)
-    }
+def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
+    """The named statements for ``sqlite`` or ``postgres``, without their comments."""
+    of_both, own = (load_statements(f"crawler.store.{folder}") for folder in ("sql", dialect))
+    return {name: render_keys(sql) for name, sql in {**of_both, **own}.items()}
 
 
 def has_store(name: str, tables: Collection[str], version: int) -> bool:
@@ -53,7 +49,7 @@ def has_store(name: str, tables: Collection[str], version: int) -> bool:
     return True
 
 
-async def require_whole(read: Statements, name: str) -> None:
+async def require_whole(read: Queries, name: str) -> None:
     """Raise :class:`crawler.errors.UsageError` if the store that messages call ``name`` is an incomplete copy."""
     for copy in await read.fetch("unfinished_copy"):
         command = f"crawler store copy {quote(copy.source)} {quote(name)}"

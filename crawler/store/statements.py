@@ -1,0 +1,86 @@
+"""Named statements: the files that hold them, and calls of them on a connection.
+
+SQL stands in files, in the folder of the store and in those of features. A feature reads the views of the store and
+nothing else; ``tests/e2e/test_views_only.py`` enforces it. A statement begins with its name, and comments say what it
+returns::
+
+    -- name: largest_sites
+    -- The sites with the most pages, largest first.
+    SELECT site, fetched FROM sites ORDER BY fetched DESC LIMIT :limit
+
+Parameters are named (``:limit``). Rows are named tuples, made from the names of the columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from typing import Any, Protocol
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+
+
+@cache
+def load_statements(package: str, file: str = "queries.sql") -> Mapping[str, str]:
+    """The statements in ``file`` of ``package`` by name, without their comments."""
+    _, *parts = _NAME.split((files(package) / file).read_text("utf-8"))
+    return {name: _COMMENT.sub("", sql).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)}
+
+
+class Database(Protocol):
+    """A connection, one statement at a time; :class:`aiosqlite.Connection` is one.
+
+    Parameters are given by name, or by position for a statement with ``?``. Every method raises the errors of the
+    database's driver, or :class:`crawler.errors.StoreError`.
+    """
+
+    def execute(self, sql: str, parameters: Any = None, /) -> Awaitable[Any]: ...
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Awaitable[Any]:
+        """Execute a statement for each row of parameters. No row may depend on the effect of another row."""
+        ...
+
+    def execute_fetchall(self, sql: str, parameters: Any = None, /) -> Awaitable[Iterable[Any]]:
+        """Execute a statement; returns its rows as named tuples."""
+        ...
+
+
+class Queries:
+    """Named statements that return rows. A call names the statement and its parameters.
+
+    ``fetch_rows`` executes a statement with named parameters and returns its rows as named tuples.
+    """
+
+    def __init__(
+        self, fetch_rows: Callable[[str, Any], Awaitable[Iterable[Any]]], statements: Mapping[str, str]
+    ) -> None:
+        self._fetch_rows = fetch_rows
+        self._statements = statements
+
+    async def fetch(self, statement: str, /, **parameters: object) -> list[Any]:
+        return list(await self._fetch_rows(self._statements[statement], parameters))
+
+    async def fetch_one(self, statement: str, /, **parameters: object) -> Any:
+        """The first row, or ``None``."""
+        return next(iter(await self.fetch(statement, **parameters)), None)
+
+
+class Statements(Queries):
+    """Named statements of any kind on one connection."""
+
+    def __init__(self, db: Database, statements: Mapping[str, str]) -> None:
+        super().__init__(db.execute_fetchall, statements)
+        self._db = db
+
+    async def execute(self, statement: str, /, **parameters: object) -> None:
+        await self._db.execute(self._statements[statement], parameters)
+
+    async def execute_many(self, statement: str, rows: Iterable[Mapping[str, object] | tuple[object, ...]], /) -> None:
+        """Execute a statement for each row of parameters; see :meth:`Database.executemany`."""
+        rest = iter(rows)
+        for first in rest:  # without rows there is nothing to execute
+            await self._db.executemany(self._statements[statement], chain([first], rest))
