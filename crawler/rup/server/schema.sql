@@ -1,5 +1,16 @@
 -- The store of `crawler rup serve`: see docs/rup-server.md. Times in seconds since the epoch, UTC.
 
+-- name: settings
+-- Of each connection.
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA busy_timeout = 10000;
+
+-- name: tables
+-- All or nothing of them is made, in an empty file. The number marks the file as such a store: "RUP1".
+BEGIN IMMEDIATE;
+PRAGMA application_id = 0x52555031;
+
 -- The document tree at the last scan.
 CREATE TABLE file (
   path TEXT PRIMARY KEY,      -- path of its URL, percent-encoded
@@ -64,3 +75,5 @@ CREATE TABLE mail_queue (
 );
 CREATE INDEX mail_queue_email ON mail_queue (email);
 CREATE INDEX mail_queue_next_try_at ON mail_queue (next_try_at);
+
+COMMIT;

@@ -6,9 +6,8 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import aiosqlite
 from filelock import FileLock, Timeout
@@ -18,20 +17,16 @@ from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.rup.protocol.server import Known, MailHistory, Registration
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.tree import FileState, Scanned
+from crawler.store.rows import named_rows
+from crawler.store.statements import Queries, Statements, load_statements
 
-_APPLICATION = 0x52555031  # "RUP1"
-_PRAGMAS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000;"
-_SCHEMA = (files("crawler.rup.server") / "schema.sql").read_text()
+_APPLICATION = 0x52555031  # "RUP1"; schema.sql sets it
+_QUERIES = load_statements("crawler.rup.server")
+_SCHEMA = load_statements("crawler.rup.server", "schema.sql")
 
 #: The most changes in a report, and the most bytes of their paths.
 BATCH_CHANGES = 5000
 BATCH_OCTETS = 400_000
-
-_COLUMNS = (
-    "email, key, latency_count, latency_unit, registered_at, client, agent, exclude, include_only, confirmed, "
-    "sequence_number, reported_to, reported_at, token, taken_at"
-)
-_EXCLUDED = ", ".join(f"excluded.{column}" for column in _COLUMNS.split(", "))
 
 
 class QueuedMail(NamedTuple):
@@ -52,6 +47,8 @@ class RupStore:
         self.path = path
         self._db = db
         self._lock = lock
+        self._sql = Statements(db, _QUERIES)
+        self._read = Queries(self._fetch, _QUERIES)
         self._mutex = asyncio.Lock()
 
     @classmethod
@@ -101,97 +98,87 @@ class RupStore:
     # --- the tree -----------------------------------------------------------------------------
 
     async def known_files(self) -> dict[str, FileState]:
-        rows = await self._rows("SELECT path, mtime_ns, ctime_ns, size, sha256 FROM file")
-        return {path: FileState(*state) for path, *state in rows}
+        rows = await self._read.fetch("known_files")
+        return {row.path: FileState(row.mtime_ns, row.ctime_ns, row.size, row.sha256) for row in rows}
 
     async def scanned_at(self) -> float | None:
-        rows = await self._rows("SELECT at FROM scan")
-        return rows[0][0] if rows else None
+        row = await self._read.fetch_one("scanned_at")
+        return None if row is None else float(row.at)
 
     async def keep_scan(self, scanned: Scanned, now: float) -> None:
         """Store the new state of the tree, and log its changes."""
-        states = ((path, *state) for path, state in scanned.states.items())
-        await self._db.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", states)
-        await self._db.executemany("DELETE FROM file WHERE path = ?", ((path,) for path in scanned.gone))
-        changes = ((now, change.kind.value, change.at, change.path) for change in scanned.changes)
-        await self._db.executemany("INSERT INTO change (found_at, kind, at, path) VALUES (?, ?, ?, ?)", changes)
-        await self._db.execute("INSERT OR REPLACE INTO scan VALUES (1, ?)", (now,))
+        await self._sql.execute_many(
+            "put_file", ({"path": path, **state._asdict()} for path, state in scanned.states.items())
+        )
+        await self._sql.execute_many("delete_file", ({"path": path} for path in scanned.gone))
+        await self._sql.execute_many(
+            "log_change",
+            (
+                {"found_at": now, "kind": change.kind.value, "at": change.at, "path": change.path}
+                for change in scanned.changes
+            ),
+        )
+        await self._sql.execute("finish_scan", now=now)
 
     # --- the log ------------------------------------------------------------------------------
 
     async def log_end(self) -> int:
         """The number of the newest change ever logged."""
-        rows = await self._rows("SELECT seq FROM sqlite_sequence WHERE name = 'change'")
-        return rows[0][0] if rows else 0
+        row = await self._read.fetch_one("log_end")
+        return 0 if row is None else int(row.seq)
 
     async def changes_after(self, number: int) -> tuple[int, list[Change]]:
         """The changes after ``number``, as many as fit into a report, and the number of the last of them."""
         changes: list[Change] = []
         octets = 0
-        rows = await self._rows("SELECT id, kind, at, path FROM change WHERE id > ? ORDER BY id LIMIT ?", number,
-                                BATCH_CHANGES)  # fmt: skip
-        for change_id, kind, at, path in rows:
-            octets += len(path)
+        for row in await self._read.fetch("changes_after", number=number, limit=BATCH_CHANGES):
+            octets += len(row.path)
             if changes and octets > BATCH_OCTETS:
                 break
-            number = change_id
-            changes.append(Change(ChangeKind(kind), at, path))
+            number = row.id
+            changes.append(Change(ChangeKind(row.kind), row.at, row.path))
         return number, changes
 
     async def count_since(self, found_at: float, most: int) -> int:
         """The number of changes found since a time; it counts at most ``most + 1``."""
-        [[count]] = await self._rows(
-            "SELECT count(*) FROM (SELECT 1 FROM change WHERE found_at >= ? LIMIT ?)", found_at, most + 1
-        )
-        return int(count)
+        return int((await self._read.fetch_one("count_since", found_at=found_at, limit=most + 1)).n)
 
     async def changes_since(self, found_at: float, most: int) -> list[Change]:
         """The first ``most`` changes found since a time."""
-        rows = await self._rows(
-            "SELECT kind, at, path FROM change WHERE found_at >= ? ORDER BY id LIMIT ?", found_at, most
-        )
-        return await asyncio.to_thread(lambda: [Change(ChangeKind(kind), at, path) for kind, at, path in rows])
+        rows = await self._read.fetch("changes_since", found_at=found_at, limit=most)
+        return await asyncio.to_thread(lambda: [Change(ChangeKind(row.kind), row.at, row.path) for row in rows])
 
     async def forget_changes(self, before: float) -> None:
         """Delete changes found before a time, except for those that a future report needs."""
-        await self._db.execute(
-            "DELETE FROM change WHERE found_at < ? AND id <= coalesce((SELECT min(reported_to) FROM registration"
-            " WHERE confirmed OR reported_at IS NULL), (SELECT max(id) FROM change))",
-            (before,),
-        )
+        await self._sql.execute("forget_changes", before=before)
 
     async def forget_mailed(self, before: float) -> None:
         """Delete the mail history of addresses whose last report was made before a time."""
-        await self._db.execute("DELETE FROM mailed WHERE reported_at < ?", (before,))
+        await self._sql.execute("forget_mailed", before=before)
 
     # --- registrations ------------------------------------------------------------------------
 
     async def registration(self, email: str) -> Registration | None:
-        rows = await self._rows(f"SELECT {_COLUMNS} FROM registration WHERE email = ?", email)
-        return _registration(rows[0]) if rows else None
+        row = await self._read.fetch_one("registration", email=email)
+        return None if row is None else _registration(row)
 
     async def registration_of_token(self, token: str) -> Registration | None:
-        rows = await self._rows(f"SELECT {_COLUMNS} FROM registration WHERE token = ? AND token <> ''", token)
-        return _registration(rows[0]) if rows else None
+        row = await self._read.fetch_one("registration_of_token", token=token)
+        return None if row is None else _registration(row)
 
     async def registrations(self) -> list[Registration]:
-        return [_registration(row) for row in await self._rows(f"SELECT {_COLUMNS} FROM registration")]
+        return [_registration(row) for row in await self._read.fetch("registrations")]
 
     async def known(self, email: str, new_email: str | None, client: str) -> Known:
         """What the store knows about a request that names ``email``, from the network address ``client``."""
-        [[count]] = await self._rows("SELECT count(*) FROM registration")
-        [[of_client]] = await self._rows(
-            "SELECT count(*) FROM (SELECT email FROM registration WHERE client = ?"
-            " UNION SELECT email FROM mailed WHERE client = ?)",
-            client, client,
-        )  # fmt: skip
-        mailed = await self._rows("SELECT reported_at, taken_at FROM mailed WHERE email = ?", new_email or email)
+        count = await self._read.fetch_one("count_registrations", client=client)
+        mailed = await self._read.fetch_one("mail_history", email=new_email or email)
         return Known(
             registration=await self.registration(email),
             other=None if new_email is None else await self.registration(new_email),
-            mailed=MailHistory(*mailed[0]) if mailed else None,
-            registrations=count,
-            registrations_of_client=of_client,
+            mailed=None if mailed is None else MailHistory(mailed.reported_at, mailed.taken_at),
+            registrations=count.n,
+            registrations_of_client=count.of_client,
             log_end=await self.log_end(),
             unsent=await self.unsent(email),
         )
@@ -201,110 +188,91 @@ class RupStore:
         r = registration
         if instead_of.lower() != r.email.lower():
             await self._forget(instead_of)
-        await self._db.execute(
-            f"INSERT INTO registration ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            f" ON CONFLICT (email) DO UPDATE SET ({_COLUMNS}) = ({_EXCLUDED})",
-            (r.email, r.key, r.latency.count, r.latency.unit, r.registered_at, r.client, r.agent, " ".join(r.exclude),
-             " ".join(r.include_only), r.confirmed, r.sequence_number, r.reported_to, r.reported_at, r.token,
-             r.taken_at),
-        )  # fmt: skip
+        await self._sql.execute(
+            "put_registration",
+            email=r.email,
+            key=r.key,
+            latency_count=r.latency.count,
+            latency_unit=r.latency.unit,
+            registered_at=r.registered_at,
+            client=r.client,
+            agent=r.agent,
+            exclude=" ".join(r.exclude),
+            include_only=" ".join(r.include_only),
+            confirmed=r.confirmed,
+            sequence_number=r.sequence_number,
+            reported_to=r.reported_to,
+            reported_at=r.reported_at,
+            token=r.token,
+            taken_at=r.taken_at,
+        )
 
     async def remove(self, email: str) -> None:
         """Delete a registration and its mails in the mail queue."""
         await self._forget(email)
-        await self._db.execute("DELETE FROM mail_queue WHERE email = ?", (email,))
+        await self._sql.execute("delete_mails_to", email=email)
 
     async def leave(self, email: str, now: float) -> None:
         """Delete a registration, and accept no other for the address until the mail history has expired."""
-        [[client]] = await self._rows("SELECT client FROM registration WHERE email = ?", email)
+        registration = await self._read.fetch_one("registration", email=email)
         await self.remove(email)
-        await self._db.execute("INSERT OR REPLACE INTO mailed VALUES (?, ?, ?, NULL)", (email, client, now))
+        await self._sql.execute("refuse_address", email=email, client=registration.client, now=now)
 
     async def _forget(self, email: str) -> None:
-        await self._db.execute(
-            "INSERT OR REPLACE INTO mailed SELECT email, client, reported_at, taken_at FROM registration"
-            " WHERE email = ? AND taken_at IS NOT NULL",
-            (email,),
-        )
-        await self._db.execute("DELETE FROM registration WHERE email = ?", (email,))
+        await self._sql.execute("keep_mail_history", email=email)
+        await self._sql.execute("delete_registration", email=email)
 
     # --- the mail queue -----------------------------------------------------------------------
 
     async def unsent(self, email: str) -> int:
         """The number of reports to an address in the mail queue."""
-        [[count]] = await self._rows("SELECT count(*) FROM mail_queue WHERE email = ?", email)
-        return int(count)
+        return int((await self._read.fetch_one("unsent", email=email)).n)
 
     async def post(self, email: str, sequence_number: int, mail: bytes, now: float) -> None:
         """Put a mail into the mail queue."""
-        await self._db.execute(
-            "INSERT INTO mail_queue (email, sequence_number, mail, made_at, next_try_at) VALUES (?, ?, ?, ?, ?)",
-            (email, sequence_number, mail, now, now),
-        )
+        await self._sql.execute("post", email=email, sequence_number=sequence_number, mail=mail, now=now)
 
     async def due_mails(self, now: float, most: int) -> list[QueuedMail]:
         """Due mails, oldest first.
 
         A mail is left out while an earlier mail to the same address waits.
         """
-        rows = await self._rows(
-            "SELECT id, email, sequence_number, mail, made_at, tries FROM mail_queue q WHERE next_try_at <= ?"
-            " AND NOT EXISTS (SELECT 1 FROM mail_queue e WHERE e.email = q.email AND e.id < q.id AND e.next_try_at > ?)"
-            " ORDER BY id LIMIT ?",
-            now, now, most,
-        )  # fmt: skip
-        return [QueuedMail(*row) for row in rows]
+        return [QueuedMail(**row._asdict()) for row in await self._read.fetch("due_mails", now=now, limit=most)]
 
     async def next_try_at(self) -> float | None:
         """When the next mail is due, in seconds since the epoch; only the first mail to each address counts."""
-        [[at]] = await self._rows(
-            "SELECT min(next_try_at) FROM mail_queue WHERE NOT EXISTS"
-            " (SELECT 1 FROM mail_queue e WHERE e.email = mail_queue.email AND e.id < mail_queue.id)"
-        )
+        at = (await self._read.fetch_one("next_try_at")).at
         return None if at is None else float(at)
 
     async def hasten(self, now: float) -> None:
         """Make all mails due: the mail server is reachable again."""
-        await self._db.execute("UPDATE mail_queue SET next_try_at = ? WHERE next_try_at > ?", (now, now))
+        await self._sql.execute("hasten", now=now)
 
     async def waiting(self) -> int:
         """The number of mails in the mail queue."""
-        [[count]] = await self._rows("SELECT count(*) FROM mail_queue")
-        return int(count)
+        return int((await self._read.fetch_one("waiting")).n)
 
     async def sent(self, mail: QueuedMail, now: float) -> None:
         """The mail server has accepted the mail: delete it."""
-        taken = await self._db.execute("DELETE FROM mail_queue WHERE id = ?", (mail.id,))
-        if taken.rowcount:  # else the registration was replaced
-            await self._db.execute(
-                "UPDATE registration SET refusals = 0, taken_at = coalesce(taken_at, ?) WHERE email = ?"
-                " AND (refusals > 0 OR taken_at IS NULL)",
-                (now, mail.email),
-            )
-        await self._db.execute(
-            "INSERT OR IGNORE INTO mailed SELECT ?, '', ?, ? WHERE NOT EXISTS"
-            " (SELECT 1 FROM registration WHERE email = ?)",
-            (mail.email, now, now, mail.email),
-        )
+        await self._sql.execute("note_accepted", id=mail.id, email=mail.email, now=now)
+        await self._sql.execute("delete_mail", id=mail.id)
+        await self._sql.execute("note_accepted_late", email=mail.email, now=now)
 
     async def drop(self, mail: QueuedMail) -> int:
         """Delete a refused mail; return the number of consecutive refusals of the address."""
-        await self._db.execute("DELETE FROM mail_queue WHERE id = ?", (mail.id,))
-        await self._db.execute("UPDATE registration SET refusals = refusals + 1 WHERE email = ?", (mail.email,))
-        rows = await self._rows("SELECT refusals FROM registration WHERE email = ?", mail.email)
-        return rows[0][0] if rows else 0
+        await self._sql.execute("delete_mail", id=mail.id)
+        row = await self._sql.fetch_one("count_refusal", email=mail.email)
+        return 0 if row is None else int(row.refusals)
 
     async def postpone(self, mail: QueuedMail, until: float) -> None:
         """Count an attempt, and try the mail again at ``until``."""
-        await self._db.execute(
-            "UPDATE mail_queue SET tries = tries + 1, next_try_at = ? WHERE id = ?", (until, mail.id)
-        )
+        await self._sql.execute("postpone", id=mail.id, until=until)
 
     async def postpone_due(self, now: float, until: float) -> None:
         """Postpone all due mails until a time: the mail server is unreachable."""
-        await self._db.execute("UPDATE mail_queue SET next_try_at = ? WHERE next_try_at <= ?", (until, now))
+        await self._sql.execute("postpone_due", now=now, until=until)
 
-    async def _rows(self, sql: str, *parameters: Any) -> list[Any]:
+    async def _fetch(self, sql: str, parameters: Any) -> list[Any]:
         try:
             return list(await self._db.execute_fetchall(sql, parameters))
         except sqlite3.Error as error:
@@ -312,33 +280,32 @@ class RupStore:
 
 
 def _registration(row: Any) -> Registration:
-    email, key, count, unit, registered_at, client, agent, exclude, include_only, confirmed, number, to, at = row[:13]
     return Registration(
-        email=email,
-        key=key,
-        latency=Span(count, unit),
-        registered_at=registered_at,
-        client=client,
-        agent=agent,
-        exclude=tuple(exclude.split()),
-        include_only=tuple(include_only.split()),
-        confirmed=bool(confirmed),
-        sequence_number=number,
-        reported_to=to,
-        reported_at=at,
-        token=row[13],
-        taken_at=row[14],
+        email=row.email,
+        key=row.key,
+        latency=Span(row.latency_count, row.latency_unit),
+        registered_at=row.registered_at,
+        client=row.client,
+        agent=row.agent,
+        exclude=tuple(row.exclude.split()),
+        include_only=tuple(row.include_only.split()),
+        confirmed=bool(row.confirmed),
+        sequence_number=row.sequence_number,
+        reported_to=row.reported_to,
+        reported_at=row.reported_at,
+        token=row.token,
+        taken_at=row.taken_at,
     )
 
 
 async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
-    [[application]] = list(await db.execute_fetchall("PRAGMA application_id"))
-    [[tables]] = list(await db.execute_fetchall("SELECT count(*) FROM sqlite_master"))
-    if application != _APPLICATION and tables:
+    db.row_factory = cast(Any, named_rows())  # aiosqlite declares a type, SQLite calls any callable
+    file = await Statements(db, _QUERIES).fetch_one("application")
+    if file.application_id != _APPLICATION and file.objects:
         raise UsageError(f"{path}: a SQLite file, but not a store of `crawler rup serve`; choose another --db")
-    await db.executescript(_PRAGMAS)
-    if not tables:
-        await db.executescript(f"BEGIN IMMEDIATE;\n{_SCHEMA}\nPRAGMA application_id = {_APPLICATION};\nCOMMIT;")
+    await db.executescript(_SCHEMA["settings"])
+    if not file.objects:
+        await db.executescript(_SCHEMA["tables"])
 
 
 def _lock(path: Path) -> FileLock:
