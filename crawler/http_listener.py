@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 
 
 @asynccontextmanager
@@ -24,9 +24,10 @@ async def listening(app: web.Application, host: str, port: int, *, grace_s: floa
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
-            why = "is in use; choose another port with --listen" if taken else error.strerror or error
-            raise UsageError(f"--listen {host}:{port}: {why}") from None
+            where = Argument("listen", f"{host}:{port}")
+            if error.errno == errno.EADDRINUSE:
+                raise UsageError(where, ": is in use; choose another port with ", Argument("listen")) from None
+            raise UsageError(where, f": {error.strerror or error}") from None
         yield str(runner.addresses[0][0]), int(runner.addresses[0][1])
     finally:
         await runner.cleanup()

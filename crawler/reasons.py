@@ -8,8 +8,8 @@ reports show it.
 
 To add an outcome, add a member with its sentence and its meaning. ``{}`` in the sentence stands for the detail. A key
 in braces, such as ``{limits.max_pages}``, stands for that setting: the store keeps the key, and each front end prints
-its own name for the setting (:meth:`Code.told`). The meaning names all outcomes with that code, for example as the
-heading of a group in a report.
+its own name for the setting (:meth:`Code.told`). A member whose details name settings lists their keys after its
+meaning. The meaning names all outcomes with that code, for example as the heading of a group in a report.
 """
 
 from __future__ import annotations
@@ -20,23 +20,28 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from crawler.errors import Reference, Setting, python_name
+from crawler.errors import Reference, Setting
 
 _DETAIL = "{}"
 _SETTING = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
 
 
 class Code(StrEnum):
-    """A code with its ``sentence`` (``{}`` stands for the detail) and its ``meaning`` (of all outcomes with it)."""
+    """A code with its ``sentence`` (``{}`` stands for the detail) and its ``meaning`` (of all outcomes with it).
+
+    ``settings`` has the keys of the settings that the sentence or its details name.
+    """
 
     sentence: str
     meaning: str
+    settings: tuple[str, ...]
 
-    def __new__(cls, value: str, sentence: str = _DETAIL, meaning: str = "") -> Self:
+    def __new__(cls, value: str, sentence: str = _DETAIL, meaning: str = "", in_details: tuple[str, ...] = ()) -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
         member.sentence = sentence
         member.meaning = meaning or value.replace("_", " ")
+        member.settings = (*_SETTING.findall(sentence), *in_details)
         return member
 
     @property
@@ -44,20 +49,20 @@ class Code(StrEnum):
         """The code in words, for places without room for the meaning."""
         return self.value.replace("_", " ")
 
-    @property
-    def settings(self) -> list[str]:
-        """The keys of the settings that the sentence is about."""
-        return _SETTING.findall(self.sentence)
+    def render(self, detail: str) -> str:
+        """The sentence for people, with the key of each setting in it."""
+        return _SETTING.sub(r"\1", self.sentence).replace(_DETAIL, detail)
 
-    def render(self, detail: str, name: Callable[[Reference], str] = python_name) -> str:
-        """The sentence for people, with ``name(setting)`` for each setting in it."""
-        return _SETTING.sub(lambda found: name(Setting(found[1])), self.sentence).replace(_DETAIL, detail)
+    def parts(self, rendered: str) -> list[str | Reference]:
+        """The sentence ``rendered``, which :meth:`render` made, as the parts of a :class:`CrawlerError`."""
+        if not self.settings:
+            return [rendered]
+        pieces = re.split(f"({'|'.join(map(re.escape, self.settings))})", rendered)
+        return [Setting(piece) if place % 2 else piece for place, piece in enumerate(pieces)]
 
-    def told(self, stored: str, name: Callable[[Reference], str]) -> str:
-        """The sentence ``stored``, which :meth:`render` made, with another name for each setting in it."""
-        for key in self.settings:
-            stored = stored.replace(key, name(Setting(key)))
-        return stored
+    def told(self, rendered: str, name: Callable[[Reference], str]) -> str:
+        """The sentence ``rendered``, which :meth:`render` made, with ``name(setting)`` for each setting in it."""
+        return "".join(part if isinstance(part, str) else name(part) for part in self.parts(rendered))
 
 
 class ReasonCode(Code):
@@ -91,13 +96,18 @@ class ReasonCode(Code):
     REDIRECT = "redirect", "{}", "redirected"
 
     # excluded
-    SCOPE = "scope", "scope: {}", "outside the scope of the crawl"
+    SCOPE = (
+        "scope",
+        "scope: {}",
+        "outside the scope of the crawl",
+        ("scope.mode", "scope.include", "scope.exclude"),
+    )
     CONTACT = (
         "contact",
         "contact: {} is not on loopback, and the crawl names no contact for the owner of the site ({identity.contact})",
         "not on loopback, and no contact was given",
     )
-    DEPTH = "depth", "depth: {}", "too many links away from the seeds"
+    DEPTH = "depth", "depth: {}", "too many links away from the seeds", ("limits.max_depth",)
     NOFOLLOW = "nofollow", 'nofollow: linked only with rel="nofollow"', "linked to only with rel=nofollow"
     TRAP = "trap", "trap: {}", "looks like part of an endless series of URLs"
     BLOCKED = "blocked", "blocked by the operator", "blocked by the operator"
@@ -105,7 +115,12 @@ class ReasonCode(Code):
     MIRROR = "mirror", "mirror of {}", "on a mirror; requested from its main site instead"
     MIRROR_CYCLE = "mirror_cycle", "mirror cycle: {}", "on sites that name each other as main hosts"
     TYPE = "type", "type: content type {} is not wanted", "of a content type that is not wanted"
-    ADDRESS = "address", "address: {}", "at an address that the crawler may not connect to"
+    ADDRESS = (
+        "address",
+        "address: {}",
+        "at an address that the crawler may not connect to",
+        ("identity.contact", "fetch.allow_private"),
+    )
     REDIRECTS = "redirects", "redirects: {}", "behind too many redirects"
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     NO_SITEMAP = "no_sitemap", "sitemap: there is none ({})", "named as a sitemap, but there is none"
@@ -178,7 +193,12 @@ class ErrorKind(Code):
     ENCODING = "encoding", "{}", "a content encoding that is broken or was not offered"
     TOO_LARGE = "too_large", "too large: {}", "too large"
     UNWANTED_TYPE = "unwanted_type", "content type {} is not wanted", "a content type that is not wanted"
-    ADDRESS = "address", "{}", "an address that the crawler may not connect to"
+    ADDRESS = (
+        "address",
+        "{}",
+        "an address that the crawler may not connect to",
+        ("identity.contact", "fetch.allow_private"),
+    )
     STOPPED = "stopped", "stopped before the answer was complete", "stopped before the answer was complete"
     FAULT = "fault", "a bug in the crawler: {}; please report it", "a bug in the crawler"
 
@@ -195,6 +215,11 @@ class RequestError:
         """The sentence for people, as ``requests.error`` shows it."""
         return self.kind.render(self.detail)
 
+    @property
+    def parts(self) -> list[str | Reference]:
+        """The sentence as the parts of a :class:`crawler.errors.CrawlerError`."""
+        return self.kind.parts(self.sentence)
+
     def __str__(self) -> str:
         return self.sentence
 
@@ -208,7 +233,12 @@ class EndCode(Code):
         "nothing_queued",
         "nothing is left in the frontier: nothing was queued when this run began",
     )
-    SEEDS_LEFT_OUT = "seeds_left_out", "nothing is left in the frontier: every seed was left out: {}"
+    SEEDS_LEFT_OUT = (
+        "seeds_left_out",
+        "nothing is left in the frontier: every seed was left out: {}",
+        "",
+        tuple(sorted({key for code in ReasonCode for key in code.settings})),
+    )
     MAX_PAGES = "max_pages", "{limits.max_pages} reached ({})"
     MAX_PAGES_NO_REVISIT_DUE = "max_pages_no_revisit_due", "{limits.max_pages} reached ({}; no revisit is due)"
     MAX_PAGES_PER_SITE = (
@@ -251,7 +281,7 @@ class RunEnd:
 
     def told(self, name: Callable[[Reference], str]) -> str:
         """The sentence, with ``name(setting)`` for each setting in it."""
-        return self.code.render(self.detail, name)
+        return self.code.told(self.sentence, name)
 
     def __str__(self) -> str:
         return self.sentence

@@ -48,12 +48,12 @@ def refusal(address: str, *, allow_private: bool, loopback_only: bool) -> str | 
     except ValueError:
         return f"{bare!r} is not an IP address"
     if loopback_only and not ip.is_loopback:
-        return f"{bare} is not loopback, and a crawl without --contact stays on loopback"
+        return f"{bare} is not loopback, and a crawl without identity.contact stays on loopback"
     never = next((kind for kind, network in _never if ip in network), None)
     if never:
         return f"{bare} is {never} address, which no web server can have"
     kind = None if allow_private else _kind(ip)
-    return f"{bare} is {kind} address; --allow-private permits it" if kind else None
+    return f"{bare} is {kind} address; fetch.allow_private permits it" if kind else None
 
 
 def _unmapped(ip: Address) -> Address:

@@ -51,7 +51,7 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
             return RequestError(ErrorKind.CONNECT, "the server closed the connection without an answer")
         case aiohttp.ClientOSError():
             # A server rejects a missing client certificate only after the handshake (RFC 8446, 4.4.2.4).
-            kind = ErrorKind.TLS if "[SSL" in str(error) else ErrorKind.CONNECT
+            kind = ErrorKind.TLS if isinstance(error.__cause__, ssl.SSLError) else ErrorKind.CONNECT
             return RequestError(kind, f"the connection broke before an answer: {_reason(error)}")
         case aiohttp.ClientResponseError():
             return RequestError(

@@ -89,7 +89,7 @@ class Scope:
         if refused is not None:
             return refused
         if self.settings.max_depth is not None and depth > self.settings.max_depth:
-            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, --max-depth is {self.settings.max_depth}")
+            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, limits.max_depth is {self.settings.max_depth}")
         return trap
 
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
@@ -117,12 +117,12 @@ class Scope:
         if refused is not None:
             return refused, None
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
-            return Reason(ReasonCode.SCOPE, "not below a seed's directory (--scope prefix)"), None
+            return Reason(ReasonCode.SCOPE, "not below a seed's directory (scope.mode prefix)"), None
         for pattern in self._exclude:
             if match := pattern.search(url):
-                return Reason(ReasonCode.SCOPE, f"matches --exclude ({match.group()[:80]!r})"), None
+                return Reason(ReasonCode.SCOPE, f"matches scope.exclude ({match.group()[:80]!r})"), None
         if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
-            return Reason(ReasonCode.SCOPE, "matches no --include"), None
+            return Reason(ReasonCode.SCOPE, "matches no scope.include"), None
         return None, None if is_seed else trap_in(url, self._traps, self._now)
 
     def _refuse_site(self, site: str) -> Reason | None:
@@ -131,9 +131,10 @@ class Scope:
         if site in self._adopted:
             return self._unreachable(host)
         if mode is ScopeMode.HOST and host not in self._places:
-            return Reason(ReasonCode.SCOPE, f"{host} is not the host of a seed (--scope host)")
+            return Reason(ReasonCode.SCOPE, f"{host} is not the host of a seed (scope.mode host)")
         if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
-            return Reason(ReasonCode.SCOPE, f"{registrable_domain(host)} is not the domain of a seed (--scope domain)")
+            domain = registrable_domain(host)
+            return Reason(ReasonCode.SCOPE, f"{domain} is not the domain of a seed (scope.mode domain)")
         return self._unreachable(host)
 
     def _unreachable(self, host: str) -> Reason | None:

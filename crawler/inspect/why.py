@@ -17,7 +17,7 @@ from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.model import Kind, RobotsAction
 from crawler.page.directives import asked_of
-from crawler.reasons import Reason, ReasonCode
+from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.readings import read
 from crawler.robots.text import parse
@@ -194,7 +194,8 @@ def told(known: dict[str, Any]) -> list[Fact]:
         rows.append(("mirror", _about_mirror(known["mirror"])))
     for request in known["requests"]:
         took = duration(request["finished_at"] - request["started_at"])
-        what = request["error"] or request["status"]
+        error = request["error"] and ErrorKind(request["error_kind"]).told(request["error"], terminal_name)
+        what = error or request["status"]
         rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
     rows += about_revisits(known.get("revisit"), known["at"])
     return rows + _about_page(known.get("page"))
@@ -234,8 +235,9 @@ def _leads(known: dict[str, Any]) -> list[Fact]:
         return []
     before = [known["url"], *(step["url"] for step in steps[:-1])]
     end = steps[-1]
-    told = "a circle" if end["url"] in before else f"{end['state']}: {end['reason']}"
-    return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({told.rstrip(': ')})")]
+    reason = end["reason"] and ReasonCode(end["reason_code"]).told(end["reason"], terminal_name)
+    fate = "a circle" if end["url"] in before else f"{end['state']}: {reason}"
+    return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({fate.rstrip(': ')})")]
 
 
 _MEANINGS = {
@@ -258,7 +260,7 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         ("robots.txt", f"fetched {iso(robots['fetched_at'])}, in force until {iso(robots['valid_until'])}"),
     ]
     if robots["note"]:
-        rows.append(("robots.txt", robots["note"]))
+        rows.append(("robots.txt", ErrorKind.ADDRESS.told(robots["note"], terminal_name)))
     if "allowed" in robots:
         verdict = "allowed" if robots["allowed"] else "forbidden"
         line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line matches"

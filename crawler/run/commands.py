@@ -24,7 +24,7 @@ from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, s
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
-from crawler.settings.keys import KEYS
+from crawler.settings.keys import KEYS, terminal_name
 from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
@@ -131,7 +131,7 @@ def _shown(
 
 def _tell_end(settings: Settings, end: RunEnd, result: dict[str, Any]) -> None:
     if end.code is EndCode.SEEDS_LEFT_OUT:
-        why = f"every seed was left out: {end.detail}"
+        why = f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
         tell(f"nothing was crawled: {why}; `crawler why URL --db {quote(result['db'])}` explains it")
     if settings.output.json:
         print_json(result)

@@ -96,7 +96,7 @@ async def test_a_url_too_deep_at_its_claim_is_kept_if_it_is_nearer_now(harness: 
     (claim,) = await harness.claim()
     claimed = {queued.url: queued for queued in claim.urls}
     near = fetched(claimed[url("x")], [url("3")])
-    await harness.finish(claim, near, excluded(claimed[url("3")], "depth: 3 links from a seed, --max-depth is 2"))
+    await harness.finish(claim, near, excluded(claimed[url("3")], "depth: 3 links from a seed, limits.max_depth is 2"))
     assert (await harness.urls("state, depth"))[url("3")] == ("queued", 2)
     assert queued_urls(await harness.claim()) == [url("3")]
 

@@ -101,7 +101,7 @@ async def test_an_unrequested_url_of_a_mirror_is_mapped_to_its_main_host(harness
     await claims(harness, a=B, b=C)
     await harness.seed("http://hub.test/")
     (claim,) = await harness.claim()
-    too_deep = {f"{A}/deep": "depth: 1 links from a seed, --max-depth is 0"}
+    too_deep = {f"{A}/deep": "depth: 1 links from a seed, limits.max_depth is 0"}
     await harness.finish(claim, fetched(claim.urls[0], [f"{A}/deep", f"{A}/x"], refusals=too_deep))
     assert await edges(harness) == {("http://hub.test/", f"{A}/deep"), ("http://hub.test/", f"{A}/x")}
     await visit(harness, {}, {}, {A: C})

@@ -43,7 +43,7 @@ def _refusal(item: Link, depth: int, max_depth: int | None, refusals: dict[str, 
     if item.url in refusals:
         return refusals[item.url]
     if max_depth is not None and depth > max_depth:
-        return f"depth: {depth} links from a seed, --max-depth is {max_depth}"
+        return f"depth: {depth} links from a seed, limits.max_depth is {max_depth}"
     return None if item.follow else "nofollow: linked only with rel=nofollow"
 
 

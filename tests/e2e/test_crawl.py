@@ -355,7 +355,7 @@ def test_without_leave_no_private_address_is_connected_to(
     assert ended.code == 0, ended
     ((end,),) = Crawled(loopback, db).rows("SELECT state || ' ' || reason FROM urls")
     assert str(end).startswith("excluded address: ")
-    assert "--allow-private permits it" in str(end)
+    assert "fetch.allow_private permits it" in str(end)
     assert loopback.log == []
 
 

@@ -52,7 +52,7 @@ def test_loopback_is_refused_however_it_is_written(host: str, run: Run) -> None:
     result, seen = run(visit(host, CLOSED))
     assert isinstance(result, Failed)
     assert result.kind is ErrorKind.ADDRESS
-    assert result.detail.endswith(" is a loopback address; --allow-private permits it")
+    assert result.detail.endswith(" is a loopback address; fetch.allow_private permits it")
     assert seen == 0
 
 
@@ -77,7 +77,9 @@ def test_without_a_contact_nothing_leaves_loopback(host: str, run: Run) -> None:
     result, _ = run(visit(host, LOOPBACK))
     assert isinstance(result, Failed)
     assert result.kind is ErrorKind.ADDRESS
-    assert result.detail == f"{host.strip('[]')} is not loopback, and a crawl without --contact stays on loopback"
+    assert (
+        result.detail == f"{host.strip('[]')} is not loopback, and a crawl without identity.contact stays on loopback"
+    )
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
@@ -106,7 +108,7 @@ def test_the_reason_survives_where_all_addresses_are_refused(run: Run, monkeypat
     result, seen = run(visit("many.example", CLOSED))
     assert isinstance(result, Failed)
     assert (result.kind, seen) == (ErrorKind.ADDRESS, 0)
-    assert result.detail.endswith("address; --allow-private permits it")
+    assert result.detail.endswith("address; fetch.allow_private permits it")
 
 
 @pytest.mark.parametrize("addresses", [("10.0.0.1", "127.0.0.2"), ("127.0.0.2", "10.0.0.1")])
@@ -118,7 +120,7 @@ def test_the_reason_is_told_beside_a_refused_connection(
     assert isinstance(result, Failed)
     assert result.kind is ErrorKind.CONNECT
     assert result.detail.startswith("no connection to many.example: ")
-    assert result.detail.endswith("; 10.0.0.1 is not loopback, and a crawl without --contact stays on loopback")
+    assert result.detail.endswith("; 10.0.0.1 is not loopback, and a crawl without identity.contact stays on loopback")
 
 
 def test_a_name_that_moves_to_a_private_address_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def test_narrower_options_fetch_nothing_outside_them(db_path: Path) -> None:
     narrow = Options(scope=ScopeSettings(ScopeMode.ANY, exclude=(r"/a/",)))
     _, served = crawls(db_path, WEB, limited(max_pages=8), narrow)
     before = {f"http://{hit.host}{hit.path}" for hit in served.log}
-    excluded = run_virtual(lambda clock: rows(db_path, "SELECT url FROM urls WHERE reason LIKE '%--exclude%'"))
+    excluded = run_virtual(lambda clock: rows(db_path, "SELECT url FROM urls WHERE reason LIKE '%scope.exclude%'"))
     assert excluded
     assert not before & {url for (url,) in excluded}
 

@@ -48,7 +48,7 @@ def test_a_narrower_scope_excludes_queued_urls_without_a_request(db_path: Path) 
     ended_by, asked, urls = run_virtual(main)
     assert asked == []
     assert ended_by == "nothing is left in the frontier: nothing was queued when this run began"
-    assert urls == [("excluded", r"scope: matches --exclude ('down.test')")]
+    assert urls == [("excluded", r"scope: matches scope.exclude ('down.test')")]
 
 
 def test_a_longer_delay_holds_from_the_first_request_of_the_next_run(db_path: Path) -> None:

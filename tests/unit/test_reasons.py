@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import re
 from dataclasses import asdict
@@ -13,6 +14,8 @@ import crawler
 from crawler.audit import totals
 from crawler.dashboard.metrics import _reasons as metric_samples
 from crawler.engine.changed_options import DECIDED_BY
+from crawler.errors import CrawlerError
+from crawler.fetch.address_guard import refusal
 from crawler.frontier.decide import failure_code
 from crawler.frontier.offers import LIFTED_BY_BETTER_OFFER
 from crawler.inspect.status import reasons as reasons_of_status
@@ -22,8 +25,11 @@ from crawler.settings.keys import KEYS, terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 
-CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
 STATEMENTS = [path for path in Path(crawler.__file__).parent.rglob("*") if path.suffix in (".py", ".sql")]
+#: Modules whose sentences the store keeps, for every front end.
+FOLDERS = ("engine", "fetch", "frontier", "page", "robots", "sitemaps", "sql")
+RULES = [path for path in STATEMENTS if path.parent.name in FOLDERS and path.suffix == ".py"]
+CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: f"{type(code).__name__}.{code.name}")
@@ -42,6 +48,29 @@ def test_each_front_end_has_its_own_name_for_a_setting() -> None:
     end = RunEnd(EndCode.MAX_PAGES, "3")
     assert end.sentence == "limits.max_pages reached (3)"
     assert end.told(terminal_name) == end.code.told(end.sentence, terminal_name) == "--max-pages reached (3)"
+
+
+def test_each_front_end_has_its_own_name_for_a_setting_in_a_detail() -> None:
+    refused = refusal("10.0.0.1", allow_private=False, loopback_only=False) or ""
+    error, reason = RequestError(ErrorKind.ADDRESS, refused), Reason(ReasonCode.ADDRESS, refused)
+    end = RunEnd(EndCode.SEEDS_LEFT_OUT, reason.sentence)
+    assert error.sentence == "10.0.0.1 is a private address; fetch.allow_private permits it"
+    assert str(CrawlerError("http://a.test/: ", *error.parts)) == f"http://a.test/: {error}"
+    for told in (
+        error.kind.told(error.sentence, terminal_name),
+        reason.code.told(reason.sentence, terminal_name),
+        end.told(terminal_name),
+        CrawlerError(*error.parts).told(terminal_name),
+    ):
+        assert told.endswith("10.0.0.1 is a private address; --allow-private permits it")
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
+def test_no_rule_names_an_option_of_the_command_line(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert not [text.value for text in texts if id(text) not in docstrings and re.search(r"(?<!\w)--[a-z]", text.value)]
 
 
 @pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd])

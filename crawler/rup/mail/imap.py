@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from aioimaplib import IMAP4, IMAP4_SSL, AioImapException
 
-from crawler.errors import CrawlerError, UsageError
+from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.rup.protocol.mail import MAX_MAIL_BYTES
 from crawler.rup.protocol.subscription import RawMail
 from crawler.url import is_loopback
@@ -56,16 +56,17 @@ def read_place(url: str) -> ImapPlace:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise UsageError(f"--imap: not a URL: {error}") from None
+        raise UsageError(Argument("imap"), f": not a URL: {error}") from None
     user, folder = unquote(parts.username or ""), unquote(parts.path.strip("/")) or "INBOX"
     if parts.scheme not in ("imap", "imaps") or not host or not user:
-        raise UsageError("--imap: give a URL like imaps://user@host/folder")
+        raise UsageError(Argument("imap"), ": give a URL like imaps://user@host/folder")
     if parts.password is not None:
-        raise UsageError(f"--imap: the URL must not contain a password; set {PASSWORD} or {PASSWORD_FILE}")
+        raise UsageError(Argument("imap"), f": the URL must not contain a password; set {PASSWORD} or {PASSWORD_FILE}")
     if not _PLAIN.fullmatch(user) or not all(" " <= c <= "~" for c in folder):
-        raise UsageError("--imap: user and folder must be printable ASCII, the user without blanks or quotes")
+        rule = ": user and folder must be printable ASCII, the user without blanks or quotes"
+        raise UsageError(Argument("imap"), rule)
     if parts.scheme == "imap" and not is_loopback(host):
-        raise UsageError(f"--imap: imap:// sends the password unencrypted; use imaps://{host}")
+        raise UsageError(Argument("imap"), f": imap:// sends the password unencrypted; use imaps://{host}")
     return ImapPlace(host, port or (993 if parts.scheme == "imaps" else 143), parts.scheme == "imaps", user, folder)
 
 
@@ -78,7 +79,8 @@ def read_password(environment: Mapping[str, str] = os.environ) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{PASSWORD_FILE}: {path} cannot be read: {error}") from None
     if not password or not password.isprintable():
-        raise UsageError(f"--imap needs a password: set {PASSWORD}, or {PASSWORD_FILE} to the path of a file with it")
+        remedy = f"set {PASSWORD}, or {PASSWORD_FILE} to the path of a file with it"
+        raise UsageError(Argument("imap"), f" needs a password: {remedy}")
     return password
 
 

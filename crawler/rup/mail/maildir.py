@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 from crawler.rup.protocol.mail import MAX_MAIL_BYTES
 from crawler.rup.protocol.subscription import RawMail
 
@@ -24,11 +24,12 @@ class Maildir:
 
     def __init__(self, folder: Path) -> None:
         self._new, self._cur = folder / "new", folder / "cur"
+        option = Argument("maildir", str(folder))
         for place in (self._new, self._cur):
             if not place.is_dir():
-                raise UsageError(f"--maildir {folder}: not a Maildir: the folder {place} does not exist")
+                raise UsageError(option, f": not a Maildir: the folder {place} does not exist")
             if not os.access(place, os.W_OK | os.X_OK):
-                raise UsageError(f"--maildir {folder}: {place} is not writable, and read mails move there")
+                raise UsageError(option, f": {place} is not writable, and read mails move there")
 
     async def waiting(self) -> Sequence[RawMail]:
         """Unread mails, oldest first by the names from their delivery."""

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from crawler.clock import Clock
 from crawler.engine.polite_client import Closed, PoliteClient
-from crawler.errors import CrawlerError
+from crawler.errors import CrawlerError, Reference
 from crawler.model import Failed, Fetched, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 from crawler.rup.protocol import report
@@ -27,8 +27,8 @@ class NotOffered(CrawlerError):
 class NoAnswer(CrawlerError):
     """A server refused a request or did not answer. ``unclear``: it may have carried out the request all the same."""
 
-    def __init__(self, why: str, status: int | None = None, *, unclear: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, *why: str | Reference, status: int | None = None, unclear: bool = False) -> None:
+        super().__init__(*why)
         self.status = status
         self.unclear = unclear
 
@@ -47,7 +47,7 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo
             case Failed() if result.status in (404, 410):
                 continue
             case _:
-                raise NotOffered(_told(url, result))
+                raise NotOffered(*_told(url, result))
     raise NotOffered(f"{site} offers no updates: it has neither {' nor '.join(PATHS)}")
 
 
@@ -73,8 +73,10 @@ async def ask(client: PoliteClient, cgi: str, asked: RupRequest) -> bytes:
         raise NoAnswer(result.why)
     unclear = not (isinstance(result, Failed) and (_is_refusal(result.status) or result.kind in _NEVER_SENT))
     if isinstance(result, Redirected):
-        raise NoAnswer(f"{cgi} redirects{_to(request, result)}, which is not followed", result.status, unclear=unclear)
-    raise NoAnswer(_told(cgi, result), result.status, unclear=unclear)
+        raise NoAnswer(
+            f"{cgi} redirects{_to(request, result)}, which is not followed", status=result.status, unclear=unclear
+        )
+    raise NoAnswer(*_told(cgi, result), status=result.status, unclear=unclear)
 
 
 def _to(request: Request, result: Redirected) -> str:
@@ -89,13 +91,14 @@ def _with_query(url: str, fields: tuple[tuple[str, str], ...]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
 
 
-def _told(url: str, result: object) -> str:
+def _told(url: str, result: object) -> list[str | Reference]:
+    """The parts of the error for an answer that is no document."""
     match result:
         case Closed(why):
-            return why
+            return [why]
         case Redirected():
-            return f"{url} redirects to {shown(result.location)}, which is not followed"
+            return [f"{url} redirects to {shown(result.location)}, which is not followed"]
         case Failed():
-            return f"{url}: {result.error}"
+            return [f"{url}: ", *result.error.parts]
         case _:
-            return f"{url}: the answer does not match the request"
+            return [f"{url}: the answer does not match the request"]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
-from crawler.errors import Action, UsageError
+from crawler.errors import Action, Argument, UsageError
 from crawler.frontier.hints import Heeded
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
@@ -165,8 +165,8 @@ class Subscriber:
                 raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
             if failure.unclear:
-                why = f"{failure}; the robot may be registered, and a second request could register it twice"
-                raise NoAnswer(why, failure.status, unclear=True) from None
+                consequence = "; the robot may be registered, and a second request could register it twice"
+                raise NoAnswer(*failure.args, consequence, status=failure.status, unclear=True) from None
             raise
         registered = replace(wanted, server=replace(server, key=key, heard_at=asked_at))
         await self._keep(registered)
@@ -216,7 +216,8 @@ class Subscriber:
                 await ask(self._client, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
                 if failure.status not in (400, 404, 410):
-                    raise NoAnswer(f"{failure}; --forget deletes the registration here only", failure.status) from None
+                    remedy = ("; ", Argument("forget"), " deletes the registration here only")
+                    raise NoAnswer(*failure.args, *remedy, status=failure.status) from None
                 said = f"{site} no longer knows this registration ({failure.status}); forgot it here too"
         await self._store.remove(site)
         return said

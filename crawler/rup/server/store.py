@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, cast
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.errors import StoreError, StoreInUse, UsageError
+from crawler.errors import Argument, StoreError, StoreInUse, UsageError
 from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.rup.protocol.server import Known, MailHistory, Registration
 from crawler.rup.protocol.units import Span
@@ -302,7 +302,8 @@ async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
     db.row_factory = cast(Any, named_rows())  # aiosqlite declares a type, SQLite calls any callable
     file = await Statements(db, _QUERIES).fetch_one("application")
     if file.application_id != _APPLICATION and file.objects:
-        raise UsageError(f"{path}: a SQLite file, but not a store of `crawler rup serve`; choose another --db")
+        mistake = f"{path}: a SQLite file, but not a store of `crawler rup serve`; choose another "
+        raise UsageError(mistake, Argument("db"))
     await db.executescript(_SCHEMA["settings"])
     if not file.objects:
         await db.executescript(_SCHEMA["tables"])

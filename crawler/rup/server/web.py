@@ -18,7 +18,7 @@ from aiohttp import web
 
 from crawler.clock import Clock, SystemClock
 from crawler.engine.tasks import background_task
-from crawler.errors import CrawlerError, UsageError
+from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.http_listener import listening
 from crawler.robots import product_token
@@ -182,12 +182,12 @@ def offer_of(server: RupServer) -> ServerOffer:
     try:
         base = canonicalise(server.base_url)
     except NotCrawlable as error:
-        raise UsageError(f"--base-url: {error}") from None
+        raise UsageError(Argument("base_url"), f": {error}") from None
     if "?" in base:
-        raise UsageError(f"--base-url: {base} has a query; give the URL of the folder that serves the tree")
+        raise UsageError(Argument("base_url"), f": {base} has a query; give the URL of the folder that serves the tree")
     unknown = [unit for unit in server.latencies if unit not in UNITS_S]
     if unknown or not server.latencies:
-        raise UsageError(f"--latencies: {', '.join(unknown) or 'none'}; known are {', '.join(UNITS_S)}")
+        raise UsageError(Argument("latencies"), f": {', '.join(unknown) or 'none'}; known are {', '.join(UNITS_S)}")
     site = split(base).site
     return ServerOffer(f"{site}{CGI_PATH}", f"{site}/", tuple(server.latencies), server.max_query_span)
 
@@ -195,9 +195,9 @@ def offer_of(server: RupServer) -> ServerOffer:
 def _tree(server: RupServer) -> Tree:
     root = server.root.resolve()
     if not root.is_dir():
-        raise UsageError(f"--root: {server.root}: no such folder")
+        raise UsageError(Argument("root"), f": {server.root}: no such folder")
     if not os.access(root, os.R_OK | os.X_OK):
-        raise UsageError(f"--root: {server.root}: cannot be read: Permission denied")
+        raise UsageError(Argument("root"), f": {server.root}: cannot be read: Permission denied")
     db = server.db.resolve()
     ours = frozenset(Path(f"{db}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock"))
     path = split(canonicalise(server.base_url)).path

@@ -26,7 +26,7 @@ PUBLIC = ["8.8.8.8", "172.32.0.1", "100.63.255.255", "192.0.1.1", "2a00:1450:400
 def test_special_addresses_need_permission(kind: str, address: str) -> None:
     reason = refusal(address, allow_private=False, loopback_only=False)
     assert reason is not None
-    assert f" {kind} address; --allow-private permits it" in reason
+    assert f" {kind} address; fetch.allow_private permits it" in reason
     assert reason.startswith(address.partition("%")[0])
     assert refusal(address, allow_private=True, loopback_only=False) is None
 
@@ -51,14 +51,14 @@ def test_the_public_internet_is_open(address: str) -> None:
 def test_without_a_contact_a_crawl_stays_on_loopback(address: str) -> None:
     for allow_private in (False, True):
         reason = refusal(address, allow_private=allow_private, loopback_only=True)
-        assert reason == f"{address} is not loopback, and a crawl without --contact stays on loopback"
+        assert reason == f"{address} is not loopback, and a crawl without identity.contact stays on loopback"
 
 
 def test_loopback_itself_still_needs_permission_without_a_contact() -> None:
     assert refusal("127.0.0.1", allow_private=True, loopback_only=True) is None
     assert refusal("::ffff:127.0.0.1", allow_private=True, loopback_only=True) is None
     reason = refusal("127.0.0.1", allow_private=False, loopback_only=True)
-    assert reason == "127.0.0.1 is a loopback address; --allow-private permits it"
+    assert reason == "127.0.0.1 is a loopback address; fetch.allow_private permits it"
 
 
 def test_a_text_that_is_no_address_is_refused() -> None:

@@ -18,6 +18,13 @@ def problem(error: Exception, *refusals: str, permitted: bool = False) -> Reques
     return before_answer(error, "a.example", TIMEOUTS, Attempts(list(refusals), permitted))
 
 
+def broken_by(cause: OSError) -> aiohttp.ClientOSError:
+    """The error that aiohttp raises when ``cause`` ends a connection."""
+    error = aiohttp.ClientOSError(*cause.args)
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "detail"),
     [
@@ -42,7 +49,7 @@ def problem(error: Exception, *refusals: str, permitted: bool = False) -> Reques
             "no TLS with a.example: wrong version number",
         ),
         (
-            aiohttp.ClientOSError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required"),
+            broken_by(ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")),
             "tls",
             "the connection broke before an answer: tlsv13 alert certificate required",
         ),

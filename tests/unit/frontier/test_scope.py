@@ -53,10 +53,10 @@ def test_a_public_suffix_is_no_domain() -> None:
 def test_exclude_holds_for_seeds_too_include_does_not() -> None:
     rules = scope(ScopeMode.ANY, include=("/keep/",), exclude=("private", r"\.pdf$"))
     assert rules.refusal("http://a.test/keep/x", 1) is None
-    assert said(rules.refusal("http://a.test/x", 1)) == "scope: matches no --include"
+    assert said(rules.refusal("http://a.test/x", 1)) == "scope: matches no scope.include"
     assert rules.refusal("http://a.test/x", 0, is_seed=True) is None
-    assert said(rules.refusal("http://a.test/keep/x.pdf", 1)) == "scope: matches --exclude ('.pdf')"
-    assert said(rules.refusal("http://a.test/private", 0, is_seed=True)) == "scope: matches --exclude ('private')"
+    assert said(rules.refusal("http://a.test/keep/x.pdf", 1)) == "scope: matches scope.exclude ('.pdf')"
+    assert said(rules.refusal("http://a.test/private", 0, is_seed=True)) == "scope: matches scope.exclude ('private')"
 
 
 def test_every_pattern_stands_for_itself() -> None:
@@ -69,7 +69,7 @@ def test_every_pattern_stands_for_itself() -> None:
 def test_depth() -> None:
     rules = scope(max_depth=2)
     assert rules.refusal(SEED, 2) is None
-    assert said(rules.refusal(SEED, 3)) == "depth: 3 links from a seed, --max-depth is 2"
+    assert said(rules.refusal(SEED, 3)) == "depth: 3 links from a seed, limits.max_depth is 2"
     assert scope(max_depth=0).refusal(SEED, 1) is not None
     assert scope().refusal(SEED, 10**6) is None
 

@@ -51,7 +51,11 @@ async def test_an_empty_store_has_a_report(harness: Harness) -> None:
 async def test_states_reasons_and_depths(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
-    refusals = {f"{A}p1": "scope: matches --exclude", f"{A}p2": "scope: not below a seed", f"{A}p3": "depth: 9 links"}
+    refusals = {
+        f"{A}p1": "scope: matches scope.exclude",
+        f"{A}p2": "scope: not below a seed",
+        f"{A}p3": "depth: 9 links",
+    }
     await harness.finish(claims["a.test"], fetched(claims["a.test"].urls[0], [*refusals, f"{A}q"], refusals=refusals))
     await harness.finish(claims["b.test"], failed(claims["b.test"].urls[0], "500 Internal Server Error (2 attempts)"))
     (claim,) = await harness.claim()
