@@ -1,10 +1,11 @@
-"""Outcomes as codes: why a URL is in its state, what went wrong with a request, why a run ended.
+"""Outcomes as codes: why a URL is in its state, why a request failed, why a run ended, why a group waits.
 
-Each outcome is a code and a detail. The code is what programs compare, count and filter by: ``urls.reason_code``,
-``requests.error_kind``, ``runs.ended_code``, the labels of ``/metrics``. The detail holds the particulars: a line of
-robots.txt, a host name, a number. The sentence for people is rendered from both, here and nowhere else: the store keeps
-it beside the code (``urls.reason``, ``requests.error``, ``runs.ended_by``), and the terminal, the Python API and the
-reports show it.
+Each outcome is a code and a detail. Programs compare, count and filter by the code: ``urls.reason_code``,
+``requests.error_kind``, ``runs.ended_code``, ``sites.wait_code``, ``rup_mails.verdict_code``, the labels of
+``/metrics``. The detail holds the particulars: a line of robots.txt, a host name, a number. The sentence for people is
+rendered from both, here and nowhere else: the store keeps it beside the code (``urls.reason``, ``requests.error``,
+``runs.ended_by``, ``sites.waits_for``, ``rup_mails.verdict``), and the terminal, the Python API and the reports show
+it.
 
 To add an outcome, add a member with its sentence and its meaning. ``{}`` in the sentence stands for the detail. A key
 in braces, such as ``{limits.max_pages}``, stands for that setting: the store keeps the key, and each front end prints
@@ -23,6 +24,7 @@ from typing import Self
 from crawler.errors import Reference, Setting
 
 _DETAIL = "{}"
+_VERDICT_CHARS = 200  # a stranger writes mails
 _SETTING = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
 
 
@@ -178,6 +180,84 @@ class StoredReason(Reason):
     @property
     def sentence(self) -> str:
         return self.detail
+
+
+class WaitCode(Code):
+    """Why a politeness group gets no request for a time."""
+
+    NONE = "none", "", "nothing: no request has been sent to it"
+    DELAY = "delay", "delay", "the least pause between requests"
+    SLOW = "slow", "{} times its last response time", "a slow answer"
+    CRAWL_DELAY = "crawl_delay", "Crawl-delay", "the Crawl-delay of its robots.txt"
+    BACKOFF = "backoff", "back-off after {}", "the back-off after trouble"
+    RETRY_AFTER = "retry_after", "Retry-After of a {}", "the Retry-After of an answer"
+    CRASH = "crash", "pause after a crash", "a worker died, and may have sent a request"
+    ROBOTS = "robots", "robots.txt: {}", "its robots.txt could not be fetched"
+    RETRY = "retry", "retry", "the next attempt for a URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a politeness group gets no request for a time."""
+
+    code: WaitCode = WaitCode.NONE
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The sentence for people, as ``sites.waits_for`` shows it."""
+        return self.code.render(self.detail)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+NO_WAIT = Wait()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWait(Wait):
+    """A wait that the store has kept: ``detail`` is the whole sentence, as it was rendered then."""
+
+    @property
+    def sentence(self) -> str:
+        return self.detail
+
+
+def group_waits_for(robots_status: str | None, stored: str) -> str:
+    """Why a politeness group waits, as a sentence.
+
+    ``robots_status`` is the status of a robots.txt that could not be fetched, ``None`` if no site of the group waits
+    for its robots.txt. ``stored`` is the sentence of the group's pause, empty if it has none.
+    """
+    return (stored or WaitCode.RETRY.sentence) if robots_status is None else WaitCode.ROBOTS.render(robots_status)
+
+
+class MailCode(Code):
+    """What the RUP robot made of a mail."""
+
+    TAKEN = "taken", "taken", "taken: its changes became hints"
+    UNREADABLE = "unreadable", "not a report: {}", "not a report"
+    UNREGISTERED = "unregistered", "no registration with {}", "a report of a site without a registration"
+    OTHER_SITE = "other_site", "a report of {}", "a report of another site than the server's"
+    UNNUMBERED = "unnumbered", "a report without a sequence number", "a report without a sequence number"
+    REPEATED = "repeated", "a repeated report: {}", "a report that was taken before"
+
+
+@dataclass(frozen=True, slots=True)
+class MailVerdict:
+    """What the RUP robot made of a mail."""
+
+    code: MailCode
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The sentence for people, as ``rup_mails.verdict`` shows it, in at most 200 characters."""
+        return self.code.render(self.detail)[:_VERDICT_CHARS]
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 class ErrorKind(Code):

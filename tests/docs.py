@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from crawler.cli.shared import cli
-from crawler.reasons import Code, EndCode, ErrorKind, ReasonCode
+from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, WaitCode
 from crawler.settings import reference
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +30,8 @@ _OUTCOMES: Mapping[str, type[Code]] = {
     "Reasons of URLs: `urls.reason_code`": ReasonCode,
     "Errors of requests: `requests.error_kind`": ErrorKind,
     "Ends of runs: `runs.ended_code`": EndCode,
+    "Waits of sites: `sites.wait_code`": WaitCode,
+    "Mails that the RUP robot read: `rup_mails.verdict_code`": MailCode,
 }
 _DECISIONS = """\
 # Decisions

@@ -28,7 +28,6 @@ from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
 from crawler.frontier.politeness import (
     AnswerFacts,
-    Cause,
     Constraint,
     GroupBy,
     Pace,
@@ -39,23 +38,23 @@ from crawler.frontier.politeness import (
     group_name,
 )
 from crawler.model import Purpose, Reading, RobotsAction
+from crawler.reasons import Wait, WaitCode
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
-#: The causes that the check of ``Retry-After`` judges; the check of the pause judges all others.
-_TROUBLE = frozenset({Cause.BACKOFF, Cause.RETRY_AFTER})
+#: The codes that the check of ``Retry-After`` judges; the check of the pause judges all others.
+_TROUBLE = frozenset({WaitCode.BACKOFF, WaitCode.RETRY_AFTER})
 
 
 class _Obligation(NamedTuple):
-    """A group must be left alone until ``due_at``, because of the request ``before`` and the rule ``why``."""
+    """A group must be left alone until ``due_at``, because of the request ``before`` and the rule ``wait``."""
 
     due_at: float
     before: LoggedRequest
-    why: str
-    cause: Cause
+    wait: Wait
 
 
 @dataclass(slots=True)
@@ -177,7 +176,7 @@ class Replay:
             for group in site.groups.values():
                 group.paused_until = max(group.paused_until, due_at)
                 if rules is not None and group.pause is not None and due_at > group.pause.due_at:
-                    group.pause = _Obligation(due_at, response, Cause.CRAWL_DELAY.value, Cause.CRAWL_DELAY)
+                    group.pause = _Obligation(due_at, response, Wait(WaitCode.CRAWL_DELAY))
             paused_until = site.groups[run.politeness.group].paused_until
         for required, done in site.robots.add_version(version, paused_until):
             self.counts[Check.LOG].violations += 1
@@ -319,9 +318,9 @@ class Replay:
 
     def _too_soon(self, check: Check, case: _Case, obligation: _Obligation) -> Violation:
         end = obligation.before.finished_at
-        required = f"{obligation.due_at - end:.3f} s after the request before it ({obligation.why})"
+        required = f"{obligation.due_at - end:.3f} s after the request before it ({obligation.wait})"
         done = f"{case.request.started_at - end:.3f} s"
-        version = case.version if obligation.cause is Cause.CRAWL_DELAY else None
+        version = case.version if obligation.wait.code is WaitCode.CRAWL_DELAY else None
         return self._violation(check, case.request, required, done, version=version, before=obligation.before)
 
 
@@ -335,8 +334,8 @@ def _add_obligations(case: _Case, group: _Group) -> None:
     # failures is not required for the same reason.
     answered = facts._replace(error_kind=None)
     asked = constraints(answered, backoff_after(0.0, answered, settings), case.crawl_delay_s, settings)
-    pause = max((each for each in asked if each.cause not in _TROUBLE), key=_pause_s)
-    backoff = max((each for each in asked if each.cause in _TROUBLE), key=_pause_s)
+    pause = max((each for each in asked if each.code not in _TROUBLE), key=_pause_s)
+    backoff = max((each for each in asked if each.code in _TROUBLE), key=_pause_s)
     if group.pause is None or end + pause.pause_s > group.pause.due_at:
         group.pause = _obligation(pause, request)
     if backoff.pause_s and (group.backoff is None or end + backoff.pause_s > group.backoff.due_at):
@@ -353,4 +352,4 @@ def _pause_s(constraint: Constraint) -> float:
 
 
 def _obligation(constraint: Constraint, request: LoggedRequest) -> _Obligation:
-    return _Obligation(request.finished_at + constraint.pause_s, request, constraint.waits_for, constraint.cause)
+    return _Obligation(request.finished_at + constraint.pause_s, request, constraint.wait)

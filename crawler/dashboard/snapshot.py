@@ -13,6 +13,7 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, workers
 from crawler.model import State
+from crawler.reasons import group_waits_for
 from crawler.store.location import is_url, store_name
 from crawler.store.protocols import Beat, CrawlStore
 from crawler.store.statements import load_statements
@@ -136,6 +137,7 @@ class SnapshotReader:
             if groups == "last_groups" or len(found) < _SITES:
                 sql = _SQL["sites"].format(groups=_SQL[groups])
                 for row in await self._store.query(sql, {"now": now, "limit": limit, "most_queued": _MAX_QUEUED}):
+                    row["waits_for"] = group_waits_for(row.pop("robots_status"), row["waits_for"])
                     row["until"] = max(row.pop("next_at"), row.pop("wait_until"), row.pop("ready_at"))
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["until"]))

@@ -45,7 +45,7 @@ _COLUMNS = {
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
     "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason_code:t reason:t draw:i url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
-    "fetched:i robots_action:t robots_note:t politeness_group:t waits_for:t",
+    "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t",
     "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_code:t ended_by:t "
     "pages:i requests:i groups_held:i",
     "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t",
@@ -57,7 +57,7 @@ _COLUMNS = {
     "rup_offers": "site:t url:t found_at:@ cgi:t authentifier:t latencies:j exclude:j include_only:j max_query_span:t",
     "rup_servers": "site:t cgi:t email:t latency:t exclude:j include_only:j registered_at:@ sequence_number:i "
     "heard_at:@ known_until:@ silent_at:@ state:t reports:i ignored:i changes:i refused:i",
-    "rup_mails": "taken_at:@ site:t sequence_number:i verdict:t changes:i refused:i",
+    "rup_mails": "taken_at:@ site:t sequence_number:i verdict_code:t verdict:t changes:i refused:i",
     "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error_kind:t error:t bytes:i "
     "robots_version:t verdict_line:i retry_after_s:n run_id:i robots_copy:i",
     "runs": "run_id:i started_at:@ finished_at:@ ended_code:t ended_by:t crawler_version:t settings:j worst_lag_s:n "

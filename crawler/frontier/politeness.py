@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.model import Failed, FetchResult, Redirected
-from crawler.reasons import ErrorKind
+from crawler.reasons import NO_WAIT, ErrorKind, Wait, WaitCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registrable_domain
 
@@ -34,12 +34,12 @@ class PolitenessSettings:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The state of a group between two requests. ``waits_for`` names the rule that set the pause."""
+    """The state of a group between two requests. ``waits_for`` is the rule that set the pause."""
 
     next_at: float = 0.0
     pause_s: float = 0.0
     backoff_s: float = 0.0
-    waits_for: str = ""
+    waits_for: Wait = NO_WAIT
 
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
@@ -57,16 +57,6 @@ def group_name(site: str, by: GroupBy) -> str:
     """The politeness group of a site (``http://a.example:8080``). ``a.example.`` is the server of ``a.example``."""
     host = host_of(site).removesuffix(".")
     return registrable_domain(host) if by is GroupBy.DOMAIN else host
-
-
-class Cause(StrEnum):
-    """Why a group must be left alone for a time."""
-
-    DELAY = "delay"
-    SLOW = "slow answer"
-    CRAWL_DELAY = "Crawl-delay"
-    BACKOFF = "back-off"
-    RETRY_AFTER = "Retry-After"
 
 
 class AnswerFacts(NamedTuple):
@@ -88,11 +78,16 @@ class AnswerFacts(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """A pause of ``pause_s`` seconds from the end of an answer on. ``waits_for`` names the constraint in words."""
+    """A pause of ``pause_s`` seconds from the end of an answer on, because of ``code`` and ``detail``."""
 
-    cause: Cause
+    code: WaitCode
     pause_s: float
-    waits_for: str
+    detail: str = ""
+
+    @property
+    def wait(self) -> Wait:
+        """The constraint as a reason to wait."""
+        return Wait(self.code, self.detail)
 
 
 def facts_of(answer: FetchResult) -> AnswerFacts:
@@ -124,13 +119,12 @@ def constraints(
     audit both read it. Source: ``docs/protocols.md``, section 6.
     """
     slow_s = min(settings.slow_factor * (answer.finished_at - answer.started_at), settings.slow_cap_s)
-    slow = f"{settings.slow_factor:g} times its last response time"
     return (
-        Constraint(Cause.DELAY, settings.delay_s, "delay"),
-        Constraint(Cause.SLOW, slow_s, slow),
-        Constraint(Cause.CRAWL_DELAY, capped_crawl_delay_s(crawl_delay_s, settings), "Crawl-delay"),
-        Constraint(Cause.BACKOFF, backoff_s, "back-off after " + _trouble(answer)),
-        Constraint(Cause.RETRY_AFTER, answer.retry_after_s or 0.0, f"Retry-After of a {answer.status}"),
+        Constraint(WaitCode.DELAY, settings.delay_s),
+        Constraint(WaitCode.SLOW, slow_s, f"{settings.slow_factor:g}"),
+        Constraint(WaitCode.CRAWL_DELAY, capped_crawl_delay_s(crawl_delay_s, settings)),
+        Constraint(WaitCode.BACKOFF, backoff_s, _trouble(answer)),
+        Constraint(WaitCode.RETRY_AFTER, answer.retry_after_s or 0.0, str(answer.status)),
     )
 
 
@@ -138,7 +132,7 @@ def after_answer(pace: Pace, answer: AnswerFacts, crawl_delay_s: float | None, s
     """The pace after an answer. The pause is counted from the end of the answer."""
     backoff_s = backoff_after(pace.backoff_s, answer, settings)
     longest = max(constraints(answer, backoff_s, crawl_delay_s, settings), key=lambda constraint: constraint.pause_s)
-    return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.waits_for)
+    return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.wait)
 
 
 def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
@@ -146,13 +140,13 @@ def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, s
     delay_s = capped_crawl_delay_s(crawl_delay_s, settings)
     if ended_at + delay_s <= pace.next_at:
         return pace
-    return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for="Crawl-delay")
+    return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for=Wait(WaitCode.CRAWL_DELAY))
 
 
 def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
     """The pace of a group whose worker died. One of its requests may have ended at ``now``."""
     next_at = now + max(pace.pause_s, settings.delay_s)
-    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for="pause after a crash")
+    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for=Wait(WaitCode.CRASH))
 
 
 def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:

@@ -172,7 +172,7 @@ class Watch:
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
         live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
-            longest = Waiting(live[0], live[1].next_at, live[1].waits_for)
+            longest = Waiting(live[0], live[1].next_at, live[1].waits_for.sentence)
         if longest is None:
             return None
         return f"waiting for {longest.group} until {brief_time(longest.until, now)}, {longest.reason}"

@@ -114,7 +114,8 @@ def _add_sites(db: sqlite3.Connection, count: int) -> None:
     asked_at = [FILLED_AT - 3600 * (number * 7919 % count) / count for number in range(count)]  # in no order
     db.execute("INSERT INTO robots_text (id, sha256, body) VALUES (1, ?, ?)", (_DIGEST, _ROBOTS))
     db.executemany(
-        "INSERT INTO politeness_group (id, name, next_at, pause_s, waits_for) VALUES (?, ?, ?, 1, 'delay')",
+        "INSERT INTO politeness_group (id, name, next_at, pause_s, wait_code, waits_for) "
+        "VALUES (?, ?, ?, 1, 'delay', 'delay')",
         [(n, group_name(name, GroupBy.HOST), at) for n, (name, at) in enumerate(zip(names, asked_at, strict=True), 1)],
     )
     db.executemany(

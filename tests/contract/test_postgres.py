@@ -14,7 +14,7 @@ from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.politeness import Pace
 from crawler.model import State
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import EndCode, RunEnd, Wait, WaitCode
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
@@ -344,7 +344,7 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
         await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
         await second.commit(CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
-        ours = {"a.test": Pace(now + 60, 60.0, 0.0, "Retry-After of a 429"), "b.test": Pace(now + 3, 3.0)}
+        ours = {"a.test": Pace(now + 60, 60.0, 0.0, Wait(WaitCode.RETRY_AFTER, "429")), "b.test": Pace(now + 3, 3.0)}
         late = CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
         with pytest.raises(LeaseLost) as lost:
             await first.commit(late)
@@ -355,10 +355,10 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
         rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
         assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
         await second.commit(CommitBatch(now, ClaimLimits(0), paces=theirs))
-        rows = await second.query("SELECT name, pause_s, waits_for FROM politeness_group ORDER BY name")
+        rows = await second.query("SELECT name, pause_s, wait_code, waits_for FROM politeness_group ORDER BY name")
         assert [tuple(row.values()) for row in rows] == [
-            ("a.test", 60.0, "Retry-After of a 429"),
-            ("b.test", 100.0, ""),
+            ("a.test", 60.0, "retry_after", "Retry-After of a 429"),
+            ("b.test", 100.0, "none", ""),
         ]
     finally:
         await first.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.forms import Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.robot import Server
@@ -44,8 +45,9 @@ async def test_an_offer_is_stored_unchanged(opener: Opener) -> None:
 async def test_a_repeated_mail_is_counted_once(opener: Opener) -> None:
     store = await opener()
     await store.rup.put([Subscription(SERVER)], [], 1.0)
-    taken, again = MailRow(b"1" * 32, SITE, 1, "taken", 3, 2), MailRow(b"2" * 32, SITE, 1, "again")
-    rows = [taken, again, MailRow(b"3" * 32, None, None, "?")]
+    taken = MailRow(b"1" * 32, SITE, 1, MailVerdict(MailCode.TAKEN), 3, 2)
+    again = MailRow(b"2" * 32, SITE, 1, MailVerdict(MailCode.REPEATED, "1; 1 is known"))
+    rows = [taken, again, MailRow(b"3" * 32, None, None, MailVerdict(MailCode.UNREADABLE, "?"))]
     await store.rup.put([], rows, 2.0)
     await store.rup.put([], rows, 3.0)
     assert await store.rup.read_before([b"1" * 32, b"3" * 32, b"4" * 32]) == {b"1" * 32, b"3" * 32}

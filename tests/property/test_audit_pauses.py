@@ -14,13 +14,13 @@ from crawler.audit.records import TOLERANCE_S, LoggedRequest
 from crawler.frontier import politeness
 from crawler.frontier.politeness import (
     AnswerFacts,
-    Cause,
     Constraint,
     Pace,
     PolitenessSettings,
     after_answer,
     constraints,
 )
+from crawler.reasons import WaitCode
 from tests.unit.audit.audit_cases import breaches, paced, robots, sent, version
 
 Answered = tuple[tuple[int | None, str | None], float, float | None]
@@ -102,7 +102,7 @@ def test_a_new_constraint_of_the_gate_is_one_of_the_audit(monkeypatch: pytest.Mo
     """The gate and the audit read one table."""
 
     def stricter(*args: Any) -> tuple[Constraint, ...]:
-        return (*constraints(*args), Constraint(Cause.DELAY, 50.0, "a new rule"))
+        return (*constraints(*args), Constraint(WaitCode.DELAY, 50.0))
 
     monkeypatch.setattr(politeness, "constraints", stricter)
     monkeypatch.setattr("crawler.audit.replay.constraints", stricter)

@@ -20,7 +20,20 @@ from crawler.frontier.decide import failure_code
 from crawler.frontier.offers import LIFTED_BY_BETTER_OFFER
 from crawler.inspect.status import reasons as reasons_of_status
 from crawler.model import Failed, State
-from crawler.reasons import Code, EndCode, ErrorKind, Reason, ReasonCode, RequestError, RunEnd, StoredReason
+from crawler.reasons import (
+    Code,
+    EndCode,
+    ErrorKind,
+    MailCode,
+    MailVerdict,
+    Reason,
+    ReasonCode,
+    RequestError,
+    RunEnd,
+    StoredReason,
+    Wait,
+    WaitCode,
+)
 from crawler.settings.keys import KEYS, terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
@@ -29,7 +42,8 @@ STATEMENTS = [path for path in Path(crawler.__file__).parent.rglob("*") if path.
 #: Modules whose sentences the store keeps, for every front end.
 FOLDERS = ("engine", "fetch", "frontier", "page", "robots", "sitemaps", "sql")
 RULES = [path for path in STATEMENTS if path.parent.name in FOLDERS and path.suffix == ".py"]
-CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode]
+SENTENCES = "(reason|error|ended_by|verdict|waits_for)"
+CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode, *WaitCode, *MailCode]
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: f"{type(code).__name__}.{code.name}")
@@ -73,11 +87,17 @@ def test_no_rule_names_an_option_of_the_command_line(path: Path) -> None:
     assert not [text.value for text in texts if id(text) not in docstrings and re.search(r"(?<!\w)--[a-z]", text.value)]
 
 
-@pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd])
+@pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd, Wait, MailVerdict])
 def test_an_outcome_is_rendered_from_its_code_and_detail(
-    kind: type[Reason] | type[RequestError] | type[RunEnd],
+    kind: type[Reason] | type[RequestError] | type[RunEnd] | type[Wait] | type[MailVerdict],
 ) -> None:
-    codes: dict[type, type[Code]] = {Reason: ReasonCode, RequestError: ErrorKind, RunEnd: EndCode}
+    codes: dict[type, type[Code]] = {
+        Reason: ReasonCode,
+        RequestError: ErrorKind,
+        RunEnd: EndCode,
+        Wait: WaitCode,
+        MailVerdict: MailCode,
+    }
     for code in codes[kind]:
         outcome = kind(code, "the detail")  # type: ignore[arg-type]  # each kind with its own codes
         assert outcome.sentence == str(outcome) == code.render("the detail")
@@ -85,6 +105,15 @@ def test_an_outcome_is_rendered_from_its_code_and_detail(
 
 def test_a_reason_from_the_store_keeps_its_sentence() -> None:
     assert StoredReason(ReasonCode.SCOPE, "scope: elsewhere").sentence == "scope: elsewhere"
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots(dialect: str) -> None:
+    """A view cannot call :mod:`crawler.reasons`, so it repeats this one sentence."""
+    schema = (Path(crawler.__file__).parent / "store" / dialect / "schema.sql").read_text()
+    assert WaitCode.ROBOTS.value == "robots"
+    assert schema.count("THEN 'robots' ELSE") == 1
+    assert schema.count(f"THEN '{WaitCode.ROBOTS.render('')}' || r.status ELSE") == 1
 
 
 def test_the_end_of_a_run_passes_from_process_to_process() -> None:
@@ -187,8 +216,8 @@ def test_each_key_that_decides_a_reason_is_a_setting() -> None:
 @pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.name)
 def test_no_statement_recognises_a_sentence_and_every_code_in_sql_exists(path: Path) -> None:
     text = path.read_text()
-    assert not re.search(r"\b(reason|error|ended_by)\s+(LIKE|GLOB|SIMILAR)\b", text)
-    assert not re.search(r"\b(substr|instr|split_part|starts_with)\((\w+\.)?(reason|error|ended_by)\b", text)
-    assert not re.search(r"\b(reason|error|ended_by)\.(startswith|partition|removeprefix)\(", text)
+    assert not re.search(rf"\b{SENTENCES}\s+(LIKE|GLOB|SIMILAR)\b", text)
+    assert not re.search(rf"\b(substr|instr|split_part|starts_with)\((\w+\.)?{SENTENCES}\b", text)
+    assert not re.search(rf"\b{SENTENCES}\.(startswith|partition|removeprefix)\(", text)
     for group in re.findall(r"reason_code (?:=|IN|<>) \(?((?:'\w+'(?:, )?)+)", text):
         assert {code.strip("' ") for code in group.split(",") if code.strip()} <= set(ReasonCode)

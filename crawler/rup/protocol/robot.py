@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.info import RupInfo, on_same_site, takes
 from crawler.rup.protocol.report import ChangeKind, Report, write_report
 from crawler.rup.protocol.units import Span, span_over
@@ -145,7 +146,7 @@ Unconfirmed = Mapping[int, ReceivedUnder]
 class IgnoredReport:
     """A report that changes only a counter."""
 
-    why: str
+    why: MailVerdict
 
 
 def may_register(
@@ -183,18 +184,19 @@ def on_report(server: Server | None, report: Report) -> AcceptedReport | Ignored
     one.
     """
     if server is None:
-        return IgnoredReport(f"no registration with {split(report.url_base).site}")
+        return IgnoredReport(MailVerdict(MailCode.UNREGISTERED, split(report.url_base).site))
     if split(report.url_base).site != server.site:
-        return IgnoredReport(f"a report of {split(report.url_base).site}, not of {server.site}")
+        sites = f"{split(report.url_base).site}, not of {server.site}"
+        return IgnoredReport(MailVerdict(MailCode.OTHER_SITE, sites))
     number = report.sequence_number
     if not number:
-        return IgnoredReport("a report without a sequence number")
+        return IgnoredReport(MailVerdict(MailCode.UNNUMBERED))
     last = server.sequence_number
     hints, refused = hints_of(report)
     if number > last:
         return AcceptedReport(server, hints, refused, f"report {number} arrived after {last}")
     if digest_of(report) in server.digest.split():
-        return IgnoredReport(f"report {number} again; {last} is known")
+        return IgnoredReport(MailVerdict(MailCode.REPEATED, f"{number}; {last} is known"))
     known = replace(server, digest=_remembered(server, [digest_of(report)]))
     return AcceptedReport(known, hints, refused, f"report {number} arrived late or was changed; {last} is known")
 

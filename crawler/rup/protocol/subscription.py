@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.mail import ReceivedReport, read_mail
@@ -28,7 +29,6 @@ from crawler.rup.protocol.robot import (
 from crawler.rup.protocol.units import UNITS_S, Span
 from crawler.url import split
 
-TAKEN = "taken"
 _DAY = Span(1, "day")
 
 
@@ -89,7 +89,7 @@ class MailRow:
     digest: bytes
     site: str | None
     sequence_number: int | None
-    verdict: str
+    verdict: MailVerdict
     changes: int = 0
     refused: int = 0
 
@@ -120,14 +120,16 @@ class _Reader:
         before = self.known.get(site)
         follows = on_report(None if before is None else before.server, report)
         number = report.sequence_number
-        if isinstance(follows, IgnoredReport) or before is None or number is None:
-            why = follows.why if isinstance(follows, IgnoredReport) else ""
+        if isinstance(follows, IgnoredReport):
             refused = len(report.changes) if before is None else 0
-            return MailRow(digest, None if before is None else site, number, why[:200], refused=refused)
+            return MailRow(digest, None if before is None else site, number, follows.why, refused=refused)
+        assert before is not None, "on_report ignores reports of other sites"
+        assert number is not None, "on_report ignores reports without a number"
         self.known[site] = replace(before, server=follows.server, question=before.question or follows.why)
         self.changed.add(site)
         self.hints += follows.hints
-        row = MailRow(digest, site, number, TAKEN, len(follows.hints), follows.refused + report.skipped)
+        taken, refused = MailVerdict(MailCode.TAKEN), follows.refused + report.skipped
+        row = MailRow(digest, site, number, taken, len(follows.hints), refused)
         if report.skipped:
             self.partial.add(site)
         told = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
@@ -145,7 +147,7 @@ def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscript
     for place, letter in enumerate(letters):
         mail = Unreadable("the mail is too large") if letter.octets is None else read_mail(letter.octets)
         if isinstance(mail, Unreadable):
-            rows.append(MailRow(letter.digest, None, None, f"not a report: {mail.why}"[:200]))
+            rows.append(MailRow(letter.digest, None, None, MailVerdict(MailCode.UNREADABLE, mail.why)))
         else:
             report = mail.report
             site = split(report.url_base).site

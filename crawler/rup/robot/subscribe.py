@@ -14,12 +14,12 @@ from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import Action, Argument, UsageError
 from crawler.frontier.hints import Heeded
+from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
 from crawler.rup.protocol.report import Report, read_report
 from crawler.rup.protocol.robot import PageHint, Server, Unconfirmed, hints_of, joined, may_register
 from crawler.rup.protocol.subscription import (
-    TAKEN,
     FoundInfo,
     RawMail,
     Subscription,
@@ -270,7 +270,7 @@ class Subscriber:
             changed = [without(s, read.heard[s.server.site]) if s.server.site in partial else s for s in read.changed]
             await self._store.put(changed, read.rows, now)
             await box.done(letters)
-            reports = sum(row.verdict == TAKEN for row in read.rows)
+            reports = sum(row.verdict.code is MailCode.TAKEN for row in read.rows)
             tally.reports += reports
             tally.ignored += len(letters) - reports
             tally.changes += sum(row.changes for row in read.rows)

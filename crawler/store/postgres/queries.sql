@@ -272,9 +272,10 @@ SELECT * FROM unnest(groups_of(:site_id), :site_id::bigint[], :line::bigint[], :
 
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
-UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s, waits_for = t.waits_for
-FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :waits_for::text[], groups_named(:name))
-  AS t (next_at, pause_s, backoff_s, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
+UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s,
+  wait_code = t.wait_code, waits_for = t.waits_for
+FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :wait_code::text[], :waits_for::text[],
+  groups_named(:name)) AS t (next_at, pause_s, backoff_s, wait_code, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
 
 -- name: end_visit
 UPDATE politeness_group SET visited_by = NULL WHERE id = ANY(groups_named(:name));
@@ -310,7 +311,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for, deaths FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = :worker)
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
@@ -363,7 +364,7 @@ LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 
 -- name: lost_groups
 -- Skips groups that another worker is releasing.
-SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.waits_for
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
 FROM politeness_group g JOIN worker w ON w.id = coalesce(g.claimed_by, g.visited_by)
 WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
   AND w.ended_at IS NOT NULL
@@ -516,10 +517,11 @@ WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
 UPDATE revisit r SET state = u.state, reason_code = u.reason_code, reason = u.reason FROM url u
   WHERE u.id = r.url_id AND r.url_id = ANY(numbers(:numbers));
 
+-- name: hint_sources
+SELECT url_id, hint FROM revisit WHERE url_id = ANY(numbers(:numbers));
+
 -- name: queue_revisit
-UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at,
-  reason_code = CASE WHEN r.hint IS NULL THEN 'revisit_due' ELSE 'revisit_hinted' END,
-  reason = CASE WHEN r.hint IS NULL THEN :due ELSE replace(:hinted, '{}', r.hint) END
+UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at, reason_code = :reason_code, reason = :reason
 FROM revisit r WHERE r.url_id = u.id AND u.id = ANY(numbers(:numbers)) AND u.state <> 'queued';
 
 -- name: pay
@@ -555,7 +557,7 @@ UPDATE revisit SET hint = :source, hinted_at = :at,
     CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END))
     ELSE due_at END,
   why = CASE WHEN :counts::boolean AND due_at > greatest(:now, CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END)
-    THEN 'reported as changed by ' || :source ELSE why END
+    THEN :why ELSE why END
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
 -- name: failed_for_good

@@ -27,7 +27,7 @@ from crawler.store.protocols import (
 from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
-from crawler.store.sql.workers import Workers, pace_row
+from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
 
 _UNLIMITED = 1 << 62
@@ -358,12 +358,7 @@ class Committer:
             return []
         me, until = self._workers.id, now + limits.horizon_s
         groups = await self._sql.fetch("claimable_groups", until=until, worker=me, limit=limits.groups)
-        claims = {
-            g.id: Claim(
-                g.id, g.name, Pace(g.next_at, g.pause_s, g.backoff_s, g.waits_for), {}, [], in_caution=g.deaths > 0
-            )
-            for g in groups
-        }
+        claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, [], in_caution=g.deaths > 0) for g in groups}
         if not claims:
             return []
         await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))

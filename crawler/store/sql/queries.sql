@@ -24,8 +24,8 @@ WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT 1;
 -- name: waiting_groups
 -- The unclaimed groups with the longest wait.
 SELECT g.name, g.ready_at,
-  coalesce((SELECT 'robots.txt: ' || r.status FROM site s JOIN robots_copy r ON r.id = s.robots_id
-    WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1), nullif(g.waits_for, ''), 'retry') AS waits_for
+  (SELECT r.status FROM site s JOIN robots_copy r ON r.id = s.robots_id
+    WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_status, g.waits_for
 FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit;
 
 -- name: relieve
@@ -98,7 +98,7 @@ WITH RECURSIVE way (id, found_on, n) AS (
 SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
 
 -- name: all_sites
-SELECT s.id, s.name AS site, g.name AS group_name, g.next_at, g.pause_s, g.backoff_s, g.waits_for
+SELECT s.id, s.name AS site, g.name AS group_name, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
 FROM site s JOIN politeness_group g ON g.id = s.group_id;
 
 -- name: queued_from
@@ -161,7 +161,7 @@ SELECT site, main_site FROM mirror WHERE evidence = 'host';
 DELETE FROM mirror WHERE evidence = 'content';
 
 -- name: group_pace
-SELECT next_at, pause_s, backoff_s, waits_for FROM politeness_group WHERE name = :name;
+SELECT next_at, pause_s, backoff_s, wait_code, waits_for FROM politeness_group WHERE name = :name;
 
 -- name: site_number
 SELECT id FROM site WHERE name = :site;
@@ -263,8 +263,8 @@ ON CONFLICT (site) DO UPDATE SET cgi = excluded.cgi, key = excluded.key, email =
 DELETE FROM rup_server WHERE site = :site;
 
 -- name: insert_rup_mail
-INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict, changes, refused)
-VALUES (:digest, :taken_at, :site, :sequence_number, :verdict, :changes, :refused) ON CONFLICT DO NOTHING;
+INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict_code, verdict, changes, refused)
+VALUES (:digest, :taken_at, :site, :sequence_number, :verdict_code, :verdict, :changes, :refused) ON CONFLICT DO NOTHING;
 
 -- name: trim_rup_mails
 -- Keep the newest mails only.

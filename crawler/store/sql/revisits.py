@@ -6,6 +6,7 @@ Every method must be called within a transaction.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ from crawler.frontier.revisit import (
 )
 from crawler.model import Kind, State
 from crawler.page.directives import asked_of
-from crawler.reasons import ReasonCode, StoredReason
+from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.sql.offers import Found as FoundOffer
 from crawler.store.sql.offers import Offers
@@ -118,12 +119,13 @@ class Revisits:
 
     async def _queue(self, numbers: list[int]) -> None:
         await self._sql.execute("note_states", numbers=json.dumps(numbers))
-        await self._sql.execute(
-            "queue_revisit",
-            numbers=json.dumps(numbers),
-            due=ReasonCode.REVISIT_DUE.sentence,
-            hinted=ReasonCode.REVISIT_HINTED.sentence,
-        )
+        by_source: defaultdict[str | None, list[int]] = defaultdict(list)
+        for row in await self._sql.fetch("hint_sources", numbers=json.dumps(numbers)):
+            by_source[row.hint].append(row.url_id)
+        for source, found in by_source.items():
+            reason = Reason(ReasonCode.REVISIT_DUE) if source is None else Reason(ReasonCode.REVISIT_HINTED, source)
+            terms = {"reason_code": reason.code, "reason": reason.sentence}
+            await self._sql.execute("queue_revisit", numbers=json.dumps(found), **terms)
         await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
 
     async def _pay(self, chosen: list[int], paid: Mapping[int, float], settings: RevisitSettings, now: float) -> None:
@@ -243,9 +245,8 @@ class Revisits:
             trust = records.get((site_of(number), hint.source), hint_trust(0, 0))
             asked = hint.source in ASKED_FOR
             counts = asked or trust >= DUE_CHANCE
-            taken = await self._sql.fetch(
-                "take_hint", source=hint.source, at=hint.at, counts=counts, now=now, id=number, asked_for=asked
-            )
+            terms = {"source": hint.source, "at": hint.at, "why": f"reported as changed by {hint.source}"}
+            taken = await self._sql.fetch("take_hint", **terms, counts=counts, now=now, id=number, asked_for=asked)
             moved += counts and bool(taken)
         return moved
 

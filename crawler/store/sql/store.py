@@ -16,7 +16,7 @@ from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
 from crawler.model import RobotsCopy, State
-from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.bodies import decompress
 from crawler.store.keys import url_number
@@ -38,7 +38,7 @@ from crawler.store.sql.offers import Found, Offers
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.subscriptions import SqlSubscriptions
-from crawler.store.sql.workers import Workers, is_alive, pace_row, processes
+from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.statements import Queries, Statements
 from crawler.url import split
 from crawler.version import VERSION
@@ -322,7 +322,7 @@ class SqlStore(ABC):
             sites = await self._sql.fetch("all_sites")
             for site in sites:
                 name = group_name(site.site, self._politeness.group)
-                pace = Pace(site.next_at, site.pause_s, site.backoff_s, site.waits_for)
+                pace = pace_of(site)
                 if name not in latest or latest[name].next_at < pace.next_at:
                     latest[name] = pace
             await self._sql.execute_many("add_groups", [{"name": name} for name in latest])
@@ -348,7 +348,7 @@ class SqlStore(ABC):
 
     async def group_pace(self, name: str) -> Pace:
         row = await self._read.fetch_one("group_pace", name=name)
-        return Pace() if row is None else Pace(row.next_at, row.pause_s, row.backoff_s, row.waits_for)
+        return Pace() if row is None else pace_of(row)
 
     async def next_ready(self) -> Waiting | None:
         row = await self._read.fetch_one("next_ready")
@@ -356,7 +356,7 @@ class SqlStore(ABC):
 
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
-        return [Waiting(row.name, row.ready_at, row.waits_for) for row in rows]
+        return [Waiting(row.name, row.ready_at, group_waits_for(row.robots_status, row.waits_for)) for row in rows]
 
     # --- robots.txt and mirrors ---------------------------------------------------------------
 

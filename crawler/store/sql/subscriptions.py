@@ -67,7 +67,8 @@ class SqlSubscriptions:
                     taken_at=now,
                     site=mail.site,
                     sequence_number=mail.sequence_number,
-                    verdict=mail.verdict,
+                    verdict_code=mail.verdict.code,
+                    verdict=mail.verdict.sentence,
                     changes=mail.changes,
                     refused=mail.refused,
                 )

@@ -13,10 +13,11 @@ import socket
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWait, WaitCode
 from crawler.store.protocols import CommitBatch
 from crawler.store.statements import Statements
 
@@ -109,8 +110,7 @@ class Workers:
         groups = await self._sql.fetch("lost_groups")
         paces = {}
         for group in groups:
-            pace = Pace(group.next_at, group.pause_s, group.backoff_s, group.waits_for)
-            paces[group.name] = after_crash(pace, self._politeness, min(now, group.lost_at or now))
+            paces[group.name] = after_crash(pace_of(group), self._politeness, min(now, group.lost_at or now))
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
         await self._sql.execute_many("free_group", [{"id": group.id} for group in groups])
         return {group.id for group in groups}
@@ -162,8 +162,14 @@ def pace_row(name: str, pace: Pace) -> dict[str, object]:
         "next_at": pace.next_at,
         "pause_s": pace.pause_s,
         "backoff_s": pace.backoff_s,
-        "waits_for": pace.waits_for,
+        "wait_code": pace.waits_for.code,
+        "waits_for": pace.waits_for.sentence,
     }
+
+
+def pace_of(row: Any) -> Pace:
+    """The pace of a group, from a row with the columns that ``set_pace`` writes."""
+    return Pace(row.next_at, row.pause_s, row.backoff_s, StoredWait(WaitCode(row.wait_code), row.waits_for))
 
 
 @cache

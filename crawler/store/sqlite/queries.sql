@@ -146,7 +146,7 @@ INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (:site_id, :
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
 UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = :backoff_s,
-  waits_for = :waits_for WHERE name = :name AND next_at <= :next_at;
+  wait_code = :wait_code, waits_for = :waits_for WHERE name = :name AND next_at <= :next_at;
 
 -- name: end_visit
 UPDATE politeness_group SET visited_by = NULL WHERE name = :name;
@@ -185,7 +185,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- The groups that have been ready longest.
-SELECT id, name, next_at, pause_s, backoff_s, waits_for, deaths FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = :worker)
   ORDER BY ready_at LIMIT :limit;
 
@@ -244,7 +244,7 @@ LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = 
 
 -- name: lost_groups
 -- Groups held by workers that have ended.
-SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.waits_for
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
 FROM politeness_group g LEFT JOIN worker w ON w.id = coalesce(g.claimed_by, g.visited_by)
 WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
@@ -385,11 +385,13 @@ UPDATE revisit SET (state, reason_code, reason) = (SELECT u.state, u.reason_code
   WHERE u.id = revisit.url_id)
 WHERE url_id IN (SELECT value FROM json_each(:numbers));
 
+-- name: hint_sources
+-- The source of the newest hint of each URL of a JSON list; NULL: none.
+SELECT url_id, hint FROM revisit WHERE url_id IN (SELECT value FROM json_each(:numbers));
+
 -- name: queue_revisit
 UPDATE url SET state = 'queued', attempts = 0, (due_at, reason_code, reason) = (
-  SELECT r.due_at, iif(r.hint IS NULL, 'revisit_due', 'revisit_hinted'),
-    iif(r.hint IS NULL, :due, replace(:hinted, '{}', r.hint))
-  FROM revisit r WHERE r.url_id = url.id)
+  SELECT r.due_at, :reason_code, :reason FROM revisit r WHERE r.url_id = url.id)
 WHERE id IN (SELECT value FROM json_each(:numbers)) AND state <> 'queued';
 
 -- name: pay
@@ -417,7 +419,7 @@ ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.change
 UPDATE revisit SET hint = :source, hinted_at = :at,
   due_at = CASE WHEN :counts THEN min(due_at, max(:now, iif(:asked_for, 0, not_before))) ELSE due_at END,
   why = CASE WHEN :counts AND due_at > max(:now, iif(:asked_for, 0,
-    not_before)) THEN 'reported as changed by ' || :source ELSE why END
+    not_before)) THEN :why ELSE why END
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
 -- name: failed_for_good

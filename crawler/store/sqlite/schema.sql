@@ -76,6 +76,7 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   pause_s REAL NOT NULL DEFAULT 0,
   backoff_s REAL NOT NULL DEFAULT 0,
   deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that held it, since it was given back last
+  wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',
   claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
   visited_by INTEGER REFERENCES worker(id)   -- the same for one hop of a redirected robots.txt
@@ -317,7 +318,8 @@ CREATE TABLE rup_mail (                  -- the last mails read; a mail that is 
   taken_at REAL NOT NULL,
   site TEXT,                             -- of a report of a registered server; else NULL
   sequence_number INTEGER,
-  verdict TEXT NOT NULL,                 -- taken, or why not
+  verdict_code TEXT NOT NULL,            -- crawler.reasons.MailCode
+  verdict TEXT NOT NULL,                 -- its sentence: taken, or why not
   changes INTEGER NOT NULL,              -- pages that the mail named and that became hints
   refused INTEGER NOT NULL               -- paths of another site, too long, or too many
 );
@@ -438,6 +440,7 @@ CREATE VIEW sites AS
          s.crawl_delay_s, g.pause_s AS delay_s, max(g.next_at, s.wait_until) AS next_at,
          (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
          r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
+         CASE WHEN s.wait_until > g.next_at THEN 'robots' ELSE g.wait_code END AS wait_code,
          CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || r.status ELSE g.waits_for END AS waits_for
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
 
@@ -540,13 +543,13 @@ CREATE VIEW rup_servers AS
               WHEN s.unreached <> '' THEN 'not reached: ' || s.unreached
               WHEN s.question <> '' THEN 'to be asked: ' || s.question
               WHEN s.quiet > 0 THEN 'quiet' ELSE 'reports' END AS state,
-         (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict = 'taken') AS reports,
-         (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict <> 'taken') AS ignored,
+         (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict_code = 'taken') AS reports,
+         (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict_code <> 'taken') AS ignored,
          (SELECT coalesce(sum(m.changes), 0) FROM rup_mail m WHERE m.site = s.site) AS changes,
          (SELECT coalesce(sum(m.refused), 0) FROM rup_mail m WHERE m.site = s.site) AS refused
   FROM rup_server s;
 
-CREATE VIEW rup_mails AS SELECT taken_at, site, sequence_number, verdict, changes, refused FROM rup_mail;
+CREATE VIEW rup_mails AS SELECT taken_at, site, sequence_number, verdict_code, verdict, changes, refused FROM rup_mail;
 
 CREATE VIEW workers AS
   SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
@@ -592,7 +595,7 @@ CREATE VIEW sites_by_id AS
   FROM site;
 
 CREATE VIEW groups_by_id AS
-  SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, waits_for, claimed_by,
+  SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, claimed_by,
          visited_by
   FROM politeness_group;
 

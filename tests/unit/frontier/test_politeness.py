@@ -16,7 +16,7 @@ from crawler.frontier.politeness import (
     with_crawl_delay,
 )
 from crawler.model import Failed, Fetched, Redirected
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, Wait, WaitCode
 
 END = 1_800_000_000.0
 DEFAULT = PolitenessSettings()
@@ -53,7 +53,7 @@ def test_the_pause_is_the_longest_that_anything_asks_for(
     pace = after_answer(Pace(), page(took_s), crawl_delay_s, DEFAULT)
     assert pace.pause_s == pytest.approx(pause_s)
     assert pace.next_at == pytest.approx(END + pause_s)
-    assert (pace.waits_for, pace.backoff_s) == (waits_for, 0.0)
+    assert (str(pace.waits_for), pace.backoff_s) == (waits_for, 0.0)
 
 
 def test_redirects_pause_like_pages() -> None:
@@ -72,7 +72,7 @@ def test_the_users_cap_on_crawl_delay() -> None:
 def test_retry_after_is_kept_uncut(asked: str, pause_s: float) -> None:
     pace = after_answer(Pace(), failure(503, retry_after=asked), None, DEFAULT)
     assert pace.next_at == END + pause_s
-    assert pace.waits_for == ("Retry-After of a 503" if pause_s > 10 else "back-off after 503")
+    assert str(pace.waits_for) == ("Retry-After of a 503" if pause_s > 10 else "back-off after 503")
 
 
 TROUBLES = [
@@ -96,8 +96,8 @@ def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: AnswerFacts) ->
 def test_a_back_off_names_its_cause() -> None:
     """Of a body that was cut short not the status that came before it."""
     cut = failure(200, kind=ErrorKind.TRUNCATED)
-    assert after_answer(Pace(), cut, None, DEFAULT).waits_for == "back-off after a body cut short"
-    assert after_answer(Pace(), failure(429), None, DEFAULT).waits_for == "back-off after 429"
+    assert after_answer(Pace(), cut, None, DEFAULT).waits_for == Wait(WaitCode.BACKOFF, "a body cut short")
+    assert after_answer(Pace(), failure(429), None, DEFAULT).waits_for == Wait(WaitCode.BACKOFF, "429")
 
 
 def test_success_lets_a_site_recover_slowly() -> None:
@@ -115,18 +115,18 @@ def test_other_failures_slow_nothing_down(answer: AnswerFacts) -> None:
 
 
 def test_a_crawl_delay_just_read_holds_from_that_answer_on() -> None:
-    pace = Pace(END + 2, 2.0, 0.0, "delay")
+    pace = Pace(END + 2, 2.0, 0.0, Wait(WaitCode.DELAY))
     assert with_crawl_delay(pace, END, None, DEFAULT) is pace
     assert with_crawl_delay(pace, END, 1.0, DEFAULT) is pace
-    assert with_crawl_delay(pace, END, 60.0, DEFAULT) == Pace(END + 60, 60.0, 0.0, "Crawl-delay")
-    later = Pace(END + 100, 100.0, 100.0, "Retry-After of a 503")
+    assert with_crawl_delay(pace, END, 60.0, DEFAULT) == Pace(END + 60, 60.0, 0.0, Wait(WaitCode.CRAWL_DELAY))
+    later = Pace(END + 100, 100.0, 100.0, Wait(WaitCode.RETRY_AFTER, "503"))
     assert with_crawl_delay(later, END, 60.0, DEFAULT) is later
 
 
 def test_a_crash_counts_as_the_end_of_a_request() -> None:
     assert after_crash(Pace(END - 50, 1.0), DEFAULT, END).next_at == END + 2
     assert after_crash(Pace(END - 50, 60.0), DEFAULT, END).next_at == END + 60
-    waiting = Pace(END + 3600, 60.0, 0.0, "Retry-After of a 503")
+    waiting = Pace(END + 3600, 60.0, 0.0, Wait(WaitCode.RETRY_AFTER, "503"))
     assert after_crash(waiting, DEFAULT, END) is waiting
 
 

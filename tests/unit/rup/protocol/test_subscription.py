@@ -5,12 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.forms import ModifyPreferences, Preferences
 from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.report import Change, ChangeKind, Report
 from crawler.rup.protocol.robot import Server
-from crawler.rup.protocol.subscription import TAKEN, RawMail, Subscription, modified, read_mails, usual_latency
+from crawler.rup.protocol.subscription import RawMail, Subscription, modified, read_mails, usual_latency
 from crawler.rup.protocol.units import Span
 
 SITE = "http://www.example.org"
@@ -31,7 +32,7 @@ def test_reports_are_taken_in_the_order_of_their_numbers() -> None:
     assert sorted(read.heard[SITE]) == [1, 2, 3]
     assert after.server.sequence_number == 0, "until the server has confirmed it"
     assert [hint.url for hint in read.hints] == [f"{SITE}/a", f"{SITE}/b", f"{SITE}/c"]
-    assert [row.verdict for row in read.rows] == [TAKEN] * 3
+    assert [row.verdict for row in read.rows] == [MailVerdict(MailCode.TAKEN)] * 3
     assert after.question == "report 1 arrived after 0"
 
 
@@ -46,6 +47,10 @@ def test_a_report_of_a_stranger_is_counted_and_refused() -> None:
     read = read_mails([letter(1, "/a", "/b", base="http://other.test"), RawMail("big", None)], {SITE: KNOWN}, now=NOW)
     assert (read.changed, read.hints) == ((), ())
     assert sorted((row.site, row.changes, row.refused) for row in read.rows) == [(None, 0, 0), (None, 0, 2)]
+    assert [str(row.verdict) for row in read.rows] == [
+        "not a report: the mail is too large",
+        "no registration with http://other.test",
+    ]
 
 
 REPORTS = st.text().map(lambda text: f"Subject: x\n\nSequenceNumber: 1\nURLBase: {SITE}\n\nNew: {text}".encode())
@@ -56,7 +61,7 @@ def test_no_mail_raises_and_none_speaks_for_another_site(mails: list[bytes]) -> 
     read = read_mails([RawMail(str(n), octets) for n, octets in enumerate(mails)], {SITE: KNOWN}, now=NOW)
     assert len(read.rows) == len(mails)
     assert all(hint.url.startswith(f"{SITE}/") for hint in read.hints)
-    assert all(len(row.verdict) <= 200 for row in read.rows)
+    assert all(len(row.verdict.sentence) <= 200 for row in read.rows)
     assert read_mails([RawMail(str(n), octets) for n, octets in enumerate(mails)], {}, now=NOW).hints == ()
 
 
