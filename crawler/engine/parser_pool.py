@@ -97,8 +97,8 @@ def default_parsers(workers: int) -> int:
 class ParserPool:
     """Reads documents in at most ``parsers`` child processes. An async context manager.
 
-    The first process is started when the first document comes, a further one when a document has to wait because each
-    process there is has enough ahead. Each process answers in the order in which it was asked.
+    The first process is started by :meth:`start` or for the first document, a further one when a document has to wait
+    because each process there is has enough ahead. Each process answers in the order in which it was asked.
 
     * A document is answered once. If a process exceeds its limit of processor time or memory, the document that it was
       reading is answered as unread. If a process ends otherwise, it was killed from outside, or a bug ended it: the
@@ -128,6 +128,11 @@ class ParserPool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def start(self) -> None:
+        """Start the first process, which gets ready while the caller fetches the first document."""
+        if self._start is None and not self._parsers:
+            self._start = asyncio.create_task(self._start_parser())
 
     async def read(self, document: Fetched, options: ReadingOptions | None = None) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.

@@ -161,6 +161,7 @@ async def _fetching(
         HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher,
         ParserPool(reading, parsers) as reader,
     ):
+        reader.start()
         yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder)
 
 

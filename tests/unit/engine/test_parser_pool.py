@@ -170,6 +170,14 @@ async def test_a_process_is_started_when_a_document_has_to_wait() -> None:
     assert not children() - before
 
 
+async def test_the_first_process_can_be_started_before_the_first_document(pool: ParserPool) -> None:
+    before = children()
+    pool.start()
+    await until(lambda: len(children() - before) == 1)
+    await pool.read(document("first"))
+    assert len(children() - before) == 1
+
+
 async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None:
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(64)]
     await asyncio.sleep(0)
