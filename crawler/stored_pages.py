@@ -12,14 +12,9 @@ from crawler.frontier.decide import Outcome
 from crawler.model import Link
 from crawler.page.directives import asked_of
 from crawler.store.protocols import Reading
+from crawler.store.statements import load_statements
 
-_PAGES = """
-  SELECT url_id, url, status, content_type, fetched_at, depth, title, description, keywords, canonical_url, noindex,
-         nofollow, body_sha256, directives
-  FROM pages"""
-_LINKS = """
-  SELECT v.source, v.target, v.anchor, v.rel, l.follow
-  FROM links_by_id l JOIN links v ON v.source_id = l.source_id AND v.target_id = l.target_id"""
+_SQL = load_statements("crawler", "stored_pages.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ async def stored_pages(store: Reading, where: str | None, now: float) -> AsyncGe
     :class:`UsageError` if the database rejects the condition.
     """
     try:
-        async with aclosing(store.rows(_PAGES + (f" WHERE (\n{where}\n)" if where else ""))) as rows:
+        async with aclosing(store.rows(_SQL["pages"].format(where=where or "TRUE"))) as rows:
             async for row in rows:
                 if asked_of(row.directives).until > now:
                     yield await _page(store, row)
@@ -95,7 +90,7 @@ async def stored_pages(store: Reading, where: str | None, now: float) -> AsyncGe
 
 
 async def _page(store: Reading, row: Any) -> Page:
-    async with aclosing(_links(store, "l.source_id = :number", row.url_id)) as found:
+    async with aclosing(_links(store, "links_from", row.url_id)) as found:
         links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
     return Page(
         url=row.url,
@@ -118,13 +113,13 @@ async def stored_links(store: Reading, url: str) -> AsyncGenerator[PageLink, Non
     """The links from a canonical URL, then those of other pages to it; none if the URL is not known."""
     number = await store.find(url)
     if number is not None:
-        for condition in ("l.source_id = :number", "l.target_id = :number AND l.source_id <> l.target_id"):
-            async with aclosing(_links(store, condition, number)) as links:
+        for statement in ("links_from", "links_to"):
+            async with aclosing(_links(store, statement, number)) as links:
                 async for link in links:
                     yield link
 
 
-async def _links(store: Reading, condition: str, number: int) -> AsyncGenerator[PageLink, None]:
-    async with aclosing(store.rows(f"{_LINKS} WHERE {condition}", {"number": number})) as rows:
+async def _links(store: Reading, statement: str, number: int) -> AsyncGenerator[PageLink, None]:
+    async with aclosing(store.rows(_SQL[statement], {"number": number})) as rows:
         async for row in rows:
             yield PageLink(row.source, row.target, row.anchor, row.rel, bool(row.follow))

@@ -1,4 +1,4 @@
-"""Imports point down, every module has a docstring, and no tracked file names a path of a developer's machine."""
+"""Imports point down, SQL stands in files, modules have docstrings, and no file names a path of a machine."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "crawler").rglob("*.py"))
 DATA = sorted(path for path in (ROOT / "crawler").rglob("*.*") if path.suffix not in (".py", ".pyc") and path.is_file())
+OUTSIDE_STORE = [path for path in MODULES if ROOT / "crawler" / "store" not in path.parents]
+#: The beginning of a statement, or of a part of one. BEGIN, COMMIT and ROLLBACK are free: they ask for nothing.
+SQL = re.compile(
+    r"[\s(]*(?:SELECT|INSERT|REPLACE|UPDATE|DELETE|WITH|CREATE|DROP|ALTER|PRAGMA|ATTACH|ANALYZE|EXPLAIN|VALUES"
+    r"|FROM|JOIN|LEFT JOIN|WHERE|GROUP BY|ORDER BY|LIMIT|UNION|ON CONFLICT)\b.",
+    re.DOTALL,
+)
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -56,6 +63,41 @@ def test_the_package_contains_every_data_file() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=names(MODULES))
 def test_a_module_has_a_docstring(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text())), "no docstring"
+
+
+@pytest.mark.parametrize("module", OUTSIDE_STORE, ids=names(OUTSIDE_STORE))
+def test_sql_stands_in_files(module: Path) -> None:
+    """Outside ``crawler/store`` no string of a module is a statement, or continues one; docstrings are ignored."""
+    tree = ast.parse(module.read_text())
+    assert [text for text in _strings(tree) if SQL.match(text)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "'SELECT 1 FROM t'",
+        "'INSERT OR IGNORE ' 'INTO t VALUES (1)'",
+        "f'SELECT {x}'",
+        "f'{x} WHERE {y}'",
+        "'\\n  PRAGMA x'",
+    ],
+)
+def test_sql_is_recognised(line: str) -> None:
+    assert any(SQL.match(text) for text in _strings(ast.parse(f"x = y = {line}")))
+
+
+def _strings(tree: ast.Module) -> list[str]:
+    """The strings of a module, without docstrings, and those with expressions as one string without these."""
+    parts = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    ignored = parts | {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            texts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+            found.append("".join(map(str, texts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in ignored:
+            found.append(node.value)
+    return found
 
 
 def test_nothing_names_the_machine_it_was_made_on() -> None:

@@ -67,7 +67,7 @@ async def snapshot(store: Reading) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await store.query("ROLLBACK")
+        await store.end_notes()
 
 
 async def read_runs(store: Reading) -> list[RunRecord]:
@@ -129,7 +129,7 @@ async def _add_sites(store: Reading, unit_is: GroupBy) -> None:
         for n, row in enumerate(rows):
             values |= {f"site_id_{n}": row["site_id"], f"site_{n}": row["site"]}
             values[f"unit_{n}"] = group_name(row["site"], unit_is)
-        await store.query(f"INSERT INTO audit_site (site_id, site, unit) VALUES {places}", values)
+        await store.query(_SQL["add_sites"].format(rows=places), values)
 
 
 async def _read_events(store: Reading, after: int) -> list[Event]:

@@ -33,6 +33,9 @@ CREATE TEMP TABLE audit_event (n INTEGER PRIMARY KEY, kind INTEGER NOT NULL, num
 -- A page of the sites, by number.
 SELECT site_id, site FROM sites_by_id WHERE site_id > :after ORDER BY site_id LIMIT :limit
 
+-- name: add_sites
+INSERT INTO audit_site (site_id, site, unit) VALUES {rows}
+
 -- name: add_events
 -- All that happened, ordered by replay unit and time. A response for robots.txt belongs to the site that it was
 -- requested for.

@@ -24,16 +24,18 @@ from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 from crawler.url import host_of
 
-_SEEN = {
-    "A mirror, by its Host line": "SELECT site AS a, main_site AS b FROM mirrors",
-    "Kept out by robots.txt": "SELECT url AS a, reason AS b FROM urls WHERE reason_code = 'robots' ORDER BY a LIMIT 5",
-    "Fetched, but not kept (noindex)": "SELECT url AS a, reason AS b FROM urls WHERE reason_code = 'noindex' LIMIT 3",
-    "Redirects": "SELECT url AS a, reason AS b FROM urls WHERE state = 'redirected' ORDER BY url LIMIT 4",
-    "Failed": "SELECT url AS a, reason AS b FROM urls WHERE state = 'failed' ORDER BY url LIMIT 4",
-    "Most linked to": """SELECT target AS a, count(*) || ' links' AS b
-      FROM links GROUP BY target ORDER BY count(*) DESC, target LIMIT 4""",
+_SQL = load_statements("crawler.demo")
+#: The sections of the result by their titles, each with the name of its statement.
+_SECTIONS = {
+    "A mirror, by its Host line": "mirrors",
+    "Kept out by robots.txt": "forbidden",
+    "Fetched, but not kept (noindex)": "not_kept",
+    "Redirects": "redirects",
+    "Failed": "failed",
+    "Most linked to": "most_linked",
 }
 
 
@@ -122,8 +124,9 @@ async def _begin_anew(db: Path) -> None:
 
 
 async def _show(store: CrawlStore, web: DemoWeb, console: Console) -> None:
-    for title, sql in _SEEN.items():
-        _section(title, [(row["a"], row["b"]) for row in await store.query(sql)], web.port, console)
+    for title, statement in _SECTIONS.items():
+        rows = await store.query(_SQL[statement])
+        _section(title, [(row["what"], row["detail"]) for row in rows], web.port, console)
     promises = [(f"{kept.requests} × {kept.host}", kept.what) for kept in web.kept()]
     _section(
         "Requests for what sites asked to be left alone (by the sites' own logs)",

@@ -25,7 +25,6 @@ from crawler.robots.readings import SiteRules
 from crawler.store.protocols import ClaimedSite, ClaimLimits, CrawlStore, RobotsNews
 from crawler.url import split
 
-_ROBOTS_ID = "SELECT max(robots_copy) AS number FROM robots_answers WHERE site = :site"
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
 
 
@@ -89,17 +88,16 @@ class PoliteClient:
             self._outbox.end_visit(group)
             await self._commits.all_of({group: self._gate.leave(group)})
 
-    async def _visit(self, site: str) -> int:
-        """The number of a site, once no worker of a crawl has claimed it."""
-        while (number := await self._store.visit(site)) is None:
+    async def _visit(self, site: str) -> None:
+        """Mark a request to a site, once no worker of a crawl has claimed it."""
+        while await self._store.visit(site) is None:
             await self._clock.sleep(_LOOK_EVERY_S)
-        return number
 
     async def _site(self, name: str) -> ClaimedSite:
-        number = await self._visit(name)
-        copy, delay_s = await self._store.robots_copy(name), await self._store.crawl_delay(name)
-        rows = await self._store.query(_ROBOTS_ID, {"site": name})
-        return ClaimedSite(number, name, copy, rows[0]["number"], delay_s)
+        await self._visit(name)
+        site = await self._store.site(name)
+        assert site is not None, "the store knows a site that is visited"
+        return site
 
 
 class _Commits:

@@ -163,8 +163,8 @@ class RobotsCache:
 
     async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
         """The sitemaps that a site's robots.txt names; ``None`` if that file is not known."""
-        copy = await self._store.robots_copy(site)
-        rules = None if copy is None else await self.rules(site, copy)
+        known = await self._store.site(site)
+        rules = None if known is None or known.copy is None else await self.rules(site, known.copy)
         return None if rules is None else rules.sitemaps
 
     def _valid_after_pause(self, copy: RobotsCopy, group: str) -> RobotsCopy:
@@ -286,7 +286,8 @@ class RobotsCache:
         self._outbox.begin_visit(group)
         try:
             number = await self._admission(host_site)
-            delay_s = await self._store.crawl_delay(host_site)
+            host = await self._store.site(host_site)
+            delay_s = None if host is None else host.crawl_delay_s
             self._gate.keep(group, await self._store.group_pace(group))
             return await self._gate.send(
                 request, FetchPermit(number, group, crawl_delay_s=delay_s, for_site_id=site_id)

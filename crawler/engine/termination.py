@@ -35,16 +35,12 @@ async def _nothing_left(store: CrawlStore, progress: Progress, *, revisits: bool
     done = RunEnd(EndCode.NO_REVISIT_DUE if revisits else EndCode.DONE)
     if progress.pages:
         return done
-    seeds = await store.query(
-        "SELECT state, reason, count(*) AS n FROM urls_by_id WHERE seed = 1 GROUP BY 1, 2 ORDER BY n DESC"
-    )
-    if seeds and all(row["state"] == State.EXCLUDED for row in seeds):
+    seeds = await store.seed_states()
+    if seeds and all(state is State.EXCLUDED for state, _ in seeds):
         others = len(seeds) - 1
         more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
-        return RunEnd(EndCode.SEEDS_LEFT_OUT, f"{seeds[0]['reason']}{more}")
-    last = await store.query("SELECT run_id FROM requests_by_id ORDER BY request_id DESC LIMIT 1")
-    others_asked = bool(last) and last[0]["run_id"] == store.run_id
-    if not progress.requests and not progress.ends.total() and not others_asked:
+        return RunEnd(EndCode.SEEDS_LEFT_OUT, f"{seeds[0][1]}{more}")
+    if not progress.requests and not progress.ends.total() and not await store.sent_last_request():
         return RunEnd(EndCode.NOTHING_QUEUED)
     return done
 

@@ -98,7 +98,7 @@ async def export(
         async with AsyncExitStack() as readers:
             job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url)
             with job.blaming_condition():
-                await store.query("BEGIN")  # all statements see the same moment
+                await store.begin_snapshot()
                 await job.require_condition()
                 await chosen.write(job)
     return tally

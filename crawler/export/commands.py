@@ -19,6 +19,7 @@ from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
+from crawler.export.job import SQL
 from crawler.formatting import duration, many
 from crawler.settings.stores import existing_store
 
@@ -72,7 +73,7 @@ def export(
                 base_url=base_url,
                 tally=tally,
             )
-            unranked = table in _OF_RANK and not await store.query(f"SELECT 1 FROM {table} LIMIT 1")
+            unranked = table in _OF_RANK and not await store.query(SQL["any_row"].format(view=table))
         left_out = f" ({many(tally.left_out, 'page')} left out: {_LEFT_OUT})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if unranked:

@@ -14,6 +14,9 @@ from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
 from crawler.store.protocols import Reading
+from crawler.store.statements import load_statements
+
+SQL = load_statements("crawler.export")
 
 # Strings, quoted names and comments, in which brackets and semicolons have no meaning; then the marks that have one.
 _TOKENS = re.compile(
@@ -55,9 +58,12 @@ class Job:
 
     @property
     def kept(self) -> str:
-        """The rows to export, as a subquery. The condition has a line of its own because it may end in a comment."""
-        condition = f" WHERE (\n{self.where}\n)" if self.where else ""
-        return f"(SELECT * FROM {self.view}{condition})"
+        """The rows to export, as a subquery."""
+        return SQL["kept"].format(view=self.view, where=self.where or "TRUE")
+
+    def sql(self, name: str, **parts: str) -> str:
+        """A statement of ``queries.sql`` about the rows to export."""
+        return SQL[name].format(kept=self.kept, **parts)
 
     def open(self) -> BinaryIO:
         """The file of this export."""
@@ -91,7 +97,7 @@ class Job:
 
     async def require_condition(self) -> None:
         """Raise :class:`UsageError` if the database rejects the condition for this view."""
-        await self.store.query(f"SELECT 1 FROM {self.kept} AS kept LIMIT 0")
+        await self.store.query(self.sql("no_row"))
 
     @contextmanager
     def blaming_condition(self) -> Iterator[None]:

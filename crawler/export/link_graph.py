@@ -29,17 +29,11 @@ async def write_graphml(job: Job) -> None:
     """
     file = job.open()
     file.write(_HEAD.encode())
-    nodes = f"""
-      SELECT u.url_id, u.url, (SELECT p.title FROM pages_by_id p WHERE p.url_id = u.url_id) AS title,
-             (SELECT p.status FROM pages_by_id p WHERE p.url_id = u.url_id) AS status,
-             (SELECT p.directives FROM pages_by_id p WHERE p.url_id = u.url_id) AS page_directives
-      FROM urls u
-      WHERE u.url_id IN (SELECT source_id FROM {job.kept} AS a UNION SELECT target_id FROM {job.kept} AS b)"""
-    async for row in job.rows(nodes):
+    async for row in job.rows(job.sql("graph_nodes")):
         title = _data("title", row.title) if job.is_shown(row) else ""
         data = _data("url", row.url) + title + _data("status", row.status)
         file.write(f'<node id="n{row.url_id}">{data}</node>\n'.encode())
-    async for row in job.rows(f"SELECT source_id, target_id, rel FROM {job.kept} AS kept"):
+    async for row in job.rows(job.sql("graph_edges")):
         ends = f'source="n{row.source_id}" target="n{row.target_id}"'
         file.write(f"<edge {ends}>{_data('rel', row.rel or None)}</edge>\n".encode())
     file.write(_TAIL.encode())
@@ -48,7 +42,7 @@ async def write_graphml(job: Job) -> None:
 async def write_edges(job: Job) -> None:
     """One link a line: source and target URL, separated by a tab. Canonical URLs contain no blanks and no ``#``."""
     file = job.open()
-    async for row in job.rows(f"SELECT source, target FROM {job.kept} AS kept"):
+    async for row in job.rows(job.sql("edges")):
         file.write(f"{row.source}\t{row.target}\n".encode())
 
 

@@ -26,15 +26,9 @@ _TAIL = b"</urlset>\n"
 
 async def write_sitemap(job: Job) -> None:
     """Write one file if the limits of the protocol allow it, else an index and files ``OUT-1.xml`` … beside it."""
-    found = f"""
-      SELECT p.url, u.lastmod, p.last_modified, p.directives AS page_directives
-      FROM {job.kept} p
-      JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id
-      WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
-        AND CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END = 'fetched'"""
     parts = [_begin(job, job.out)]
     urls, size = 0, len(_HEAD) + len(_TAIL)
-    async for row in job.rows(found, job.is_shown):
+    async for row in job.rows(job.sql("sitemap"), job.is_shown):
         entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(_http_date(row.last_modified)))
         if urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE:
             parts.append(_next(job, parts))

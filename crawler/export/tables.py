@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
-from crawler.export.job import Job
+from crawler.export.job import SQL, Job
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
 
@@ -19,7 +19,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 # The expression for the directives of a row's page, by view.
 _DIRECTIVES = {
     "pages": "directives",
-    "page_versions": "(SELECT p.directives FROM pages_by_id p WHERE p.url_id = kept.url_id)",
+    "page_versions": SQL["directives_of_version"],
 }
 _ROWS_PER_BATCH = 1000
 _BYTES_PER_BATCH = 1 << 23
@@ -63,7 +63,7 @@ async def write_parquet(job: Job) -> None:
 def _rows(job: Job) -> AsyncIterator[Any]:
     """The rows of the view. Behind its columns, ``page_directives`` has the directives of the row's page."""
     columns, directives = ", ".join(VIEWS[job.view]), _DIRECTIVES.get(job.view, "NULL")
-    return job.rows(f"SELECT {columns}, {directives} AS page_directives FROM {job.kept} AS kept", job.is_shown)
+    return job.rows(job.sql("rows", columns=columns, directives=directives), job.is_shown)
 
 
 async def _body(job: Job, page: Any) -> bytes | None:

@@ -25,8 +25,10 @@ from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
 from crawler.export.warc import REBUILT, ArchivedPage, Record, Records, agents_of, archived_pages
+from crawler.store.statements import load_statements
 from crawler.version import VERSION
 
+_SQL = load_statements("crawler.export", "wacz.sql")
 _WARC = "data.warc.gz"
 _INDEX = "index.cdx.gz"
 _LINES_PER_BLOCK = 3000
@@ -103,7 +105,7 @@ class _Lines:
         self._db = sqlite3.connect("", isolation_level=None)
 
     def __enter__(self) -> Self:
-        self._db.execute("CREATE TABLE line (text BLOB)")
+        self._db.execute(_SQL["create_line_table"])
         self._db.execute("BEGIN")
         return self
 
@@ -117,11 +119,11 @@ class _Lines:
             ) from None
 
     def add(self, line: bytes) -> None:
-        self._db.execute("INSERT INTO line VALUES (?)", (line,))
+        self._db.execute(_SQL["add_line"], {"text": line})
 
     def sorted(self) -> Iterator[bytes]:
         """The lines in the order of their bytes, with duplicates."""
-        return (text for (text,) in self._db.execute("SELECT text FROM line ORDER BY text"))
+        return (text for (text,) in self._db.execute(_SQL["sorted_lines"]))
 
 
 def _write_blocks(file: _Digested, lines: Iterator[bytes]) -> list[bytes]:

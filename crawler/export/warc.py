@@ -18,7 +18,7 @@ from typing import Any
 
 from crawler.audit.records import RunRecord
 from crawler.errors import UsageError
-from crawler.export.job import Job
+from crawler.export.job import SQL, Job
 from crawler.export.optional_libraries import load
 from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.url import split
@@ -32,13 +32,6 @@ REBUILT = (
     "Missing: other response headers, chunking, the server's address."
 )
 
-_PAGES = """
-  SELECT p.url_id, p.url, p.status, p.content_type, p.charset, p.etag, p.last_modified, p.fetched_at, p.title,
-         p.body_sha256, p.depth, (SELECT u.discovered_from FROM urls u WHERE u.url_id = p.url_id) AS discovered_from,
-         q.started_at, q.bytes, q.run_id, p.directives AS page_directives
-  FROM {kept} p LEFT JOIN requests q ON q.finished_at = p.fetched_at AND q.url = p.url AND q.purpose = 'page'
-  WHERE p.body_sha256 IS NOT NULL"""
-_RUNS = "SELECT *, run_id AS run FROM runs ORDER BY run_id"
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -87,9 +80,9 @@ async def write_warc(job: Job) -> None:
 
 async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
     """The selected pages, each with its body. Pages without a body, or that forbid copies, are counted as left out."""
-    (without,) = await job.store.query(f"SELECT count(*) AS pages FROM {job.kept} AS kept WHERE body_sha256 IS NULL")
+    (without,) = await job.store.query(job.sql("pages_without_body"))
     job.tally.left_out = without["pages"]
-    async for row in job.rows(_PAGES.format(kept=job.kept), job.is_copied):
+    async for row in job.rows(job.sql("archived_pages"), job.is_copied):
         page = ArchivedPage(**{name: getattr(row, name) for name in ArchivedPage.__slots__})
         body = await job.store.body(page.url)
         assert body is not None
@@ -108,7 +101,7 @@ class Agent:
 async def agents_of(job: Job) -> dict[int | None, Agent]:
     """The agent of each run. A run is omitted if its settings cannot be read."""
     agents: dict[int | None, Agent] = {}
-    for run in await job.store.query(_RUNS):
+    for run in await job.store.query(SQL["runs"]):
         try:
             record = RunRecord.from_row(run)
         except UsageError:

@@ -29,7 +29,10 @@ from crawler.export.warc import WARC_FORMAT
 from crawler.export.warc_exchange import Payload, records_of, warcinfo
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
+from crawler.store.statements import load_statements
 from crawler.version import VERSION
+
+_SQL = load_statements("crawler.export", "warc_recorder.sql")
 
 MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"
@@ -216,28 +219,24 @@ def _member(record: bytes) -> bytes:
 
 
 class _Payloads:
-    """The archived payloads. It does not wait for the disk: payloads lost in a power cut are archived again."""
+    """The archived payloads, in a database of their own."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS payload (digest TEXT PRIMARY KEY, url TEXT, date TEXT) WITHOUT ROWID"
-            )
+            self._db.executescript(_SQL["open"])
             self._db.execute("BEGIN")
         except BaseException:
             self._db.close()
             raise
 
     def find(self, digest: str) -> Payload | None:
-        row = self._db.execute("SELECT digest, url, date FROM payload WHERE digest = ?", (digest,)).fetchone()
+        row = self._db.execute(_SQL["find"], {"digest": digest}).fetchone()
         return None if row is None else Payload(*row)
 
     def add(self, payload: Payload) -> None:
-        row = (payload.digest, payload.url, payload.date)
-        self._db.execute("INSERT OR IGNORE INTO payload VALUES (?, ?, ?)", row)
+        row = {"digest": payload.digest, "url": payload.url, "date": payload.date}
+        self._db.execute(_SQL["add"], row)
 
     def keep(self) -> None:
         """Commit the added payloads. Call it when their records are on the disk."""

@@ -13,6 +13,7 @@ from crawler.frontier.operator import Blocks, Command, blockable, standing, stil
 from crawler.settings.stores import existing_store, order
 from crawler.store.location import db_argument
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, host_of
 
 _SAID = {
@@ -63,7 +64,7 @@ async def _ask(asked: Command, name: str, db: str) -> int:
 
 async def _unmet(store: CrawlStore, name: str) -> str:
     """A sentence for a block that matches no site of the crawl, which may be a typing error; "" if it matches one."""
-    sites = [row["site"] for row in await store.query("SELECT site FROM sites")]
+    sites = [row["site"] for row in await store.query(load_statements("crawler.run")["sites"])]
     blocks = Blocks()
     blocks.names = frozenset([name])
     if any(blocks.covers(f"{site}/") for site in sites):

@@ -26,6 +26,7 @@ from crawler.reasons import RunEnd
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.store.protocols import Counts, CrawlStore, Reconnecting, Waiting
+from crawler.store.statements import load_statements
 
 _REFRESH_S = 0.5
 _LOOK_AT_LEAST_EVERY_S = 30.0
@@ -33,7 +34,7 @@ _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
-_AT_WORK = "SELECT count(*) AS n FROM workers WHERE ended_at IS NULL AND lease_until > :now"
+_SQL = load_statements("crawler.run")
 _HINT = "Ctrl-C stops; the same command continues the crawl"
 _AT_ONCE = "Ctrl-C again ends at once"
 
@@ -116,7 +117,7 @@ class Watch:
         seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
         if self._store.lease_s is not None:
-            (there,) = await self._store.query(_AT_WORK, {"now": now})
+            (there,) = await self._store.query(_SQL["count_at_work"], {"now": now})
             seen.others = max(0, there["n"] - self._workers)
         if now > seen.at:
             recent = (pages - seen.pages_before) / (now - seen.at)

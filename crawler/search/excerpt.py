@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from crawler.search.page_text import clean
 from crawler.search.tokenizer import TOKENIZER, join_separated, separate_unspaced
+from crawler.store.statements import load_statements
 
 #: The approximate number of words in an excerpt.
 EXCERPT_WORDS = 40
@@ -22,10 +23,7 @@ _UNMARKED_CHARS = 400
 
 # Two controls enclose each match; clean text contains none.
 _ON, _OFF = "\x02", "\x03"
-_TABLE = f"CREATE VIRTUAL TABLE t USING fts5(short, long, tokenize = '{TOKENIZER}')"
-_HIGHLIGHT = "SELECT rowid, highlight(t, 0, char(2), char(3)) FROM t WHERE t MATCH ? AND rowid < ?"
-_BEST = "SELECT rowid FROM t WHERE t MATCH ? AND rowid >= ? ORDER BY rank, rowid"
-_SNIPPET = f"SELECT snippet(t, 1, char(2), char(3), '…', {EXCERPT_WORDS}) FROM t WHERE t MATCH ? AND rowid = ?"
+_SQL = load_statements("crawler.search", "excerpt.sql")
 # snippet() takes quadratic time, so a long text is split, and the best piece is shown.
 _PIECE_CHARS = 10_000
 
@@ -49,15 +47,16 @@ def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Mar
     places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
     excerpts: dict[int, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(_TABLE)
-        insert = "INSERT INTO t (rowid, short, long) VALUES (?, ?, ?)"
-        db.executemany(insert, ((k, short, "") for k, (short, _) in enumerate(ready)))
-        db.executemany(insert, ((row_id, "", piece) for row_id, (_, piece) in places.items()))
-        titles = dict(db.execute(_HIGHLIGHT, (match, len(ready))))
-        for (row_id,) in db.execute(_BEST, (match, len(ready))).fetchall():
+        db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
+        db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
+        db.executemany(_SQL["insert"], ((row_id, "", piece) for row_id, (_, piece) in places.items()))
+        matching = {"match": match, "texts": len(ready)}
+        titles = dict(db.execute(_SQL["highlight"], matching))
+        snippet = _SQL["snippet"].format(words=EXCERPT_WORDS)
+        for (row_id,) in db.execute(_SQL["best_pieces"], matching).fetchall():
             text_number, _ = places[row_id]
             if text_number not in excerpts:
-                (excerpts[text_number],) = db.execute(_SNIPPET, (match, row_id)).fetchone()
+                (excerpts[text_number],) = db.execute(snippet, {"match": match, "row_id": row_id}).fetchone()
     return [
         (_marked(titles.get(k, short)), _bounded(_marked(excerpts.get(k, _beginning(long)))))
         for k, (short, long) in enumerate(ready)

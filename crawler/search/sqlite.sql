@@ -1,5 +1,11 @@
 -- The index in SQLite: FTS5 (https://www.sqlite.org/fts5.html).
 
+-- name: settings
+-- Of the connection.
+PRAGMA busy_timeout = 10000;
+PRAGMA synchronous = NORMAL;
+PRAGMA temp_store = FILE;
+
 -- name: matching
 -- The pages that match the FTS5 expression :match, with their BM25 scores. {weights} are those of the columns.
 row_score AS MATERIALIZED (

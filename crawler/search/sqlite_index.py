@@ -18,7 +18,6 @@ from crawler.store.statements import load_statements
 
 _ROWS_AT_ONCE = 5_000
 _STEPS_BETWEEN_CHECKS = 100_000  # instructions of SQLite's virtual machine, about a millisecond
-_PRAGMAS = "PRAGMA busy_timeout = 10000; PRAGMA synchronous = NORMAL; PRAGMA temp_store = FILE;"
 
 
 class SqliteIndex(IndexBackend):
@@ -77,7 +76,7 @@ async def sqlite_index(path: Path) -> AsyncIterator[SqliteIndex]:
         db.row_factory = aiosqlite.Row
         try:
             await db.set_progress_handler(stop.is_set, _STEPS_BETWEEN_CHECKS)
-            await db.executescript(_PRAGMAS)
+            await db.executescript(SqliteIndex.SQL["settings"])
             yield SqliteIndex(db)
         finally:
             stop.set()

@@ -9,9 +9,12 @@ import re
 import sqlite3
 from functools import cache
 
+from crawler.store.statements import load_statements
+
 #: The tokenizer of every index: https://www.sqlite.org/fts5.html, section 4.3.1.
 TOKENIZER = "unicode61 remove_diacritics 2"
 
+_SQL = load_statements("crawler.search", "tokenizer.sql")
 # Scripts that separate no words by blanks, or that inflect words by suffixes: Thai, Lao, Myanmar, Khmer, kana,
 # bopomofo, ideographs, Hangul.
 _UNSPACED = re.compile(
@@ -50,10 +53,8 @@ class _Folded(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
         db = _tokenizer()
-        db.execute(
-            "INSERT OR REPLACE INTO t (rowid, x) VALUES (:code, :text)", {"code": code, "text": f"a{character}b"}
-        )
-        terms = [term for (term,) in db.execute("SELECT term FROM word WHERE doc = :code", {"code": code})]
+        db.execute(_SQL["put_text"], {"code": code, "text": f"a{character}b"})
+        terms = [term for (term,) in db.execute(_SQL["terms"], {"code": code})]
         self[code] = terms[0][1:-1] if len(terms) == 1 else " "
         return self[code]
 
@@ -64,8 +65,5 @@ _FOLDED = _Folded()
 @cache
 def _tokenizer() -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", check_same_thread=False)
-    db.executescript(f"""
-        CREATE VIRTUAL TABLE t USING fts5(x, tokenize = '{TOKENIZER}');
-        CREATE VIRTUAL TABLE word USING fts5vocab(t, 'instance');
-    """)
+    db.executescript(_SQL["create_tables"].format(tokenizer=TOKENIZER))
     return db

@@ -88,7 +88,7 @@ async def copy_store(
     """
     async with target.beginning():  # no crawl begins there at the same time
         await _require_target(source, target, now)
-    await source.begin_snapshot()
+    await source.begin_settled_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
     for table in TABLES:

@@ -289,16 +289,20 @@ class Reading(Protocol):
         """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
         ...
 
-    async def robots_copy(self, site: str) -> RobotsCopy | None:
-        """The robots copy of the last answer of a site, whether still valid or not."""
-        ...
-
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         """The unclaimed groups with the longest wait."""
         ...
 
+    async def begin_snapshot(self) -> None:
+        """From now on read one state of the store, whatever is written meanwhile."""
+        ...
+
     async def begin_notes(self) -> None:
-        """Begin to read one state of the store, and to write temporary tables, until the caller executes ROLLBACK."""
+        """From now on read one state of the store. The caller may make and write temporary tables."""
+        ...
+
+    async def end_notes(self) -> None:
+        """Drop the temporary tables, and read the newest state of the store again."""
         ...
 
     async def last_run(self) -> dict[str, Any] | None:
@@ -382,6 +386,10 @@ class Runs(Reconnecting, Protocol):
         """The workers that are not marked as ended and whose processes have certainly ended."""
         ...
 
+    async def sent_last_request(self) -> bool:
+        """Whether a worker of this run, or this run itself, sent the last request in the log."""
+        ...
+
     async def others_at_work(self) -> bool:
         """Whether other workers may still find URLs for this one.
 
@@ -458,6 +466,10 @@ class Frontier(Protocol):
 
     async def seeds(self) -> list[str]: ...
 
+    async def seed_states(self) -> list[tuple[State, str]]:
+        """The states of the seeds with the sentences of their reasons, each once, most frequent first."""
+        ...
+
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
         ...
@@ -509,12 +521,8 @@ class Frontier(Protocol):
 
     async def excluded_count(self) -> int: ...
 
-    async def robots_copy(self, site: str) -> RobotsCopy | None:
-        """The robots copy of the last answer of a site, whether still valid or not."""
-        ...
-
-    async def crawl_delay(self, site: str) -> float | None:
-        """The ``Crawl-delay`` in the last robots.txt that was received from a site, in seconds."""
+    async def site(self, name: str) -> ClaimedSite | None:
+        """A site with the robots copy of its last answer, whether still valid or not; ``None`` for an unknown one."""
         ...
 
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
@@ -637,11 +645,8 @@ class Copying(Reading, Protocol):
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None: ...
 
-    async def begin_snapshot(self) -> None:
-        """Begin to read one state of the store, whatever is written meanwhile.
-
-        No offer between groups is under way in it.
-        """
+    async def begin_settled_snapshot(self) -> None:
+        """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         ...
 
     async def begin_copy(self, source: str, now: float) -> None:

@@ -230,8 +230,8 @@ async def test_the_robots_copy_in_force_comes_with_the_claim(harness: Harness) -
     (claim,) = await harness.claim()
     (site,) = claim.sites.values()
     assert (site.copy, site.robots_id, site.crawl_delay_s) == (copy, number, 7.0)
-    assert await harness.store.crawl_delay("http://a.test") == 7.0
-    assert await harness.store.crawl_delay("http://unknown.test") is None
+    assert await harness.store.site("http://a.test") == site
+    assert await harness.store.site("http://unknown.test") is None
 
 
 async def test_the_settings_of_the_run_before_are_remembered(harness: Harness) -> None:

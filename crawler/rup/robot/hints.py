@@ -11,6 +11,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 from crawler.url import split
 
 #: By the server's clock, a page seen this many seconds after its change may have been seen before the change.
@@ -20,8 +21,7 @@ _CLOCKS_DIFFER_S = 60.0
 _MOST_NEW = 100
 
 _KINDS = {ChangeKind.NEW: HintKind.NEW, ChangeKind.CHANGE: HintKind.CHANGED, ChangeKind.DELETE: HintKind.GONE}
-_PAGES = "SELECT url FROM urls WHERE site = ? AND kind <> 'rup' AND state IN ('fetched', 'redirected')"
-_COUNT = "SELECT count(*) AS pages FROM urls WHERE site = ? AND kind = 'page' AND state = 'fetched'"
+_SQL = load_statements("crawler.rup.robot")
 
 
 class StoreHints:
@@ -49,7 +49,7 @@ class StoreHints:
         total, beyond = Heeded(), set[str]()
         for site, named in groupby(sorted(told, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
             if site not in self._left:
-                rows = await self._store.query(_COUNT, (site,))
+                rows = await self._store.query(_SQL["count_pages"], {"site": site})
                 self._left[site] = max(_MOST_NEW, rows[0]["pages"])
             heeded = await self._take([_hint(hint, now) for hint in named], now, self._left[site])
             self._left[site] -= heeded.new
@@ -70,7 +70,7 @@ class StoreHints:
 
         The hints have a source of their own, because most pages are unchanged.
         """
-        rows = await self._store.query(_PAGES, (site,))
+        rows = await self._store.query(_SQL["visited_urls"], {"site": site})
         found = [hints.Hint(row["url"], HintKind.CHANGED, now, "rup, all of the site") for row in rows]
         return await self._take(found, now)
 

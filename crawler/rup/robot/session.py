@@ -24,6 +24,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
 from crawler.store.protocols import CrawlStore
+from crawler.store.statements import load_statements
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
 _FIXED = {
@@ -112,4 +113,4 @@ async def servers(db: str) -> list[dict[str, Any]]:
     """The servers with which the robot of a store is registered, from the view ``rup_servers``."""
     settings = Settings()
     async with existing_store(replace(settings, output=replace(settings.output, db=db))) as store:
-        return await store.query("SELECT * FROM rup_servers ORDER BY site")
+        return await store.query(load_statements("crawler.rup.robot")["servers"])

@@ -207,10 +207,10 @@ class PostgresStore(SqlStore):
         await super().recover(now)
         await self._carry_all()
 
-    async def begin_snapshot(self) -> None:
+    async def begin_settled_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
             await self._carry_all()
-            await super().begin_snapshot()
+            await self.begin_snapshot()
             if not await self._read.fetch("offer_left"):
                 return
             await self.query("ROLLBACK")

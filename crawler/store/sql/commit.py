@@ -372,9 +372,7 @@ class Committer:
             pages_per_site=pages_per_site,
             below_depth=unlimited(limits.below_depth),
         ):
-            claims[site.group_id].sites[site.id] = ClaimedSite(
-                site.id, site.name, robots_copy(site), site.robots_id, site.crawl_delay_s
-            )
+            claims[site.group_id].sites[site.id] = claimed_site(site)
             urls = [_queued(url, site) for url in json.loads(site.urls)]
             batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
         for group, claim in claims.items():
@@ -421,8 +419,12 @@ def _interleaved(batches: list[list[Queued]]) -> list[Queued]:
     return [queued for urls in zip_longest(*batches) for queued in urls if queued is not None]
 
 
-def robots_copy(row: Any) -> RobotsCopy | None:
-    """The robots copy in a row with the columns of ``robots_copy_of``; ``None`` if the site has none."""
+def claimed_site(row: Any) -> ClaimedSite:
+    """The site in a row of ``claimed_sites`` or ``site_named``."""
+    return ClaimedSite(row.id, row.name, _robots_copy(row), row.robots_id, row.crawl_delay_s)
+
+
+def _robots_copy(row: Any) -> RobotsCopy | None:
     if row.action is None:
         return None
     return RobotsCopy(

@@ -14,9 +14,6 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
     + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL) AS groups,
   (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
 
--- name: crawl_delay
-SELECT crawl_delay_s FROM site WHERE name = :site;
-
 -- name: next_ready
 SELECT ready_at, name, waits_for FROM politeness_group
 WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT 1;
@@ -75,10 +72,21 @@ SELECT u.id, s.name || u.path AS url, u.reason_code, u.depth, u.seed = 1 OR u.ki
   FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :limit;
 
--- name: robots_copy_of
-SELECT r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+-- name: site_named
+-- A site with its robots copy, as in claimed_sites.
+SELECT s.id, s.name, s.robots_id, s.crawl_delay_s,
+  r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
-FROM site s JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.name = :site;
+FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+WHERE s.name = :name;
+
+-- name: seed_states
+-- The states of the seeds with their reasons, most frequent first.
+SELECT state, reason FROM urls_by_id WHERE seed = 1 GROUP BY 1, 2 ORDER BY count(*) DESC;
+
+-- name: last_asking_run
+-- The run that sent the last request.
+SELECT run_id FROM requests_by_id ORDER BY request_id DESC LIMIT 1;
 
 -- name: fail_circles
 -- Fail redirects that are in a circle or lead into one: all that no end of a chain reaches backwards.

@@ -15,12 +15,13 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
-from crawler.model import RobotsCopy, State
+from crawler.model import State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.store.bodies import decompress
 from crawler.store.keys import url_number
 from crawler.store.protocols import (
+    ClaimedSite,
     CommitBatch,
     CommitResult,
     Counts,
@@ -32,7 +33,7 @@ from crawler.store.protocols import (
 )
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
-from crawler.store.sql.commit import Committer, robots_copy
+from crawler.store.sql.commit import Committer, claimed_site
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import Found, Offers
 from crawler.store.sql.revisits import Revisits
@@ -211,6 +212,10 @@ class SqlStore(ABC):
         neighbours = await self._read.fetch("neighbours", processes=processes(), worker=0)
         return {neighbour.id for neighbour in neighbours if not is_alive(neighbour.pid)}
 
+    async def sent_last_request(self) -> bool:
+        last = await self._read.fetch_one("last_asking_run")
+        return last is not None and last.run_id == self.run_id
+
     async def others_at_work(self) -> bool:
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
 
@@ -280,6 +285,9 @@ class SqlStore(ABC):
                 numbers, touched = await self._offers.take(batch, None)
                 await self._sql.execute_many("set_seed", [{"id": number} for number in numbers.values()])
                 await self._committer.refresh(touched, None)
+
+    async def seed_states(self) -> list[tuple[State, str]]:
+        return [(State(row.state), row.reason) for row in await self._read.fetch("seed_states")]
 
     async def seeds(self) -> list[str]:
         return [row.url for row in await self._read.fetch("seeds")]
@@ -360,13 +368,9 @@ class SqlStore(ABC):
 
     # --- robots.txt and mirrors ---------------------------------------------------------------
 
-    async def robots_copy(self, site: str) -> RobotsCopy | None:
-        row = await self._read.fetch_one("robots_copy_of", site=site)
-        return None if row is None else robots_copy(row)
-
-    async def crawl_delay(self, site: str) -> float | None:
-        row = await self._read.fetch_one("crawl_delay", site=site)
-        return None if row is None else row.crawl_delay_s
+    async def site(self, name: str) -> ClaimedSite | None:
+        row = await self._read.fetch_one("site_named", name=name)
+        return None if row is None else claimed_site(row)
 
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         async with self._writing():
@@ -501,14 +505,16 @@ class SqlStore(ABC):
     # --- snapshots and copies -----------------------------------------------------------------
 
     async def begin_snapshot(self) -> None:
-        """Begin to read one state of the store, whatever is written meanwhile.
-
-        No offer between groups is under way in it.
-        """
         await self.query("BEGIN")
 
     async def begin_notes(self) -> None:
         await self.query("BEGIN")
+
+    async def end_notes(self) -> None:
+        await self.query("ROLLBACK")
+
+    async def begin_settled_snapshot(self) -> None:
+        await self.begin_snapshot()
 
     async def begin_copy(self, source: str, now: float) -> None:
         """Note that this store becomes a copy of another store."""

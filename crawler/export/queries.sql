@@ -1,0 +1,59 @@
+-- {kept} stands for the statement `kept`: the rows of a view to export.
+
+-- name: kept
+-- The rows of a view that meet the user's condition, which has lines of its own because it may end in a comment.
+(SELECT * FROM {view} WHERE (
+{where}
+))
+
+-- name: no_row
+-- Fails if the database rejects the condition.
+SELECT 1 FROM {kept} AS kept LIMIT 0
+
+-- name: any_row
+-- One row if the view is not empty.
+SELECT 1 FROM {view} LIMIT 1
+
+-- name: rows
+-- The rows as a table. The last column has the directives of the row's page.
+SELECT {columns}, {directives} AS page_directives FROM {kept} AS kept
+
+-- name: directives_of_version
+-- The directives of the page of a row of page_versions.
+(SELECT p.directives FROM pages_by_id p WHERE p.url_id = kept.url_id)
+
+-- name: graph_nodes
+-- The URLs at the ends of links, with title, status and directives if they were fetched.
+SELECT u.url_id, u.url, (SELECT p.title FROM pages_by_id p WHERE p.url_id = u.url_id) AS title,
+       (SELECT p.status FROM pages_by_id p WHERE p.url_id = u.url_id) AS status,
+       (SELECT p.directives FROM pages_by_id p WHERE p.url_id = u.url_id) AS page_directives
+FROM urls u
+WHERE u.url_id IN (SELECT source_id FROM {kept} AS a UNION SELECT target_id FROM {kept} AS b)
+
+-- name: graph_edges
+SELECT source_id, target_id, rel FROM {kept} AS kept
+
+-- name: edges
+SELECT source, target FROM {kept} AS kept
+
+-- name: sitemap
+-- The pages that still exist, may be indexed and are not duplicates.
+SELECT p.url, u.lastmod, p.last_modified, p.directives AS page_directives
+FROM {kept} p
+JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id
+WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
+  AND CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END = 'fetched'
+
+-- name: archived_pages
+-- The pages that have a body, each with the request that fetched it.
+SELECT p.url_id, p.url, p.status, p.content_type, p.charset, p.etag, p.last_modified, p.fetched_at, p.title,
+       p.body_sha256, p.depth, (SELECT u.discovered_from FROM urls u WHERE u.url_id = p.url_id) AS discovered_from,
+       q.started_at, q.bytes, q.run_id, p.directives AS page_directives
+FROM {kept} p LEFT JOIN requests q ON q.finished_at = p.fetched_at AND q.url = p.url AND q.purpose = 'page'
+WHERE p.body_sha256 IS NOT NULL
+
+-- name: pages_without_body
+SELECT count(*) AS pages FROM {kept} AS kept WHERE body_sha256 IS NULL
+
+-- name: runs
+SELECT *, run_id AS run FROM runs ORDER BY run_id
