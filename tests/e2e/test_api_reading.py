@@ -11,7 +11,9 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Page
+from crawler.store.location import is_url
 from crawler.store.postgres.store import PostgresStore
+from crawler.store.sqlite.store import SqliteStore
 from tests.command import ROOT
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
@@ -39,6 +41,15 @@ async def main(db, url):
 
 asyncio.run(main(*sys.argv[1:]))
 """
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def db(request: pytest.FixtureRequest, db_path: Path) -> str:
+    """A store on each database."""
+    if request.param == "sqlite":
+        return str(db_path)
+    cluster: Cluster = request.getfixturevalue("postgres")
+    return cluster.make_database()
 
 
 @pytest.fixture
@@ -123,3 +134,39 @@ async def test_a_query_writes_nothing_on_postgresql(statement: str, postgres: Cl
     async with crawler.open(db) as crawl:
         with pytest.raises(crawler.UsageError, match="a query only reads the store; begin it with SELECT"):
             await crawl.query(statement)
+
+
+async def test_a_condition_selects_pages(loopback: LoopbackWeb, db: str) -> None:
+    loopback.sites["a.test"] = {"/": Page("<a href=/b>b</a><a href=/c>c</a>"), "/b": Page("b"), "/c": Page("c")}
+    home, b, c = (loopback.url("a.test", path) for path in ("/", "/b", "/c"))
+    async with crawler.open(db, QUICK) as crawl:
+        assert len([page async for page in crawl.run(seeds=[home])]) == 3
+        for where, urls in (
+            (None, {home, b, c}),
+            ("depth > 0", {b, c}),
+            ("depth > 0 OR status = 200", {home, b, c}),
+            ("url LIKE '%/b' -- the second", {b}),
+            ("status = 404", set()),
+        ):
+            assert {page.url async for page in crawl.pages(where)} == urls
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "nosuch = 1",
+        "depth =",
+        "DELETE FROM url",
+        "nosuch(depth)",
+        "depth = ?",
+        "depth = :depth",
+        "depth > (SELECT 1 FROM no)",
+    ],
+)
+async def test_a_condition_that_the_database_rejects(where: str, db: str) -> None:
+    open_store = SqliteStore.open(Path(db)) if not is_url(db) else PostgresStore.open(db)
+    await (await open_store).close()
+    async with crawler.open(db) as crawl:
+        with pytest.raises(crawler.UsageError) as caught:
+            [page async for page in crawl.pages(where)]
+    assert repr(where) in str(caught.value)
