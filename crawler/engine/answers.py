@@ -28,7 +28,7 @@ from crawler.model import (
 )
 from crawler.page.headers import header_facts
 from crawler.reasons import ErrorKind, Reason, ReasonCode
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import Overview
 
 
 class Answers:
@@ -39,7 +39,7 @@ class Answers:
         policy: CrawlPolicy,
         scope: Scope,
         robots: RobotsCache,
-        store: CrawlStore,
+        store: Overview,
         reader: PageReader,
         archive: Outbox | None,
     ) -> None:

@@ -10,7 +10,7 @@ from crawler.errors import Setting, UsageError
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import ReasonCode
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import EngineStore, Overview
 
 _BATCH = 5000
 #: What to do if other workers are in the way.
@@ -46,7 +46,7 @@ _WIDENED = frozenset(
 
 
 async def begin(
-    store: CrawlStore,
+    store: EngineStore,
     scope: Scope,
     settings: Mapping[str, Any],
     seeds: Collection[str],
@@ -78,7 +78,7 @@ async def begin(
     await store.start_run(dict(settings), now, at_work=at_work)
 
 
-async def adopt_known(store: CrawlStore, scope: Scope) -> None:
+async def adopt_known(store: Overview, scope: Scope) -> None:
     """Add the main sites of all known mirrors to the scope."""
     adopt_mains(scope, await store.main_sites())
 
@@ -109,7 +109,7 @@ def require_same_crawl(
 
 
 async def rescope(
-    store: CrawlStore,
+    store: EngineStore,
     scope: Scope,
     before: Mapping[str, Any],
     settings: Mapping[str, Any],
@@ -159,7 +159,7 @@ async def rescope(
     return left_out, lifted
 
 
-async def _leave_out(store: CrawlStore, scope: Scope) -> int:
+async def _leave_out(store: EngineStore, scope: Scope) -> int:
     """Exclude queued URLs that are out of scope. Returns how many, without those on sites that the operator blocked."""
     count, after = 0, -1
     while rows := await store.queued(after, _BATCH):

@@ -27,7 +27,7 @@ from crawler.engine.worker import WorkerContext, WorkerPool
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.reasons import RunEnd
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import EngineStore
 
 
 class Crawl:
@@ -39,7 +39,7 @@ class Crawl:
 
     def __init__(
         self,
-        store: CrawlStore,
+        store: EngineStore,
         fetcher: Fetcher,
         clock: Clock,
         policy: CrawlPolicy,

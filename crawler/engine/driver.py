@@ -29,7 +29,7 @@ from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.decide import Outcome, adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import ClaimLimits, CrawlStore
+from crawler.store.protocols import ClaimLimits, EngineStore
 
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -51,7 +51,7 @@ class Driver:
     def __init__(
         self,
         *,
-        store: CrawlStore,
+        store: EngineStore,
         clock: Clock,
         policy: CrawlPolicy,
         scope: Scope,

@@ -17,7 +17,7 @@ from crawler.clock import Clock, boot_s
 from crawler.engine import operator_log
 from crawler.engine.tasks import required_task
 from crawler.errors import LeaseLost
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import Runs
 
 _LATE_S = 0.5  # a request may take so much longer than its timeout says, on a busy loop
 _RENEWALS_PER_LEASE = 8
@@ -30,9 +30,7 @@ class Lease:
     gives a lease that never ends.
     """
 
-    def __init__(
-        self, store: CrawlStore, clock: Clock, longest_s: float, elapsed: Callable[[], float] = boot_s
-    ) -> None:
+    def __init__(self, store: Runs, clock: Clock, longest_s: float, elapsed: Callable[[], float] = boot_s) -> None:
         self._store = store
         self._clock = clock
         self._longest_s = longest_s

@@ -19,19 +19,19 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.frontier.sample_design import Method
 from crawler.reasons import EndCode, ReasonCode, RunEnd
-from crawler.store.protocols import Beat, CrawlStore
+from crawler.store.protocols import Beat, EngineStore, Frontier, Overview
 
 _LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
 
-async def blocked_sites(store: CrawlStore) -> frozenset[str]:
+async def blocked_sites(store: Overview) -> frozenset[str]:
     """The names that are blocked by all orders so far."""
     return frozenset(standing(await store.control.orders()).blocked)
 
 
-async def _grows_frame(store: CrawlStore, order: Order) -> bool:
+async def _grows_frame(store: Overview, order: Order) -> bool:
     """Whether an order lifts a block that was in force when the sample was drawn."""
     draw = await store.sample_draw()
     if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
@@ -40,7 +40,7 @@ async def _grows_frame(store: CrawlStore, order: Order) -> bool:
     return before.blocked.get(order.name, 0.0) <= draw.drawn_at
 
 
-async def _reopen_sample(store: CrawlStore) -> None:
+async def _reopen_sample(store: Frontier) -> None:
     """Queue again all that was not drawn. If the process is killed meanwhile, the next run does it again."""
     await store.reopen_sample()
     after = -1
@@ -61,7 +61,7 @@ class OperatorListener:
 
     def __init__(
         self,
-        store: CrawlStore,
+        store: EngineStore,
         clock: Clock,
         gate: Gate,
         blocks: Blocks,

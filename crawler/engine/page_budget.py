@@ -11,7 +11,7 @@ import math
 from collections import deque
 
 from crawler.model import Kind
-from crawler.store.protocols import Claim, CrawlStore, PageGrant
+from crawler.store.protocols import Claim, Overview, PageGrant
 
 _BETWEEN_COMMITS_S = 1.0  # commits are hardly further apart
 _MAX_PER_GROUP = 50
@@ -91,7 +91,7 @@ class Budget:
     #: How many pages are to be set aside for each group held.
     per_group = 0
 
-    async def begin(self, store: CrawlStore) -> None:
+    async def begin(self, store: Overview) -> None:
         """Count the pages that are in the store already."""
 
     def restrict_to_revisits(self) -> None:
@@ -167,7 +167,7 @@ class _OwnBudget(Budget):
         super().__init__(limit)
         self._pages = limit
 
-    async def begin(self, store: CrawlStore) -> None:
+    async def begin(self, store: Overview) -> None:
         self._left = self._pages - await store.fetched_count()
 
 

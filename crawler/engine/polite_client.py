@@ -22,7 +22,7 @@ from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, ClaimLimits, CrawlStore, RobotsNews
+from crawler.store.protocols import ClaimedSite, ClaimLimits, Frontier, RobotsNews
 from crawler.url import split
 
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
@@ -44,7 +44,7 @@ class PoliteClient:
 
     def __init__(
         self,
-        store: CrawlStore,
+        store: Frontier,
         fetcher: Fetcher,
         clock: Clock,
         politeness: PolitenessSettings,
@@ -103,7 +103,7 @@ class PoliteClient:
 class _Commits:
     """Commits at once what the requests of a :class:`PoliteClient` bring."""
 
-    def __init__(self, store: CrawlStore, clock: Clock, outbox: Outbox, gate: Gate) -> None:
+    def __init__(self, store: Frontier, clock: Clock, outbox: Outbox, gate: Gate) -> None:
         self._store = store
         self._clock = clock
         self._outbox = outbox

@@ -23,7 +23,7 @@ from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, interpret
 from crawler.robots.text import parse
-from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, CrawlStore, RobotsNews
+from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, RobotsNews
 from crawler.url import split
 
 #: The headers that say how long an answer holds, and whether it is whole. An audit judges the answer by them again.
@@ -80,7 +80,7 @@ class RobotsCache:
         self,
         needs: RobotsNeeds,
         gate: Gate,
-        store: CrawlStore,
+        store: Frontier,
         clock: Clock,
         intake: RobotsIntake,
         outbox: Outbox,

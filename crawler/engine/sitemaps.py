@@ -15,7 +15,7 @@ from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.robots.readings import SiteRules
 from crawler.sitemaps import SitemapKind, SitemapLimits, Trust, read_sitemap
-from crawler.store.protocols import CrawlStore, RobotsNews
+from crawler.store.protocols import Overview, RobotsNews
 from crawler.url import split
 
 _LIMITS = SitemapLimits()
@@ -45,7 +45,7 @@ def request_for(url: str) -> Request:
 
 
 async def read(
-    queued: Queued, result: Fetched, robots: RobotsCache, scope: Scope, store: CrawlStore, *, hinting: bool = False
+    queued: Queued, result: Fetched, robots: RobotsCache, scope: Scope, store: Overview, *, hinting: bool = False
 ) -> Outcome:
     """The outcome of a sitemap: an offer for each URL that it may speak for. If ``hinting``, its dates become hints.
 

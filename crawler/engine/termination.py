@@ -7,10 +7,10 @@ from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import Frontier
 
 
-async def conclude(store: CrawlStore, policy: CrawlPolicy, budget: Budget, progress: Progress) -> RunEnd | None:
+async def conclude(store: Frontier, policy: CrawlPolicy, budget: Budget, progress: Progress) -> RunEnd | None:
     """Why a crawl is over that has nothing to claim; ``None`` if a group was queued meanwhile.
 
     Raises :class:`crawler.errors.StoreError`.
@@ -27,7 +27,7 @@ async def conclude(store: CrawlStore, policy: CrawlPolicy, budget: Budget, progr
     return _at_their_limit(policy.crawl.max_pages_per_site, queued)
 
 
-async def _nothing_left(store: CrawlStore, progress: Progress, *, revisits: bool) -> RunEnd:
+async def _nothing_left(store: Frontier, progress: Progress, *, revisits: bool) -> RunEnd:
     """Why the frontier is empty: everything was visited, every seed was left out, or nothing was queued.
 
     ``revisits`` says whether the run also makes revisits.

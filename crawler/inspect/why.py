@@ -24,7 +24,7 @@ from crawler.robots.text import parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import Overview, Reading
 from crawler.store.statements import load_statements
 from crawler.url import split
 
@@ -38,7 +38,7 @@ _SQL = load_statements("crawler.inspect")
 REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
 
 
-async def explain(store: CrawlStore, url: str, *, now: float) -> dict[str, Any]:
+async def explain(store: Reading, url: str, *, now: float) -> dict[str, Any]:
     """Everything that the store knows about a canonical URL, as one JSON object.
 
     ``known`` is false if the crawl never found the URL. The verdicts of robots.txt and of the scope are computed anew,
@@ -70,14 +70,14 @@ async def explain(store: CrawlStore, url: str, *, now: float) -> dict[str, Any]:
     return known
 
 
-async def _scope(store: CrawlStore, url: str, known: dict[str, Any], settings: Settings) -> Reason | None:
+async def _scope(store: Overview, url: str, known: dict[str, Any], settings: Settings) -> Reason | None:
     """Why the scope of the last run, or a rule against traps, excludes this URL; ``None`` if they include it."""
     scope = await scope_of(store, settings, known["at"])
     wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
     return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 
-async def scope_of(store: CrawlStore, settings: Settings, now: float) -> Scope:
+async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
     scope = Scope(settings.scope, await store.seeds(), traps=settings.traps, now=now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
@@ -85,7 +85,7 @@ async def scope_of(store: CrawlStore, settings: Settings, now: float) -> Scope:
     return scope
 
 
-async def _leads_to(store: CrawlStore, number: int) -> list[dict[str, Any]]:
+async def _leads_to(store: Reading, number: int) -> list[dict[str, Any]]:
     """The URLs that this URL leads to by redirects, a Host line or a canonical URL, in order; a circle is cut."""
     steps: dict[int, dict[str, Any]] = {}
     next_id: int | None = number
@@ -97,7 +97,7 @@ async def _leads_to(store: CrawlStore, number: int) -> list[dict[str, Any]]:
     return [*list(steps.values())[1:], *repeated]
 
 
-async def _linkers(store: CrawlStore, number: int) -> dict[str, Any]:
+async def _linkers(store: Reading, number: int) -> dict[str, Any]:
     """The first pages that link to a URL, and how many there are. Each statement scans the links, so few are sent."""
     first = await store.query(_SQL["first_links_to"], {"url_id": number, "limit": _LINKERS_SHOWN})
     if len(first) < _LINKERS_SHOWN:
@@ -106,7 +106,7 @@ async def _linkers(store: CrawlStore, number: int) -> dict[str, Any]:
     return {"count": row["links"], "first": first}
 
 
-async def _page(store: CrawlStore, number: int, now: float) -> dict[str, Any] | None:
+async def _page(store: Reading, number: int, now: float) -> dict[str, Any] | None:
     """The stored facts about a page, without empty ones; ``None`` if the URL is no fetched page."""
     rows = await store.query(_SQL["page"], {"url_id": number})
     if not rows:
@@ -123,18 +123,18 @@ async def _page(store: CrawlStore, number: int, now: float) -> dict[str, Any] | 
     return page
 
 
-async def _site(store: CrawlStore, site: str) -> dict[str, Any] | None:
+async def _site(store: Reading, site: str) -> dict[str, Any] | None:
     rows = await store.query(_SQL["site"], {"site": site})
     return rows[0] if rows else None
 
 
-async def _mirror(store: CrawlStore, site: str) -> dict[str, Any] | None:
+async def _mirror(store: Reading, site: str) -> dict[str, Any] | None:
     """The main site of a mirror, and the evidence. ``leads_to`` is null if the Host lines form a circle."""
     rows = await store.query(_SQL["mirror"], {"site": site})
     return rows[0] if rows else None
 
 
-async def _robots(store: CrawlStore, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
+async def _robots(store: Reading, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
     """The robots.txt in force, and its verdict on ``path``, computed anew."""
     rows = await store.query(_SQL["robots"], {"site": site})
     if not rows:

@@ -16,7 +16,7 @@ from crawler.inspect.why import scope_of
 from crawler.settings.loading import recorded
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
 from crawler.settings.stores import existing_store
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import Revisits
 
 _AT_ONCE = 5000
 
@@ -64,7 +64,7 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
     return run_async(take())
 
 
-async def take_hints(store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
+async def take_hints(store: Revisits, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
     """Give the store hints about ``urls``, under the scope and the settings of the last run."""
     now, settings = SystemClock().now(), recorded(await store.last_settings() or {})
     scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()

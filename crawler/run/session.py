@@ -33,7 +33,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import shown
 from crawler.store.open import is_there
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import CrawlStore, EngineStore, Samples
 from crawler.url import host_of, is_loopback
 from crawler.version import VERSION
 
@@ -144,7 +144,7 @@ async def begun(
 @asynccontextmanager
 async def _fetching(
     settings: Settings,
-    store: CrawlStore,
+    store: EngineStore,
     scope: Scope,
     clock: Clock,
     on_pages: OnPages | None = None,
@@ -250,7 +250,7 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
 
 
-async def _frame(store: CrawlStore, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
+async def _frame(store: Samples, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
@@ -265,7 +265,7 @@ async def _frame(store: CrawlStore, settings: Settings, clock: Clock, *, is_draw
     return SamplingFrame(depth, draw, last is not None and last.stands)
 
 
-async def run_to_end(crawl: Crawl, store: CrawlStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:
+async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:
     """Run a crawl and note in the store why it ended.
 
     Afterwards :func:`look_back`, unless a process above several workers does that when all have ended (``look_alone``
@@ -315,7 +315,7 @@ def log_end(end: RunEnd) -> None:
     _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
-async def look_back(progress: Progress, store: CrawlStore, clock: Clock) -> None:
+async def look_back(progress: Progress, store: EngineStore, clock: Clock) -> None:
     """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
 
     No-op if the crawl has sent nothing, or if other workers are still at work: the last one does it.

@@ -28,7 +28,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end, worker_session
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import Runs
 
 REPORT_EVERY_S = 0.5
 
@@ -90,13 +90,13 @@ async def _until_alone(signals: Signals) -> None:
     signals.stop(RunEnd.from_json(json.loads(why)) if why else RunEnd(EndCode.STOPPED))
 
 
-async def _report(crawl: Crawl, store: CrawlStore) -> None:
+async def _report(crawl: Crawl, store: Runs) -> None:
     while True:
         _tell_progress(crawl, store, None)
         await asyncio.sleep(REPORT_EVERY_S)
 
 
-def _tell_progress(crawl: Crawl, store: CrawlStore, end: RunEnd | None) -> None:
+def _tell_progress(crawl: Crawl, store: Runs, end: RunEnd | None) -> None:
     told = None if end is None else end.as_json()
     _tell(crawl.progress.report() | {"worker": store.worker_id, "end": told, "away_s": store.away_s})
 

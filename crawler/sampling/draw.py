@@ -11,7 +11,7 @@ import numpy as np
 
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
-from crawler.store.protocols import CrawlStore, SampleDraw, SampleRow
+from crawler.store.protocols import SampleDraw, SampleRow, Samples
 from crawler.store.statements import load_statements
 
 _SQL = load_statements("crawler.sampling")
@@ -28,7 +28,7 @@ class FrameUrl(NamedTuple):
 
 
 async def draw(
-    store: CrawlStore, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
+    store: Samples, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
 ) -> None:
     """Draw a sample of all known URLs, and replace the one in the store."""
     assert settings.size is not None
@@ -59,7 +59,7 @@ async def draw(
 
 
 async def keep_drawn(
-    store: CrawlStore,
+    store: Samples,
     drawn: Iterable[Drawn],
     settings: SampleSettings,
     listed: int,
@@ -80,7 +80,7 @@ def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, *, f
     )
 
 
-async def _numbers(store: CrawlStore, drawn: Iterable[Drawn]) -> dict[str, int]:
+async def _numbers(store: Samples, drawn: Iterable[Drawn]) -> dict[str, int]:
     numbers = {}
     for each in drawn:
         number = await store.find(each.url)
@@ -89,7 +89,7 @@ async def _numbers(store: CrawlStore, drawn: Iterable[Drawn]) -> dict[str, int]:
     return numbers
 
 
-async def _walked(store: CrawlStore, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
+async def _walked(store: Samples, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
     """Random walks on the links between the URLs of the frame: over the whole frame, or within each site."""
     assert settings.size is not None
     units.sort(key=lambda unit: unit.url)  # the numbers of URLs depend on the order in which the crawl found the sites
@@ -121,7 +121,7 @@ def _visits(
             yield SampleRow(units[rows[visit.node]].url_id, name, visit.walk, visit.probability)
 
 
-async def _links(store: CrawlStore, units: list[FrameUrl]) -> np.ndarray:
+async def _links(store: Samples, units: list[FrameUrl]) -> np.ndarray:
     """The indices in ``units`` of the ends of each link: a row of sources, and a row of targets."""
     numbers = np.array([unit.url_id for unit in units], np.int64)
     order = np.argsort(numbers)

@@ -1,5 +1,9 @@
 """The contracts between the store and its clients: one protocol for each kind of client.
 
+Every client has the :class:`Overview`. :class:`Reading` adds SQL on the views; :class:`Runs`, :class:`Frontier` and
+:class:`Revisits` add the parts of the engine, which together are the :class:`EngineStore`. Only the code that opens a
+store has all of it (:class:`CrawlStore`), and hands each client its part.
+
 A crawl commits in batches. A commit is one transaction: it stores what the workers have finished (outcomes,
 requests, robots copies), releases the groups that they are done with, and claims the next groups. A claim is a
 politeness group with a batch of its URLs. No other worker gets the group before it is released. A crash releases it,
@@ -251,7 +255,86 @@ class Reconnecting(Protocol):
         ...
 
 
-class Reading(Protocol):
+class Control(Protocol):
+    """The orders of the operator. ``name`` is as :func:`crawler.frontier.operator.blockable` returns it."""
+
+    async def orders(self, after: int = 0) -> list[Order]:
+        """The orders after the one with this number, in sequence."""
+        ...
+
+    async def give(self, command: Command, name: str, clock: Clock) -> Order:
+        """Give an order, dated with the time of its transaction.
+
+        Raises :class:`crawler.errors.UsageError` if there is no run to stop, or no such block to lift.
+        """
+        ...
+
+    async def done(self, order: Order, now: float) -> None:
+        """Note that an order was carried out."""
+        ...
+
+    async def queued_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of queued URLs on the sites that are blocked under ``name``."""
+        ...
+
+    async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
+        """The numbers beyond ``after`` of URLs excluded because ``name`` was blocked, in ascending order."""
+        ...
+
+    async def beat(self, beat: Beat) -> None:
+        """Store a heartbeat; those of earlier runs are deleted."""
+        ...
+
+    async def beats(self) -> list[Beat]: ...
+
+
+class Overview(Reconnecting, Protocol):
+    """For every client: what the store knows about the crawl as a whole."""
+
+    @property
+    def lease_s(self) -> float | None:
+        """The length of a lease in seconds; ``None`` if no other worker is possible."""
+        ...
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The row of the last run, as in the view ``runs``; auxiliary runs are skipped."""
+        ...
+
+    async def last_settings(self) -> dict[str, Any] | None:
+        """The settings of the run before this one; empty after :meth:`unsettle`."""
+        ...
+
+    async def seeds(self) -> list[str]: ...
+
+    async def counts(self) -> Counts: ...
+
+    async def fetched_count(self) -> int: ...
+
+    async def queued_count(self) -> int: ...
+
+    async def excluded_count(self) -> int: ...
+
+    async def waiting(self, now: float, limit: int) -> list[Waiting]:
+        """The unclaimed groups with the longest wait."""
+        ...
+
+    async def way_to(self, number: int) -> list[str]:
+        """The URLs from a seed to this one, as it was first found; at most 30 of them."""
+        ...
+
+    async def main_sites(self) -> list[tuple[str, str]]:
+        """Every (mirror, main site) known from a Host line."""
+        ...
+
+    async def sample_draw(self) -> SampleDraw | None:
+        """How the sample in the store was drawn."""
+        ...
+
+    @property
+    def control(self) -> Control: ...
+
+
+class Reading(Overview, Protocol):
     """For clients that only read: reports, exports, search, the dashboard."""
 
     @property
@@ -275,22 +358,12 @@ class Reading(Protocol):
         """
         ...
 
-    async def counts(self) -> Counts: ...
-
     async def find(self, url: str) -> int | None:
         """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
         ...
 
-    async def way_to(self, number: int) -> list[str]:
-        """The URLs from a seed to this one, as it was first found; at most 30 of them."""
-        ...
-
     async def body(self, url: str, version: int | None = None) -> bytes | None:
         """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
-        ...
-
-    async def waiting(self, now: float, limit: int) -> list[Waiting]:
-        """The unclaimed groups with the longest wait."""
         ...
 
     async def begin_snapshot(self) -> None:
@@ -305,25 +378,17 @@ class Reading(Protocol):
         """Drop the temporary tables, and read the newest state of the store again."""
         ...
 
-    async def last_run(self) -> dict[str, Any] | None:
-        """The row of the last run, as in the view ``runs``; auxiliary runs are skipped."""
-        ...
-
     def is_held(self) -> bool:
         """Whether a process may be writing to the store; False if certainly none is."""
         ...
 
-    @property
-    def control(self) -> Control: ...
-
-
-class Runs(Reconnecting, Protocol):
-    """For the processes of a crawl: runs, workers and their leases."""
-
-    @property
-    def lease_s(self) -> float | None:
-        """The length of a lease in seconds; ``None`` if no other worker is possible."""
+    async def known_dead(self) -> set[int]:
+        """The workers that are not marked as ended and whose processes have certainly ended."""
         ...
+
+
+class Runs(Overview, Protocol):
+    """For the processes of a crawl: runs, workers and their leases."""
 
     @property
     def run_id(self) -> int:
@@ -359,14 +424,6 @@ class Runs(Reconnecting, Protocol):
         """Join our run once more after our lease was lost; False if another run has begun since."""
         ...
 
-    async def last_run(self) -> dict[str, Any] | None:
-        """The row of the last run; auxiliary runs are skipped."""
-        ...
-
-    async def last_settings(self) -> dict[str, Any] | None:
-        """The settings of the run before this one; empty after :meth:`unsettle`."""
-        ...
-
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
         """Number and settings of the run that other workers are at work on; auxiliary runs are skipped."""
         ...
@@ -380,14 +437,6 @@ class Runs(Reconnecting, Protocol):
 
     async def bury(self, worker: int, end: RunEnd, now: float) -> None:
         """End a worker that is known to be dead, and release its groups at once."""
-        ...
-
-    async def known_dead(self) -> set[int]:
-        """The workers that are not marked as ended and whose processes have certainly ended."""
-        ...
-
-    async def sent_last_request(self) -> bool:
-        """Whether a worker of this run, or this run itself, sent the last request in the log."""
         ...
 
     async def others_at_work(self) -> bool:
@@ -432,7 +481,7 @@ class Runs(Reconnecting, Protocol):
         ...
 
 
-class Frontier(Protocol):
+class Frontier(Overview, Protocol):
     """For the engine: the URLs to fetch, and what fetching them brings."""
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
@@ -464,8 +513,6 @@ class Frontier(Protocol):
         """Store seeds, each with the reason to exclude it or ``None``."""
         ...
 
-    async def seeds(self) -> list[str]: ...
-
     async def seed_states(self) -> list[tuple[State, str]]:
         """The states of the seeds with the sentences of their reasons, each once, most frequent first."""
         ...
@@ -484,6 +531,10 @@ class Frontier(Protocol):
 
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
+        ...
+
+    async def reopen_sample(self) -> None:
+        """Note that the sample in the store does not stand any more and must be drawn anew."""
         ...
 
     async def prepare(self, pages_per_site: int | None) -> None:
@@ -505,21 +556,15 @@ class Frontier(Protocol):
         """Fail the redirects that are in a circle or lead into one, once all of them have been seen."""
         ...
 
+    async def sent_last_request(self) -> bool:
+        """Whether this run sent the last request in the log; True also if another of its workers sent the request."""
+        ...
+
     async def group_pace(self, name: str) -> Pace: ...
 
     async def next_ready(self) -> Waiting | None:
         """The unclaimed group that is ready first."""
         ...
-
-    async def waiting(self, now: float, limit: int) -> list[Waiting]:
-        """The unclaimed groups with the longest wait."""
-        ...
-
-    async def fetched_count(self) -> int: ...
-
-    async def queued_count(self) -> int: ...
-
-    async def excluded_count(self) -> int: ...
 
     async def site(self, name: str) -> ClaimedSite | None:
         """A site with the robots copy of its last answer, whether still valid or not; ``None`` for an unknown one."""
@@ -532,16 +577,12 @@ class Frontier(Protocol):
         """
         ...
 
-    async def main_sites(self) -> list[tuple[str, str]]:
-        """Every (mirror, main site) known from a Host line."""
-        ...
-
     async def find_content_mirrors(self, now: float) -> int:
         """Find sites with the same pages at the same paths, and store them with the evidence ``content``; how many."""
         ...
 
 
-class Revisits(Protocol):
+class Revisits(Overview, Protocol):
     """For the planning of revisits, and for hints."""
 
     async def queue_due(
@@ -570,6 +611,14 @@ class Revisits(Protocol):
         ...
 
 
+class EngineStore(Runs, Frontier, Revisits, Protocol):
+    """For the engine as a whole. It reads no view."""
+
+
+class HintingStore(Reading, Revisits, Protocol):
+    """For the robot of the Remote Update Protocol, which reads views to check the hints that it gives."""
+
+
 class Ranks(Reading, Protocol):
     """For the ranking of pages and sites."""
 
@@ -581,10 +630,6 @@ class Ranks(Reading, Protocol):
 class Samples(Reading, Protocol):
     """For the drawing of samples."""
 
-    async def sample_draw(self) -> SampleDraw | None:
-        """How the sample in the store was drawn."""
-        ...
-
     async def replace_sample(
         self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
     ) -> None:
@@ -594,43 +639,6 @@ class Samples(Reading, Protocol):
         longer.
         """
         ...
-
-    async def reopen_sample(self) -> None:
-        """Note that the sample in the store does not stand any more and must be drawn anew."""
-        ...
-
-
-class Control(Protocol):
-    """The orders of the operator. ``name`` is as :func:`crawler.frontier.operator.blockable` returns it."""
-
-    async def orders(self, after: int = 0) -> list[Order]:
-        """The orders after the one with this number, in sequence."""
-        ...
-
-    async def give(self, command: Command, name: str, clock: Clock) -> Order:
-        """Give an order, dated with the time of its transaction.
-
-        Raises :class:`crawler.errors.UsageError` if there is no run to stop, or no such block to lift.
-        """
-        ...
-
-    async def done(self, order: Order, now: float) -> None:
-        """Note that an order was carried out."""
-        ...
-
-    async def queued_on(self, name: str, limit: int) -> list[int]:
-        """The numbers of queued URLs on the sites that are blocked under ``name``."""
-        ...
-
-    async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
-        """The numbers beyond ``after`` of URLs excluded because ``name`` was blocked, in ascending order."""
-        ...
-
-    async def beat(self, beat: Beat) -> None:
-        """Store a heartbeat; those of earlier runs are deleted."""
-        ...
-
-    async def beats(self) -> list[Beat]: ...
 
 
 class Copying(Reading, Protocol):
@@ -658,8 +666,8 @@ class Copying(Reading, Protocol):
         ...
 
 
-class CrawlStore(Runs, Frontier, Revisits, Ranks, Samples, Copying, Protocol):
-    """All parts of an open store, for the code that opens it and hands each client its part."""
+class CrawlStore(EngineStore, HintingStore, Ranks, Samples, Copying, Protocol):
+    """All parts of an open store, for the code that opens it."""
 
     @property
     def rup(self) -> SubscriptionStore:

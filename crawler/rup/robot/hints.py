@@ -10,7 +10,7 @@ from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import HintingStore
 from crawler.store.statements import load_statements
 from crawler.url import split
 
@@ -29,7 +29,7 @@ class StoreHints:
 
     def __init__(
         self,
-        store: CrawlStore,
+        store: HintingStore,
         settings: RevisitSettings,
         per_site: int | None,
         refusal: Refusal,

@@ -23,7 +23,7 @@ from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
-from crawler.store.protocols import CrawlStore
+from crawler.store.protocols import CrawlStore, Overview
 from crawler.store.statements import load_statements
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
@@ -102,7 +102,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
             )
 
 
-async def _scope(store: CrawlStore, settings: Settings, now: float) -> Scope:
+async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
     seeds = await store.seeds()
     scope = Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now)
     adopt_mains(scope, await store.main_sites())
