@@ -25,7 +25,7 @@ from crawler.settings.seeds import Seeds, all_seeds, read_seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import is_url, store_name
-from crawler.store.protocols import CrawlStore, Reading
+from crawler.store.protocols import CrawlStore, StoreReader
 from crawler.store.rows import Parameters
 from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.validation import RunLimits
@@ -196,14 +196,14 @@ class OpenCrawl:
         canonical = _canonical(url)
         return self._read(lambda store: stored_links(store, canonical))
 
-    def _read(self, read: Callable[[Reading], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+    def _read(self, read: Callable[[StoreReader], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         reading = _Reading()
         items = self._items(reading, read)
         reading.taker = ref(items)
         return items
 
     async def _items(
-        self, reading: _Reading, read: Callable[[Reading], AsyncGenerator[T, None]]
+        self, reading: _Reading, read: Callable[[StoreReader], AsyncGenerator[T, None]]
     ) -> AsyncGenerator[T, None]:
         self._readings.add(reading)
         try:

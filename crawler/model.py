@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.gunzip import gunzip
-from crawler.reasons import ErrorKind, RequestError
+from crawler.reasons import Code, ErrorKind, RequestError
 
 Headers = tuple[tuple[str, str], ...]
 """Response headers in the order received, names as sent. Read them with :func:`header`."""
@@ -192,15 +192,18 @@ def header_values(headers: Headers, name: str) -> Iterator[str]:
     return (value for key, value in headers if key.lower() == wanted)
 
 
-class RobotsAction(StrEnum):
-    """What the last answer for a site's /robots.txt means (``docs/protocols.md``, section 1)."""
+class RobotsAction(Code):
+    """The meaning of the last answer for a site's /robots.txt (``docs/protocols.md``, section 1)."""
 
-    PARSE = "parse"  # a file: its rules hold
-    FREE = "free"  # no instructions: unrestricted
-    RESTRICTED = "restricted"  # nothing of the site may be fetched
-    DEFER = "defer"  # nothing is fetched now; robots.txt is requested again at ``retry_at``
-    GIVEN_UP = "given_up"  # deferred for longer than ``give_up_after``
-    UNREACHABLE = "unreachable"  # the address guard refuses the site
+    PARSE = "parse", "", "a file: its rules hold"
+    FREE = "free", "", "no file: everything is allowed"
+    RESTRICTED = "restricted", "", "access denied: the whole site is closed"
+    #: robots.txt is requested again at ``retry_at``.
+    DEFER = "defer", "", "no usable answer: nothing is fetched until there is one"
+    #: The site was deferred for longer than ``give_up_after``.
+    GIVEN_UP = "given_up", "", "no usable answer for so long that the site was given up"
+    #: The address guard refuses the site.
+    UNREACHABLE = "unreachable", "", "an address that the crawler may not connect to"
 
 
 @dataclass(frozen=True, slots=True)

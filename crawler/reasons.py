@@ -197,7 +197,7 @@ class WaitCode(Code):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitReason:
     """Why a politeness group gets no request for a time."""
 
     code: WaitCode = WaitCode.NONE
@@ -212,11 +212,11 @@ class Wait:
         return self.sentence
 
 
-NO_WAIT = Wait()
+NO_WAIT = WaitReason()
 
 
 @dataclass(frozen=True, slots=True)
-class StoredWait(Wait):
+class StoredWaitReason(WaitReason):
     """A wait that the store has kept: ``detail`` is the whole sentence, as it was rendered then."""
 
     @property

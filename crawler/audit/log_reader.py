@@ -19,7 +19,7 @@ from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVe
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 #: Events in a slice. Each event may need one robots.txt file in memory, of at most half a megabyte.
@@ -61,7 +61,7 @@ class LogNumbering(NamedTuple):
 
 
 @asynccontextmanager
-async def snapshot(store: Reading) -> AsyncIterator[None]:
+async def snapshot(store: StoreReader) -> AsyncIterator[None]:
     """Read one moment of the store while inside, even if a crawl is running. Temporary tables are dropped on exit."""
     await store.begin_notes()
     try:
@@ -70,23 +70,23 @@ async def snapshot(store: Reading) -> AsyncIterator[None]:
         await store.end_notes()
 
 
-async def read_runs(store: Reading) -> list[RunRecord]:
+async def read_runs(store: StoreReader) -> list[RunRecord]:
     """Every run with its settings. Raises :class:`crawler.errors.UsageError` if settings cannot be read."""
     return [RunRecord.from_row(row) for row in await store.query(_SQL["runs"])]
 
 
-async def read_numbering(store: Reading) -> LogNumbering:
+async def read_numbering(store: StoreReader) -> LogNumbering:
     """How the requests of the log are numbered."""
     (row,) = await store.query(_SQL["log_numbering"])
     return LogNumbering(**row)
 
 
-async def read_request_counts(store: Reading) -> list[RequestCount]:
+async def read_request_counts(store: StoreReader) -> list[RequestCount]:
     """The number of requests of each run, as logged and as counted."""
     return [RequestCount(**row) for row in await store.query(_SQL["request_counts"])]
 
 
-async def read_slices(store: Reading, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:
+async def read_slices(store: StoreReader, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:
     """All events, ordered by replay unit and time. Call it within :func:`snapshot`.
 
     Raises :class:`crawler.errors.UsageError` if the recorded headers of a robots.txt cannot be read.
@@ -103,7 +103,7 @@ async def read_slices(store: Reading, runs: Iterable[RunRecord]) -> AsyncIterato
         yield Slice(events, texts, forged)
 
 
-async def canonical_sha256(store: Reading) -> str:
+async def canonical_sha256(store: StoreReader) -> str:
     """The SHA-256, in hex, of all that was judged: runs, robots.txt versions, requests and orders.
 
     Each row is hashed as a JSON array on a line of its own; ``docs/audit.md`` specifies the form. Call it within the
@@ -120,7 +120,7 @@ async def canonical_sha256(store: Reading) -> str:
     return digest.hexdigest()
 
 
-async def _add_sites(store: Reading, unit_is: GroupBy) -> None:
+async def _add_sites(store: StoreReader, unit_is: GroupBy) -> None:
     after = 0
     while rows := await store.query(_SQL["sites"], {"after": after, "limit": _ROWS_PER_PAGE}):
         after = rows[-1]["site_id"]
@@ -132,7 +132,7 @@ async def _add_sites(store: Reading, unit_is: GroupBy) -> None:
         await store.query(_SQL["add_sites"].format(rows=places), values)
 
 
-async def _read_events(store: Reading, after: int) -> list[Event]:
+async def _read_events(store: StoreReader, after: int) -> list[Event]:
     bounds = {"after": after, "last": after + _EVENTS_PER_SLICE}
     found: list[tuple[int, Event]] = []
     for row in await store.query(_SQL["request_events"], bounds):
@@ -189,7 +189,7 @@ class _TextsInForce:
         return {number for number in numbers if number is not None}
 
 
-async def _read_texts(store: Reading, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
+async def _read_texts(store: StoreReader, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
     """The texts by number, and the recorded SHA-256 of those whose body has another one."""
     values = {f"text_{n}": number for n, number in enumerate(numbers)}
     sql = _SQL["robots_texts"].format(numbers=", ".join(f":{name}" for name in values) or "NULL")

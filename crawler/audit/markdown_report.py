@@ -13,7 +13,7 @@ from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
-from crawler.model import Reading
+from crawler.model import Reading, RobotsAction
 from crawler.reasons import ReasonCode
 from crawler.terminal_text import printable
 from crawler.version import VERSION
@@ -22,15 +22,6 @@ _READINGS = {
     Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
     Reading.DRAFT1996: "draft1996: as the Internet-Draft of 1996 reads it",
     Reading.RFC9309: "rfc9309: as RFC 9309 reads it",
-}
-
-_ROBOTS_ACTIONS = {
-    "parse": "a file, which was obeyed",
-    "free": "no file: everything is allowed",
-    "restricted": "access denied: the whole site is closed",
-    "defer": "no usable answer: nothing was fetched until there was one",
-    "given_up": "no usable answer for so long that the site was given up",
-    "unreachable": "an address that the crawler refuses to connect to",
 }
 
 _METHOD = """\
@@ -155,7 +146,7 @@ def _requested(result: AuditResult) -> Iterator[str]:
     if totals.robots_actions:
         yield "What the sites answered for robots.txt:"
         yield ""
-        rows = [(_ROBOTS_ACTIONS.get(row.action, row.action), row.answers, row.texts) for row in totals.robots_actions]
+        rows = [(RobotsAction(row.action).meaning, row.answers, row.texts) for row in totals.robots_actions]
         yield from _table(("meaning", "answers", "distinct texts"), rows)
 
 

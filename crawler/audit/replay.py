@@ -38,7 +38,7 @@ from crawler.frontier.politeness import (
     group_name,
 )
 from crawler.model import Purpose, Reading, RobotsAction
-from crawler.reasons import Wait, WaitCode
+from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
@@ -54,7 +54,7 @@ class _Obligation(NamedTuple):
 
     due_at: float
     before: LoggedRequest
-    wait: Wait
+    wait: WaitReason
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class Replay:
             for group in site.groups.values():
                 group.paused_until = max(group.paused_until, due_at)
                 if rules is not None and group.pause is not None and due_at > group.pause.due_at:
-                    group.pause = _Obligation(due_at, response, Wait(WaitCode.CRAWL_DELAY))
+                    group.pause = _Obligation(due_at, response, WaitReason(WaitCode.CRAWL_DELAY))
             paused_until = site.groups[run.politeness.group].paused_until
         for required, done in site.robots.add_version(version, paused_until):
             self.counts[Check.LOG].violations += 1

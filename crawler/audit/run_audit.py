@@ -17,7 +17,7 @@ from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.totals import LogTotals, read_totals
 from crawler.formatting import many, seconds
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 
 #: At most this many violations are kept with their evidence; the others are only counted.
 MAX_LISTED = 10_000
@@ -61,7 +61,7 @@ class AuditResult:
         }
 
 
-async def run_audit(store: Reading, now: float) -> AuditResult:
+async def run_audit(store: StoreReader, now: float) -> AuditResult:
     """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings."""
     async with log_reader.snapshot(store):
         runs = await log_reader.read_runs(store)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 _SITES_SHOWN = 10
@@ -86,7 +86,7 @@ class LogTotals:
     restricted: list[SiteCount]
 
 
-async def read_totals(store: Reading) -> LogTotals:
+async def read_totals(store: StoreReader) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
     (totals,) = await store.query(_SQL["totals"])
     runs = await store.query(_SQL["requests_per_run"])

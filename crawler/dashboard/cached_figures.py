@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class CachedFigure(Generic[T]):
 class RequestTotals:
     """Sums over the request log of all runs. The log only grows, so each call of :meth:`read` reads the new rows."""
 
-    def __init__(self, store: Reading) -> None:
+    def __init__(self, store: StoreReader) -> None:
         self._store = store
         self._last = 0
         #: Whether the last call of :meth:`read` reached the end of the log.

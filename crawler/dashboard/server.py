@@ -24,7 +24,7 @@ from crawler.inspect.why import explain, told
 from crawler.search.results import search
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, order
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.url import NotCrawlable, canonicalise
 
 _MOST_RESULTS = 10
@@ -72,7 +72,9 @@ def _static(body: bytes, content_type: str) -> Handler:
 
 
 class _Pages:
-    def __init__(self, settings: Settings, store: Reading, feed: Feed, looker: SnapshotReader, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, store: StoreReader, feed: Feed, looker: SnapshotReader, clock: Clock
+    ) -> None:
         self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
         self._asking = asyncio.Lock()  # one query of a user at a time, to limit the load on a large store
 

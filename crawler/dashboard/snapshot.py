@@ -15,7 +15,7 @@ from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, wo
 from crawler.model import State
 from crawler.reasons import group_waits_for
 from crawler.store.location import is_url, store_name
-from crawler.store.protocols import Beat, Reading
+from crawler.store.protocols import Beat, StoreReader
 from crawler.store.statements import load_statements
 
 _SITES = 60  # of those worked on and those that come next
@@ -28,7 +28,7 @@ _SQL = load_statements("crawler.dashboard")
 class SnapshotReader:
     """Reads the store at ``db`` repeatedly. Expensive figures are cached (:class:`CachedFigure`)."""
 
-    def __init__(self, store: Reading, db: str) -> None:
+    def __init__(self, store: StoreReader, db: str) -> None:
         self._store = store
         self._name = store_name(db)
         self._path = None if is_url(db) else Path(db)

@@ -23,7 +23,7 @@ from crawler.run.session import crawl_session, run_to_end
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import host_of
 
@@ -90,7 +90,7 @@ async def run_demo(
 
 @asynccontextmanager
 async def _watched(
-    crawl: Crawl, store: Reading, clock: SystemClock, console: Console, db: str, live: bool
+    crawl: Crawl, store: StoreReader, clock: SystemClock, console: Console, db: str, live: bool
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
         hint = "Ctrl-C stops; the next demo begins anew"
@@ -123,7 +123,7 @@ async def _begin_anew(db: Path) -> None:
             Path(f"{db}{suffix}").unlink()
 
 
-async def _show(store: Reading, web: DemoWeb, console: Console) -> None:
+async def _show(store: StoreReader, web: DemoWeb, console: Console) -> None:
     for title, statement in _SECTIONS.items():
         rows = await store.query(_SQL[statement])
         _section(title, [(row["what"], row["detail"]) for row in rows], web.port, console)

@@ -3,10 +3,10 @@
 Nouns:
 
 * :class:`~crawler.engine.crawl.Crawl`: one run, put together from the parts below.
-* :mod:`~crawler.engine.scheduler`: decides what happens next, as a pure function of state, event and situation.
+* :mod:`~crawler.engine.scheduler`: decides what happens next, as a pure function of phase, event and situation.
 * :class:`~crawler.engine.driver.Driver`: carries the decisions out, one at a time.
-* :class:`~crawler.engine.worker.Worker`: works on one claim, a politeness group with a batch of its URLs.
-* :class:`~crawler.engine.outbox.Outbox`: what workers have finished since the last commit.
+* :class:`~crawler.engine.claim_task.ClaimTask`: works on one claim, a politeness group with a batch of its URLs.
+* :class:`~crawler.engine.outbox.Outbox`: the finished work that the next commit takes.
 * :class:`~crawler.engine.gate.Gate`: every request passes it, and it keeps politeness.
 * :class:`~crawler.engine.lease.Lease`: the right to send requests, if other processes work on the same crawl.
 * :class:`~crawler.engine.robots_cache.RobotsCache`: the robots.txt of each site, requested before its pages.

@@ -9,6 +9,7 @@ from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution
 from crawler.engine.claim_capacity import ClaimCapacity
+from crawler.engine.claim_task import ClaimContext, ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.driver import Driver, OnPages
 from crawler.engine.gate import Fetcher, Gate
@@ -23,7 +24,6 @@ from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.robots_intake import CrawlRobotsIntake
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.engine.shutdown import Shutdown
-from crawler.engine.worker import WorkerContext, WorkerPool
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.reasons import RunEnd
@@ -66,8 +66,8 @@ class Crawl:
         self._budget = budget = budget_for(
             limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None
         )
-        workers = WorkerPool(
-            WorkerContext(
+        claim_tasks = ClaimTasks(
+            ClaimContext(
                 policy=policy,
                 scope=scope,
                 clock=clock,
@@ -97,7 +97,7 @@ class Crawl:
             outbox=outbox,
             alarm=alarm,
             shutdown=shutdown,
-            workers=workers,
+            claim_tasks=claim_tasks,
             progress=progress,
             frame=frame,
             recorder=recorder,

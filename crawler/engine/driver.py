@@ -11,6 +11,7 @@ from crawler.clock import Clock, boot_s
 from crawler.engine import operator_log, scheduler
 from crawler.engine.alarm import Alarm
 from crawler.engine.claim_capacity import ClaimCapacity
+from crawler.engine.claim_task import ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.lease import Lease
@@ -20,11 +21,10 @@ from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, record_all
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.engine.scheduler import Action, Decision, Event, Situation, State
+from crawler.engine.scheduler import Action, Decision, Event, Phase, Situation
 from crawler.engine.shutdown import Shutdown, stop_at
 from crawler.engine.tasks import background_task
 from crawler.engine.termination import conclude
-from crawler.engine.worker import WorkerPool
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.decide import Outcome, adopt_mains
 from crawler.frontier.scope import Scope
@@ -42,7 +42,7 @@ class Driver:
 
     1. One action is carried out at a time, so one commit is under way at most.
     2. The archive has what a commit takes in before the store has it, the consumer of pages after.
-    3. Whatever ends the crawl, all workers have ended when :meth:`run` returns or raises.
+    3. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
 
     Cancellation and each failure of an action end the crawl at once. The requests that were sent and the pauses that
     they ask for are then handed in if the store takes them; other finished work is void, and its URLs are still queued.
@@ -63,7 +63,7 @@ class Driver:
         outbox: Outbox,
         alarm: Alarm,
         shutdown: Shutdown,
-        workers: WorkerPool,
+        claim_tasks: ClaimTasks,
         progress: Progress,
         frame: SamplingFrame | None,
         recorder: Recorder | None,
@@ -81,7 +81,7 @@ class Driver:
         self._outbox = outbox
         self._alarm = alarm
         self._shutdown = shutdown
-        self._workers = workers
+        self._claim_tasks = claim_tasks
         self._progress = progress
         self._frame = frame
         self._recorder = recorder
@@ -99,10 +99,10 @@ class Driver:
         try:
             async with background_task(self._stop_in_time(), self._shutdown.fail):
                 decision = scheduler.FIRST
-                while decision.state is not State.ENDED:
+                while decision.phase is not Phase.ENDED:
                     async with background_task(self._keep_lease(), self._shutdown.fail):
                         decision = await self._follow(decision)
-                    if decision.state is State.REJOINING:
+                    if decision.phase is Phase.REJOINING:
                         decision = await self._step(decision)
         except BaseException as error:
             if not isinstance(error, ConnectionLost):  # a full disk may have room for the requests that were sent
@@ -110,20 +110,20 @@ class Driver:
                     await self._hand_in_late()
             raise
         finally:
-            await self._workers.cancel()
+            await self._claim_tasks.cancel()
         self._shutdown.raise_failure()
         return self._end or self._shutdown.end or RunEnd(EndCode.STOPPED)
 
     async def _follow(self, decision: Decision) -> Decision:
         """Carry out one decision after the other, until the crawl is over or the lease is lost."""
-        while decision.state not in (State.ENDED, State.REJOINING):
+        while decision.phase not in (Phase.ENDED, Phase.REJOINING):
             decision = await self._step(decision)
         return decision
 
     async def _step(self, decision: Decision) -> Decision:
         assert decision.action is not None, "a crawl that is over takes no step"
         event = await self._carry_out(decision.action)
-        return scheduler.decide(decision.state, event, self._observe())
+        return scheduler.decide(decision.phase, event, self._observe())
 
     async def _carry_out(self, action: Action) -> Event:
         match action:
@@ -156,7 +156,7 @@ class Driver:
                 self._end = await conclude(self._store, self._policy, self._budget, self._progress)
                 return scheduler.Concluded(self._end is not None)
             case scheduler.Drain(grace_s):
-                await self._workers.drain(grace_s)
+                await self._claim_tasks.drain(grace_s)
                 return scheduler.Drained()
             case scheduler.Rejoin():
                 return await self._rejoin()
@@ -169,12 +169,12 @@ class Driver:
             now=self._clock.now(),
             stop_requested=self._shutdown.requested,
             lease_lost=self._shutdown.lease_lost,
-            groups_held=len(self._workers),
+            groups_held=len(self._claim_tasks),
             requests_in_flight=self._gate.requests_in_flight,
             uncommitted_since=self._outbox.uncommitted_since,
             commit_urgent=self._alarm.is_urgent,
             commit_awaited=self._alarm.is_awaited,
-            groups_wanted=budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._workers))),
+            groups_wanted=budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._claim_tasks))),
             horizon_s=self._capacity.horizon_s(),
             last_commit_at=self._last_commit_at,
             page_limit_reached=budget.is_spent,
@@ -238,8 +238,8 @@ class Driver:
         self._gate.stored(contents.paces)
         self._outbox.committed(result.robots_ids)
         for claim in result.claims:
-            self._workers.start(claim)
-        if len(result.claims) == groups > 0 and len(self._workers) >= self._policy.crawl.claimed_groups:
+            self._claim_tasks.start(claim)
+        if len(result.claims) == groups > 0 and len(self._claim_tasks) >= self._policy.crawl.claimed_groups:
             self._capacity.note_crowd(now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
@@ -249,7 +249,7 @@ class Driver:
 
     def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
         """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
-        budget, held = self._budget, len(self._workers)
+        budget, held = self._budget, len(self._claim_tasks)
         is_stopping = self._shutdown.requested
         under_way = budget.under_way - new_pages
         return ClaimLimits(
@@ -279,11 +279,11 @@ class Driver:
         return scheduler.Rejoined()
 
     async def _hand_in_late(self) -> None:
-        """End all workers, and hand in what holds without a lease: requests sent, and the pauses that they ask for.
+        """End all claim tasks, and commit the part that holds without a lease: requests sent and their pauses.
 
         All other finished work is void: its URLs are still queued, and may be another worker's by now.
         """
-        await self._workers.cancel()
+        await self._claim_tasks.cancel()
         contents = self._outbox.take()
         try:
             await record_all(self._recorder, contents.recorded)

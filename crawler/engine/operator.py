@@ -121,7 +121,7 @@ class OperatorListener:
     async def _keep_working(self) -> None:
         while True:
             order, since = await self._todo.get()
-            await self._outbox.flush()  # now the store has what workers decided before the order
+            await self._outbox.flush()  # now the store has the outcomes that were decided before the order
             await self._carry_out(order, since)
             await self._outbox.flush()  # and claims what the order has made ready
 

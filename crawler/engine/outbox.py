@@ -26,7 +26,7 @@ class Load(NamedTuple):
 
 #: From this load on, a commit is urgent. Larger batches cost less per page, but hold the store for longer.
 FULL = Load(100, 2_000, 16 << 20)
-#: From this load on, workers take up no further URL: the store, or the consumer of the pages, is slower than they are.
+#: From this load on, claim tasks take up no further URL: the store, or the consumer of the pages, is slower.
 OVERFULL = Load(250, 4_000, 64 << 20)
 
 
@@ -39,7 +39,7 @@ class Contents:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
-    visited: set[str] = field(default_factory=set)  # groups whose visits (see Frontier.visit) are over
+    unreserved: set[str] = field(default_factory=set)  # groups whose reservations (Frontier.reserve) have ended
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
@@ -60,7 +60,7 @@ class Contents:
             self.robots,
             self.paces,
             self.released,
-            sorted(self.visited),
+            sorted(self.unreserved),
             worst_lag_s=worst_lag_s,
         )
 
@@ -76,7 +76,7 @@ class Outbox:
 
     1. What is put in is taken out once, by one :meth:`take`; requests and paces again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
-    3. A group is among the ``visited`` only while no visit of it is under way.
+    3. A group is among the ``unreserved`` only while no reservation of it lasts.
     """
 
     def __init__(self, clock: Clock, alarm: Alarm) -> None:
@@ -86,7 +86,7 @@ class Outbox:
         self._room = asyncio.Event()
         self._room.set()
         self._waiters: dict[int, asyncio.Future[int]] = {}  # by site, for the number of its robots copy
-        self._visits: Counter[str] = Counter()  # under way, by group
+        self._reservations: Counter[str] = Counter()  # under way, by group
 
     # --- putting in ---------------------------------------------------------------------------
 
@@ -134,23 +134,23 @@ class Outbox:
         contents.released.append(group_id)
         self._alarm.hurry()
 
-    def begin_visit(self, group: str) -> None:
-        """A request to a group that is not claimed begins (see :meth:`crawler.store.protocols.Frontier.visit`)."""
-        self._visits[group] += 1
-        self._contents.visited.discard(group)
+    def begin_reservation(self, group: str) -> None:
+        """Reserve a group that is not claimed for a request (:meth:`crawler.store.protocols.Frontier.reserve`)."""
+        self._reservations[group] += 1
+        self._contents.unreserved.discard(group)
 
-    def end_visit(self, group: str) -> None:
-        """A visit is over: the store may give the group to others if no further visit is under way."""
-        self._visits[group] -= 1
-        if not self._visits[group]:
-            del self._visits[group]
-            self._opened().visited.add(group)
+    def end_reservation(self, group: str) -> None:
+        """A reservation ends: the store may give the group to others if no further reservation of it lasts."""
+        self._reservations[group] -= 1
+        if not self._reservations[group]:
+            del self._reservations[group]
+            self._opened().unreserved.add(group)
 
     # --- waiting ------------------------------------------------------------------------------
 
     @property
     def has_room(self) -> bool:
-        """Whether workers may take up another URL."""
+        """Whether claim tasks may take up another URL."""
         return self._room.is_set()
 
     async def wait_for_room(self) -> None:
@@ -183,7 +183,7 @@ class Outbox:
                 waiter.set_result(robots_id)
 
     def finish(self, contents: Contents) -> None:
-        """The pages of ``contents`` have been handed on: workers may go on."""
+        """The pages of ``contents`` have been handed on: claim tasks may continue."""
         self._room.set()
         contents.is_over.set()
 
@@ -194,7 +194,7 @@ class Outbox:
         contents.is_over.set()
 
     def forget_waiters(self) -> None:
-        """Nobody waits for the number of a robots copy any more: the workers that did are cancelled."""
+        """No task waits for the number of a robots copy any more: those that did are cancelled."""
         self._waiters.clear()
 
     def _opened(self) -> Contents:

@@ -1,7 +1,7 @@
 """Single requests outside a crawl, on its store: after robots.txt, at the pace that the store remembers, logged.
 
 Every request is committed before the next one is sent, with the pause that it asks for. A crash in between keeps the
-pause, too (``politeness_group.visited_by``).
+pause, too (``politeness_group.reserved_by``).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PoliteClient:
         group = group_name(place.site, self._group_by)
         site = await self._site(place.site)
         self._gate.enter(group, await self._store.group_pace(group))
-        self._outbox.begin_visit(group)
+        self._outbox.begin_reservation(group)
         try:
             while True:
                 copy = await self._robots.in_force(site, group)
@@ -77,7 +77,7 @@ class PoliteClient:
                 allowed = permission(site.name, copy, rules, place.path)
                 if isinstance(allowed, Closed):
                     return allowed
-                await self._visit(place.site)
+                await self._reserve(place.site)
                 delay_s = None if rules is None else rules.crawl_delay_s
                 line = None if allowed.verdict is None else allowed.verdict.line
                 permit = FetchPermit(site.id, group, copy.expires_at, site.robots_id, line, delay_s)
@@ -85,18 +85,18 @@ class PoliteClient:
                 if result is not None:  # else the robots copy ran out while the request waited
                     return result
         finally:
-            self._outbox.end_visit(group)
+            self._outbox.end_reservation(group)
             await self._commits.all_of({group: self._gate.leave(group)})
 
-    async def _visit(self, site: str) -> None:
-        """Mark a request to a site, once no worker of a crawl has claimed it."""
-        while await self._store.visit(site) is None:
+    async def _reserve(self, site: str) -> None:
+        """Reserve the group of a site for a request, once no worker of a crawl has claimed it."""
+        while await self._store.reserve(site) is None:
             await self._clock.sleep(_LOOK_EVERY_S)
 
     async def _site(self, name: str) -> ClaimedSite:
-        await self._visit(name)
+        await self._reserve(name)
         site = await self._store.site(name)
-        assert site is not None, "the store knows a site that is visited"
+        assert site is not None, "the store knows a site that is reserved"
         return site
 
 

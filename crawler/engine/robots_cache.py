@@ -275,7 +275,7 @@ class RobotsCache:
             except Blocked:  # the other site is, not the one that the robots.txt is for
                 return f"{host_site} is {BLOCKED}"
             except _Busy:
-                return f"{host_site} is being visited by another worker"
+                return f"{host_site} is held by another worker"
         assert answer is not None, "a permit for robots.txt does not run out"
         return answer
 
@@ -283,7 +283,7 @@ class RobotsCache:
         """Send a request to another site, which another task may work on: at that site's pace and ``Crawl-delay``."""
         group = group_name(host_site, self._needs.group_by)
         self._gate.enter(group, Pace())  # before the store is asked: the gate must not forget the group meanwhile
-        self._outbox.begin_visit(group)
+        self._outbox.begin_reservation(group)
         try:
             number = await self._admission(host_site)
             host = await self._store.site(host_site)
@@ -294,7 +294,7 @@ class RobotsCache:
             )
         finally:
             self._gate.leave(group)
-            self._outbox.end_visit(group)
+            self._outbox.end_reservation(group)
 
     async def _admission(self, host_site: str) -> int:
         """The number of a site that no other worker has claimed: it may be asked once.
@@ -303,7 +303,7 @@ class RobotsCache:
         forever.
         """
         for _ in range(_TRIES_ABROAD):
-            number = await self._store.visit(host_site)
+            number = await self._store.reserve(host_site)
             if number is not None:
                 return number
             await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))

@@ -1,25 +1,25 @@
 """The scheduler of a crawl: what to claim, when to commit, what to wait for, and when the crawl is over. Pure.
 
-:func:`decide` is a function of a state, an event and the situation of the crawl. It returns the next state and the
-one action that this state asks for; ``ENDED`` asks for none. :class:`crawler.engine.driver.Driver` carries the action
+:func:`decide` is a function of a phase, an event and the situation of the crawl. It returns the next phase and the
+one action that this phase asks for; ``ENDED`` asks for none. :class:`crawler.engine.driver.Driver` carries the action
 out and reports the event that the action ended with. The seam is these three steps, in a loop:
 
     event = await carry_out(decision.action)
     situation = observe()
-    decision = decide(decision.state, event, situation)
+    decision = decide(decision.phase, event, situation)
 
-:data:`FIRST` is the first decision. :data:`TRANSITIONS` is the whole table: the first row whose state, event and guard
+:data:`FIRST` is the first decision. :data:`TRANSITIONS` is the whole table: the first row whose phase, event and guard
 match is taken. :func:`mermaid` draws the table; ``ARCHITECTURE.md`` contains that picture.
 
 Invariants, each held by ``tests/unit/engine/test_scheduler.py``:
 
-1. Every state has a row without a guard for each event that its action can end with: no event is unexpected.
+1. Every phase has a row without a guard for each event that its action can end with: no event is unexpected.
 2. Groups are claimed in ``COMMITTING`` alone, and never after a stop was requested.
 3. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
    they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
 4. ``ENDED`` is reached through ``CLOSING``, which commits what is left, or through ``REJOINING``, which hands in what
    may be handed in without a lease.
-5. From every state ``ENDED`` can be reached. After a stop was requested, no state is visited twice on the way, except
+5. From every phase ``ENDED`` can be reached. After a stop was requested, no phase is visited twice on the way, except
    that each lost lease adds one visit of ``REJOINING``.
 6. The crawl is found to be over only if nothing is claimed and nothing is left to commit.
 """
@@ -47,12 +47,12 @@ LOOK_EVERY_S = 1.0
 STOP_GRACE_S = 6.0
 
 
-class State(Enum):
+class Phase(Enum):
     """What the crawl is doing."""
 
     PREPARING = "reads what earlier runs have learnt"
     COMMITTING = "commits finished work and claims groups, in one transaction"
-    WORKING = "workers go through claimed groups, no commit is due"
+    WORKING = "claim tasks go through their groups, no commit is due"
     GATHERING = "a commit is due, finished work of the next 20 ms joins it"
     CHECKING = "nothing is claimed, the store is asked for the next group"
     IDLE = "nothing is claimed, waits for a group or for other workers"
@@ -218,7 +218,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Rejoin:
-    """Cancel all workers, hand in what holds without a lease, join the run again. Ends with :class:`Rejoined`."""
+    """Cancel all claim tasks, commit what holds without a lease, join the run again. Ends with :class:`Rejoined`."""
 
 
 Action = (
@@ -313,54 +313,54 @@ OVER = Guard("nothing is left", lambda event, seen: isinstance(event, Concluded)
 class Transition:
     """In ``source``, ``event`` leads to ``target`` if ``guard`` holds."""
 
-    source: State
+    source: Phase
     event: type[Event]
     guard: Guard
-    target: State
+    target: Phase
 
 
 TRANSITIONS = (
-    Transition(State.PREPARING, Prepared, ALWAYS, State.COMMITTING),
-    Transition(State.COMMITTING, LeaseWasLost, ALWAYS, State.REJOINING),
-    Transition(State.COMMITTING, Committed, LEASE_LOST, State.REJOINING),
-    Transition(State.COMMITTING, Committed, STOP, State.DRAINING),
-    Transition(State.COMMITTING, Committed, CLAIMED_ALL_BUT_BUSY, State.GATHERING),
-    Transition(State.COMMITTING, Committed, CLAIMED_ALL, State.COMMITTING),
-    Transition(State.COMMITTING, Committed, UNDER_WAY, State.WORKING),
-    Transition(State.COMMITTING, Committed, LIMIT_REACHED, State.CONCLUDING),
-    Transition(State.COMMITTING, Committed, ONLY_REVISITS_LEFT, State.RESTRICTING),
-    Transition(State.COMMITTING, Committed, PAGES_WITH_OTHERS, State.IDLE),
-    Transition(State.COMMITTING, Committed, ALWAYS, State.CHECKING),
-    Transition(State.WORKING, Waited, LEASE_LOST, State.REJOINING),
-    Transition(State.WORKING, Waited, STOP, State.COMMITTING),
-    Transition(State.WORKING, Waited, URGENT_BUT_BUSY, State.GATHERING),
-    Transition(State.WORKING, Waited, DUE, State.COMMITTING),
-    Transition(State.WORKING, Waited, ALWAYS, State.WORKING),
-    Transition(State.GATHERING, Waited, ALWAYS, State.COMMITTING),
-    Transition(State.RESTRICTING, Restricted, ALWAYS, State.CHECKING),
-    Transition(State.CHECKING, FrontierSeen, LEASE_LOST, State.REJOINING),
-    Transition(State.CHECKING, FrontierSeen, STOP, State.DRAINING),
-    Transition(State.CHECKING, FrontierSeen, HAS_TO_WAIT, State.IDLE),
-    Transition(State.CHECKING, FrontierSeen, REVISITS, State.QUEUEING_REVISITS),
-    Transition(State.CHECKING, FrontierSeen, SAMPLE, State.DRAWING_SAMPLE),
-    Transition(State.CHECKING, FrontierSeen, ALWAYS, State.CONCLUDING),
-    Transition(State.IDLE, Waited, LEASE_LOST, State.REJOINING),
-    Transition(State.IDLE, Waited, STOP, State.DRAINING),
-    Transition(State.IDLE, Waited, ALWAYS, State.COMMITTING),
-    Transition(State.QUEUEING_REVISITS, RevisitsQueued, SOME_QUEUED, State.COMMITTING),
-    Transition(State.QUEUEING_REVISITS, RevisitsQueued, SAMPLE, State.DRAWING_SAMPLE),
-    Transition(State.QUEUEING_REVISITS, RevisitsQueued, ALWAYS, State.CONCLUDING),
-    Transition(State.DRAWING_SAMPLE, SampleDrawn, ALWAYS, State.COMMITTING),
-    Transition(State.CONCLUDING, Concluded, OVER, State.CLOSING),
-    Transition(State.CONCLUDING, Concluded, ALWAYS, State.COMMITTING),
-    Transition(State.DRAINING, Drained, ALWAYS, State.CLOSING),
-    Transition(State.CLOSING, Committed, ALWAYS, State.ENDED),
-    Transition(State.CLOSING, LeaseWasLost, ALWAYS, State.REJOINING),
-    Transition(State.REJOINING, Rejoined, STOP, State.ENDED),
-    Transition(State.REJOINING, Rejoined, ALWAYS, State.COMMITTING),
+    Transition(Phase.PREPARING, Prepared, ALWAYS, Phase.COMMITTING),
+    Transition(Phase.COMMITTING, LeaseWasLost, ALWAYS, Phase.REJOINING),
+    Transition(Phase.COMMITTING, Committed, LEASE_LOST, Phase.REJOINING),
+    Transition(Phase.COMMITTING, Committed, STOP, Phase.DRAINING),
+    Transition(Phase.COMMITTING, Committed, CLAIMED_ALL_BUT_BUSY, Phase.GATHERING),
+    Transition(Phase.COMMITTING, Committed, CLAIMED_ALL, Phase.COMMITTING),
+    Transition(Phase.COMMITTING, Committed, UNDER_WAY, Phase.WORKING),
+    Transition(Phase.COMMITTING, Committed, LIMIT_REACHED, Phase.CONCLUDING),
+    Transition(Phase.COMMITTING, Committed, ONLY_REVISITS_LEFT, Phase.RESTRICTING),
+    Transition(Phase.COMMITTING, Committed, PAGES_WITH_OTHERS, Phase.IDLE),
+    Transition(Phase.COMMITTING, Committed, ALWAYS, Phase.CHECKING),
+    Transition(Phase.WORKING, Waited, LEASE_LOST, Phase.REJOINING),
+    Transition(Phase.WORKING, Waited, STOP, Phase.COMMITTING),
+    Transition(Phase.WORKING, Waited, URGENT_BUT_BUSY, Phase.GATHERING),
+    Transition(Phase.WORKING, Waited, DUE, Phase.COMMITTING),
+    Transition(Phase.WORKING, Waited, ALWAYS, Phase.WORKING),
+    Transition(Phase.GATHERING, Waited, ALWAYS, Phase.COMMITTING),
+    Transition(Phase.RESTRICTING, Restricted, ALWAYS, Phase.CHECKING),
+    Transition(Phase.CHECKING, FrontierSeen, LEASE_LOST, Phase.REJOINING),
+    Transition(Phase.CHECKING, FrontierSeen, STOP, Phase.DRAINING),
+    Transition(Phase.CHECKING, FrontierSeen, HAS_TO_WAIT, Phase.IDLE),
+    Transition(Phase.CHECKING, FrontierSeen, REVISITS, Phase.QUEUEING_REVISITS),
+    Transition(Phase.CHECKING, FrontierSeen, SAMPLE, Phase.DRAWING_SAMPLE),
+    Transition(Phase.CHECKING, FrontierSeen, ALWAYS, Phase.CONCLUDING),
+    Transition(Phase.IDLE, Waited, LEASE_LOST, Phase.REJOINING),
+    Transition(Phase.IDLE, Waited, STOP, Phase.DRAINING),
+    Transition(Phase.IDLE, Waited, ALWAYS, Phase.COMMITTING),
+    Transition(Phase.QUEUEING_REVISITS, RevisitsQueued, SOME_QUEUED, Phase.COMMITTING),
+    Transition(Phase.QUEUEING_REVISITS, RevisitsQueued, SAMPLE, Phase.DRAWING_SAMPLE),
+    Transition(Phase.QUEUEING_REVISITS, RevisitsQueued, ALWAYS, Phase.CONCLUDING),
+    Transition(Phase.DRAWING_SAMPLE, SampleDrawn, ALWAYS, Phase.COMMITTING),
+    Transition(Phase.CONCLUDING, Concluded, OVER, Phase.CLOSING),
+    Transition(Phase.CONCLUDING, Concluded, ALWAYS, Phase.COMMITTING),
+    Transition(Phase.DRAINING, Drained, ALWAYS, Phase.CLOSING),
+    Transition(Phase.CLOSING, Committed, ALWAYS, Phase.ENDED),
+    Transition(Phase.CLOSING, LeaseWasLost, ALWAYS, Phase.REJOINING),
+    Transition(Phase.REJOINING, Rejoined, STOP, Phase.ENDED),
+    Transition(Phase.REJOINING, Rejoined, ALWAYS, Phase.COMMITTING),
 )
 
-_ROWS: dict[tuple[State, type[Event]], list[Transition]] = {}
+_ROWS: dict[tuple[Phase, type[Event]], list[Transition]] = {}
 for _row in TRANSITIONS:
     _ROWS.setdefault((_row.source, _row.event), []).append(_row)
 
@@ -370,59 +370,59 @@ for _row in TRANSITIONS:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next state, and the action that it asks for: none if the crawl is over."""
+    """The next phase, and the action that it asks for: none if the crawl is over."""
 
-    state: State
+    phase: Phase
     action: Action | None
 
 
 #: How a crawl begins.
-FIRST = Decision(State.PREPARING, Prepare())
+FIRST = Decision(Phase.PREPARING, Prepare())
 
 
-def decide(state: State, event: Event, seen: Situation) -> Decision:
+def decide(phase: Phase, event: Event, seen: Situation) -> Decision:
     """The decision of the first row of :data:`TRANSITIONS` that matches.
 
-    Raises :class:`ValueError` if no row does: the driver has reported an event that no action of ``state`` ends with.
+    Raises :class:`ValueError` if no row does: the driver has reported an event that no action of ``phase`` ends with.
     """
-    for row in _ROWS.get((state, type(event)), ()):
+    for row in _ROWS.get((phase, type(event)), ()):
         if row.guard.holds(event, seen):
             return Decision(row.target, _action(row.target, event, seen))
-    raise ValueError(f"{type(event).__name__} cannot happen in the state {state.name}")
+    raise ValueError(f"{type(event).__name__} cannot happen in the phase {phase.name}")
 
 
-def _action(state: State, event: Event, seen: Situation) -> Action | None:
-    match state:
-        case State.PREPARING:
+def _action(phase: Phase, event: Event, seen: Situation) -> Action | None:
+    match phase:
+        case Phase.PREPARING:
             return Prepare()
-        case State.COMMITTING:
+        case Phase.COMMITTING:
             return Commit(0 if seen.stop_requested else min(seen.groups_wanted, CLAIMED_AT_ONCE))
-        case State.WORKING:
+        case Phase.WORKING:
             return Wait(_next_commit_at(seen))
-        case State.GATHERING:
+        case Phase.GATHERING:
             return Gather(GATHER_S)
-        case State.CHECKING:
+        case Phase.CHECKING:
             return SeeFrontier()
-        case State.IDLE:
+        case Phase.IDLE:
             return _wait_for_group(event, seen)
-        case State.RESTRICTING:
+        case Phase.RESTRICTING:
             return Restrict()
-        case State.QUEUEING_REVISITS:
+        case Phase.QUEUEING_REVISITS:
             return QueueRevisits()
-        case State.DRAWING_SAMPLE:
+        case Phase.DRAWING_SAMPLE:
             return DrawSample()
-        case State.CONCLUDING:
+        case Phase.CONCLUDING:
             return Conclude()
-        case State.DRAINING:
+        case Phase.DRAINING:
             return Drain(STOP_GRACE_S)
-        case State.CLOSING:
+        case Phase.CLOSING:
             return Commit(0)
-        case State.REJOINING:
+        case Phase.REJOINING:
             return Rejoin()
-        case State.ENDED:
+        case Phase.ENDED:
             return None
         case _:
-            assert_never(state)
+            assert_never(phase)
 
 
 def _next_commit_at(seen: Situation) -> float | None:
@@ -448,15 +448,15 @@ def _wait_for_group(event: Event, seen: Situation) -> Wait:
 
 
 def mermaid() -> str:
-    """:data:`TRANSITIONS` as a Mermaid state diagram: one arrow for all rows from one state to another."""
-    labels: dict[tuple[State, State], list[str]] = {}
+    """:data:`TRANSITIONS` as a Mermaid state diagram: one arrow for all rows from one phase to another."""
+    labels: dict[tuple[Phase, Phase], list[str]] = {}
     for row in TRANSITIONS:
         condition = f" [{row.guard.name}]" if row.guard.name else ""
         labels.setdefault((row.source, row.target), []).append(f"{row.event.__name__}{condition}")
-    lines = ["stateDiagram-v2", *(f"    {state.name}: {state.name}<br/>{state.value}" for state in State)]
-    lines += [f"    [*] --> {FIRST.state.name}"]
+    lines = ["stateDiagram-v2", *(f"    {phase.name}: {phase.name}<br/>{phase.value}" for phase in Phase)]
+    lines += [f"    [*] --> {FIRST.phase.name}"]
     lines += [f"    {source.name} --> {target.name}: {'<br/>'.join(rows)}" for (source, target), rows in labels.items()]
-    return "\n".join([*lines, f"    {State.ENDED.name} --> [*]"]) + "\n"
+    return "\n".join([*lines, f"    {Phase.ENDED.name} --> [*]"]) + "\n"
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 
 __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
@@ -62,7 +62,7 @@ FORMATS = {
 
 
 async def export(
-    store: Reading,
+    store: StoreReader,
     format: str,
     out: Path | BinaryIO,
     *,

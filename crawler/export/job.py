@@ -13,7 +13,7 @@ from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 SQL = load_statements("crawler.export")
@@ -41,7 +41,7 @@ class ExportProgress:
 class Job:
     """One export. ``now`` is in seconds since the epoch."""
 
-    store: Reading
+    store: StoreReader
     view: str
     where: str | None
     files: AtomicFiles

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.model import Failed, FetchResult, Redirected
-from crawler.reasons import NO_WAIT, ErrorKind, Wait, WaitCode
+from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registrable_domain
 
@@ -39,7 +39,7 @@ class Pace:
     next_at: float = 0.0
     pause_s: float = 0.0
     backoff_s: float = 0.0
-    waits_for: Wait = NO_WAIT
+    waits_for: WaitReason = NO_WAIT
 
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
@@ -85,9 +85,9 @@ class Constraint(NamedTuple):
     detail: str = ""
 
     @property
-    def wait(self) -> Wait:
+    def wait(self) -> WaitReason:
         """The constraint as a reason to wait."""
-        return Wait(self.code, self.detail)
+        return WaitReason(self.code, self.detail)
 
 
 def facts_of(answer: FetchResult) -> AnswerFacts:
@@ -140,13 +140,13 @@ def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, s
     delay_s = capped_crawl_delay_s(crawl_delay_s, settings)
     if ended_at + delay_s <= pace.next_at:
         return pace
-    return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for=Wait(WaitCode.CRAWL_DELAY))
+    return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for=WaitReason(WaitCode.CRAWL_DELAY))
 
 
 def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
     """The pace of a group whose worker died. One of its requests may have ended at ``now``."""
     next_at = now + max(pace.pause_s, settings.delay_s)
-    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for=Wait(WaitCode.CRASH))
+    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for=WaitReason(WaitCode.CRASH))
 
 
 def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:

@@ -9,7 +9,7 @@ from crawler.cli.layout import Fact
 from crawler.clock import brief_time, iso
 from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 _VERSIONS_SHOWN = 10
@@ -17,7 +17,7 @@ _VERSIONS_SHOWN = 10
 _SQL = load_statements("crawler.inspect")
 
 
-async def revisits_of(store: Reading, number: int, now: float) -> dict[str, Any] | None:
+async def revisits_of(store: StoreReader, number: int, now: float) -> dict[str, Any] | None:
     """When and why a URL is revisited, and its versions, the newest first; ``None`` if it is not revisited."""
     rows = await store.query(_SQL["revisit"], {"url_id": number})
     if not rows:
@@ -51,7 +51,7 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
     return rows
 
 
-async def count_revisits(store: Reading, now: float) -> dict[str, Any]:
+async def count_revisits(store: StoreReader, now: float) -> dict[str, Any]:
     """How many URLs are revisited, how many of them are due, and the time of the first (``None`` if there are none)."""
     (row,) = await store.query(_SQL["count_revisits"], {"now": now})
     return row

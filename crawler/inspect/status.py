@@ -19,7 +19,7 @@ from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
-from crawler.store.protocols import Beat, Counts, Reading, Waiting
+from crawler.store.protocols import Beat, Counts, StoreReader, Waiting
 from crawler.store.statements import load_statements
 
 _SITES_SHOWN = 20
@@ -57,7 +57,7 @@ class Status:
     is_held: bool  # whether a process may be crawling into the store
 
 
-async def workers(store: Reading) -> list[dict[str, Any]]:
+async def workers(store: StoreReader) -> list[dict[str, Any]]:
     """The workers of the last run: first those at work, then those that have ended.
 
     ``alive`` is false for a worker that has ended or is known to be dead.
@@ -75,7 +75,7 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
     return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
 
 
-async def look(store: Reading, now: float) -> Status:
+async def look(store: StoreReader, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
     sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
@@ -98,7 +98,7 @@ async def look(store: Reading, now: float) -> Status:
     )
 
 
-async def reasons(store: Reading, state: State) -> list[tuple[ReasonCode, int]]:
+async def reasons(store: StoreReader, state: State) -> list[tuple[ReasonCode, int]]:
     """How many URLs are in ``state`` for each reason, the most frequent first."""
     rows = await store.query(_SQL["reasons"], {"state": state.value})
     return [(ReasonCode(row["reason_code"]), row["urls"]) for row in rows]

@@ -24,7 +24,7 @@ from crawler.robots.text import parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
-from crawler.store.protocols import Overview, Reading
+from crawler.store.protocols import Overview, StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import split
 
@@ -38,7 +38,7 @@ _SQL = load_statements("crawler.inspect")
 REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
 
 
-async def explain(store: Reading, url: str, *, now: float) -> dict[str, Any]:
+async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]:
     """Everything that the store knows about a canonical URL, as one JSON object.
 
     ``known`` is false if the crawl never found the URL. The verdicts of robots.txt and of the scope are computed anew,
@@ -85,7 +85,7 @@ async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     return scope
 
 
-async def _leads_to(store: Reading, number: int) -> list[dict[str, Any]]:
+async def _leads_to(store: StoreReader, number: int) -> list[dict[str, Any]]:
     """The URLs that this URL leads to by redirects, a Host line or a canonical URL, in order; a circle is cut."""
     steps: dict[int, dict[str, Any]] = {}
     next_id: int | None = number
@@ -97,7 +97,7 @@ async def _leads_to(store: Reading, number: int) -> list[dict[str, Any]]:
     return [*list(steps.values())[1:], *repeated]
 
 
-async def _linkers(store: Reading, number: int) -> dict[str, Any]:
+async def _linkers(store: StoreReader, number: int) -> dict[str, Any]:
     """The first pages that link to a URL, and how many there are. Each statement scans the links, so few are sent."""
     first = await store.query(_SQL["first_links_to"], {"url_id": number, "limit": _LINKERS_SHOWN})
     if len(first) < _LINKERS_SHOWN:
@@ -106,7 +106,7 @@ async def _linkers(store: Reading, number: int) -> dict[str, Any]:
     return {"count": row["links"], "first": first}
 
 
-async def _page(store: Reading, number: int, now: float) -> dict[str, Any] | None:
+async def _page(store: StoreReader, number: int, now: float) -> dict[str, Any] | None:
     """The stored facts about a page, without empty ones; ``None`` if the URL is no fetched page."""
     rows = await store.query(_SQL["page"], {"url_id": number})
     if not rows:
@@ -123,18 +123,18 @@ async def _page(store: Reading, number: int, now: float) -> dict[str, Any] | Non
     return page
 
 
-async def _site(store: Reading, site: str) -> dict[str, Any] | None:
+async def _site(store: StoreReader, site: str) -> dict[str, Any] | None:
     rows = await store.query(_SQL["site"], {"site": site})
     return rows[0] if rows else None
 
 
-async def _mirror(store: Reading, site: str) -> dict[str, Any] | None:
+async def _mirror(store: StoreReader, site: str) -> dict[str, Any] | None:
     """The main site of a mirror, and the evidence. ``leads_to`` is null if the Host lines form a circle."""
     rows = await store.query(_SQL["mirror"], {"site": site})
     return rows[0] if rows else None
 
 
-async def _robots(store: Reading, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
+async def _robots(store: StoreReader, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
     """The robots.txt in force, and its verdict on ``path``, computed anew."""
     rows = await store.query(_SQL["robots"], {"site": site})
     if not rows:
@@ -240,20 +240,10 @@ def _leads(known: dict[str, Any]) -> list[Fact]:
     return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({fate.rstrip(': ')})")]
 
 
-_MEANINGS = {
-    RobotsAction.PARSE: "read and obeyed",
-    RobotsAction.FREE: "no instructions, so everything is allowed",
-    RobotsAction.RESTRICTED: "forbids the whole site",
-    RobotsAction.DEFER: "could not be fetched, so nothing else is fetched until it can be",
-    RobotsAction.GIVEN_UP: "could not be fetched for so long that the site was given up",
-    RobotsAction.UNREACHABLE: "the crawler may not connect to the address of the site",
-}
-
-
 def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
     if robots is None:
         return [("robots.txt", "not requested yet")]
-    meaning = _MEANINGS[RobotsAction(robots["action"])]
+    meaning = RobotsAction(robots["action"]).meaning
     version = f", version {robots['version_sha256'][:12]}" if robots["version_sha256"] else ""
     rows: list[Fact] = [
         ("robots.txt", f"{robots['status']}, {meaning}{version}"),

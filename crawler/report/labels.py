@@ -1,10 +1,10 @@
-"""The names that the report gives to states, answers, meanings of a robots.txt and reasons."""
+"""The names and colours that the report gives to states, answers and robots.txt."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crawler.model import State
+from crawler.model import RobotsAction, State
 from crawler.report.geometry import Series
 
 STATES: Mapping[State, Series] = {
@@ -24,12 +24,12 @@ ANSWER_SERIES = (
     Series("no answer", "c6"),
 )
 
-#: By ``robots_action``: what the answer for a robots.txt means, and the tone (a class of the style sheet) of its badge.
-ROBOTS = {
-    "parse": ("a file: the crawler obeys it", "good"),
-    "free": ("no file: nothing is closed", "good"),
-    "restricted": ("access denied: the whole site is closed", "bad"),
-    "defer": ("unavailable: the crawler waits for it", "mild"),
-    "given_up": ("unavailable for so long that the crawler gave up the site", "bad"),
-    "unreachable": ("at an address that the crawler may not connect to", "mild"),
+#: The tone of a site's badge (a class of the style sheet), by ``robots_action``.
+ROBOTS_TONES: Mapping[str, str] = {
+    RobotsAction.PARSE: "good",
+    RobotsAction.FREE: "good",
+    RobotsAction.RESTRICTED: "bad",
+    RobotsAction.DEFER: "mild",
+    RobotsAction.GIVEN_UP: "bad",
+    RobotsAction.UNREACHABLE: "mild",
 }

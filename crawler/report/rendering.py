@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from itertools import groupby
@@ -22,10 +22,10 @@ from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.formatting import duration, many, size
 from crawler.inspect.why import REMEDY
-from crawler.model import State
+from crawler.model import RobotsAction, State
 from crawler.report import charts, formats, geometry
 from crawler.report.facts import Facts, RunRow, SiteRow
-from crawler.report.labels import ROBOTS, STATES
+from crawler.report.labels import ROBOTS_TONES, STATES
 from crawler.report.run_settings import described_settings
 from crawler.report.site_graph import picture
 from crawler.sampling import load
@@ -79,8 +79,11 @@ def _pairs(rows: Sequence[object], *names: str) -> list[tuple[Any, ...]]:
     return [tuple(getattr(row, name) for name in names) for row in rows]
 
 
+_ROBOTS_MEANINGS: Mapping[str, str] = {action: action.meaning for action in RobotsAction}
+
+
 def _robots_meanings(robots: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    return [(ROBOTS.get(action, (action, ""))[0], n) for action, n in robots]
+    return [(_ROBOTS_MEANINGS.get(action, action), n) for action, n in robots]
 
 
 class _RunGroup(NamedTuple):
@@ -117,7 +120,7 @@ def _environment() -> Environment:
         CHECKS=TITLES,
         GEOMETRY=geometry,
         REMEDY=REMEDY,
-        ROBOTS=ROBOTS,
+        ROBOTS_TONES=ROBOTS_TONES,
         STATES=STATES,
         VERSION=VERSION,
         charts=charts,

@@ -29,7 +29,7 @@ from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
 from crawler.store.location import shown
-from crawler.store.protocols import Reading, Reconnecting
+from crawler.store.protocols import Reconnecting, StoreReader
 
 _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
 
@@ -117,7 +117,7 @@ def _exit_code(progress: Progress, *, stopped: object) -> int:
 
 
 def _shown(
-    settings: Settings, crawl: Watched, awaited: Reconnecting, store: Reading, clock: SystemClock, signals: Signals
+    settings: Settings, crawl: Watched, awaited: Reconnecting, store: StoreReader, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
     """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
 

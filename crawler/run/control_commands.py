@@ -12,7 +12,7 @@ from crawler.errors import UsageError
 from crawler.frontier.operator import Blocks, Command, blockable, standing, still_blocks
 from crawler.settings.stores import existing_store, order
 from crawler.store.location import db_argument
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, host_of
 
@@ -62,7 +62,7 @@ async def _ask(asked: Command, name: str, db: str) -> int:
     return 0
 
 
-async def _unmet(store: Reading, name: str) -> str:
+async def _unmet(store: StoreReader, name: str) -> str:
     """A sentence for a block that matches no site of the crawl, which may be a typing error; "" if it matches one."""
     sites = [row["site"] for row in await store.query(load_statements("crawler.run")["sites"])]
     blocks = Blocks()

@@ -25,7 +25,7 @@ from crawler.model import State
 from crawler.reasons import RunEnd
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
-from crawler.store.protocols import Counts, Reading, Reconnecting, Waiting
+from crawler.store.protocols import Counts, Reconnecting, StoreReader, Waiting
 from crawler.store.statements import load_statements
 
 _REFRESH_S = 0.5
@@ -68,7 +68,7 @@ class Watch:
     def __init__(
         self,
         crawl: Watched,
-        store: Reading,
+        store: StoreReader,
         clock: Clock,
         console: Console,
         stopped_by: Callable[[], str | None],

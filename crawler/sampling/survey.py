@@ -16,7 +16,7 @@ from crawler.model import State
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.page_language import language
-from crawler.store.protocols import Reading, SampleDraw
+from crawler.store.protocols import SampleDraw, StoreReader
 from crawler.store.statements import load_statements
 
 #: The status that stands for an exclusion.
@@ -80,7 +80,7 @@ def _plain(figure: Figure) -> dict[str, Any]:
     return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
 
 
-async def survey(store: Reading) -> Survey:
+async def survey(store: StoreReader) -> Survey:
     """Estimates from the sample in the store. Raises :class:`UsageError` if it has none."""
     draw = await store.sample_draw()
     if draw is None:
@@ -97,7 +97,7 @@ async def survey(store: Reading) -> Survey:
     return Survey(draw, len(rows), len(_once(rows)), waiting, over_budget, blocked, outside["urls"], figures)
 
 
-async def _pages_per_site(store: Reading) -> int | None:
+async def _pages_per_site(store: StoreReader) -> int | None:
     """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
     (row,) = await store.query(_SQL["last_crawl"])
     limit: int | None = json.loads(row["settings"]).get("crawl", {}).get("max_pages_per_site")
@@ -108,7 +108,7 @@ def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list({row["drawn_id"]: row for row in rows}.values())
 
 
-async def _language(store: Reading, row: Mapping[str, Any]) -> str | None:
+async def _language(store: StoreReader, row: Mapping[str, Any]) -> str | None:
     """The language that a page states, or ``"not said"``; ``None`` if the body was not kept."""
     body = None if row["noindex"] else await store.body(row["url"])
     return None if body is None else language(body, row["charset"]) or "not said"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from crawler.search.excerpt import Marked, mark
 from crawler.search.index_backend import SQL
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 
 _MAX_ANCHORS = 10_000  # distinct anchors of all requested pages
 
 
-async def matching_anchors(store: Reading, match: str, pages: Sequence[int]) -> dict[int, Marked]:
+async def matching_anchors(store: StoreReader, match: str, pages: Sequence[int]) -> dict[int, Marked]:
     """For each page (by number), the anchor of a link to it with the most matches of the FTS5 expression ``match``.
 
     Of anchors with equally many matches the most frequent is taken; a page without a match is not in the result. The

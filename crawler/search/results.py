@@ -25,7 +25,7 @@ from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
 from crawler.store.bodies import decompress
-from crawler.store.protocols import Reading
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 #: The weights of title, anchors, description, keywords, headings, body.
@@ -95,7 +95,9 @@ class SearchResult:
     note: str
 
 
-async def search(store: Reading, words: str, *, now: float, limit: int = 10, site: str | None = None) -> SearchResult:
+async def search(
+    store: StoreReader, words: str, *, now: float, limit: int = 10, site: str | None = None
+) -> SearchResult:
     """Search for ``words`` (see :mod:`crawler.search.query`) on all sites, or on ``site`` and the sites below it.
 
     Pages with all words come first. If these are fewer than ``limit``, pages with some of the words follow. Pages whose
@@ -118,7 +120,7 @@ async def search(store: Reading, words: str, *, now: float, limit: int = 10, sit
 
 
 async def _find(
-    store: Reading, query: Query, match: str, host: str | None, limit: int, now: float
+    store: StoreReader, query: Query, match: str, host: str | None, limit: int, now: float
 ) -> tuple[int, list[dict[str, Any]]]:
     """How many pages match, and the rows of the best of them with their final ``score``."""
     sql = SQL["find"].format(
@@ -136,7 +138,7 @@ async def _find(
     return rows[0]["total"] - (len(found) - len(rows)) if rows else 0, best
 
 
-async def _state(store: Reading) -> str:
+async def _state(store: StoreReader) -> str:
     """What the user should know of the state of the index. Raises :class:`UsageError` if there is none."""
     rows = await store.query(SQL["index_state"])
     if not rows:
@@ -148,7 +150,7 @@ async def _state(store: Reading) -> str:
     )
 
 
-async def _known_site(store: Reading, site: str) -> str:
+async def _known_site(store: StoreReader, site: str) -> str:
     """The host in ``example.org``, ``example.org:8080`` or ``https://example.org``, as the statements compare it."""
     readable = site.encode(errors="replace").decode()
     host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
@@ -157,7 +159,9 @@ async def _known_site(store: Reading, site: str) -> str:
     return host
 
 
-async def _hits(store: Reading, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[SearchHit]:
+async def _hits(
+    store: StoreReader, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool
+) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
@@ -171,7 +175,7 @@ async def _hits(store: Reading, query: Query, rows: Sequence[dict[str, Any]], *,
 
 
 async def _with_anchors(
-    store: Reading, query: Query, rows: Sequence[dict[str, Any]], hits: list[SearchHit]
+    store: StoreReader, query: Query, rows: Sequence[dict[str, Any]], hits: list[SearchHit]
 ) -> list[SearchHit]:
     """The hits; those without a mark in title and excerpt with the anchor that matched."""
     bare = [row["url_id"] for row, hit in zip(rows, hits, strict=True) if not hit.title.marks + hit.excerpt.marks]

@@ -1,6 +1,6 @@
 """The contracts between the store and its clients: one protocol for each kind of client.
 
-Every client has the :class:`Overview`. :class:`Reading` adds SQL on the views; :class:`Runs`, :class:`Frontier` and
+Every client has the :class:`Overview`. :class:`StoreReader` adds SQL on the views; :class:`Runs`, :class:`Frontier` and
 :class:`Revisits` add the parts of the engine, which together are the :class:`EngineStore`. Only the code that opens a
 store has all of it (:class:`CrawlStore`), and hands each client its part.
 
@@ -108,7 +108,7 @@ class CommitBatch:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
-    visited: list[str] = field(default_factory=list)  # groups whose visits (see Frontier.visit) are over
+    unreserved: list[str] = field(default_factory=list)  # groups whose reservations (Frontier.reserve) have ended
     worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
 
 
@@ -334,7 +334,7 @@ class Overview(Reconnecting, Protocol):
     def control(self) -> Control: ...
 
 
-class Reading(Overview, Protocol):
+class StoreReader(Overview, Protocol):
     """For clients that only read: reports, exports, search, the dashboard."""
 
     @property
@@ -545,10 +545,11 @@ class Frontier(Overview, Protocol):
         """Put every site into its politeness group under another rule than before; pauses are kept."""
         ...
 
-    async def visit(self, site: str) -> int | None:
-        """Mark one request to a site that is not claimed, for a crash to keep its pause.
+    async def reserve(self, site: str) -> int | None:
+        """Reserve the group of a site that is not claimed, for one request.
 
-        Returns the number of the site, or ``None`` while another worker holds its group.
+        If the worker dies, the reservation keeps the pause of the group. Returns the number of the site, or ``None``
+        while another worker holds the group.
         """
         ...
 
@@ -615,11 +616,11 @@ class EngineStore(Runs, Frontier, Revisits, Protocol):
     """For the engine as a whole. It reads no view."""
 
 
-class HintingStore(Reading, Revisits, Protocol):
+class HintingStore(StoreReader, Revisits, Protocol):
     """For the robot of the Remote Update Protocol, which reads views to check the hints that it gives."""
 
 
-class Ranks(Reading, Protocol):
+class Ranks(StoreReader, Protocol):
     """For the ranking of pages and sites."""
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
@@ -627,7 +628,7 @@ class Ranks(Reading, Protocol):
         ...
 
 
-class Samples(Reading, Protocol):
+class Samples(StoreReader, Protocol):
     """For the drawing of samples."""
 
     async def replace_sample(
@@ -641,7 +642,7 @@ class Samples(Reading, Protocol):
         ...
 
 
-class Copying(Reading, Protocol):
+class Copying(StoreReader, Protocol):
     """For the copying of whole stores, table by table."""
 
     @property

@@ -25,7 +25,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import State
-from crawler.reasons import Reason, ReasonCode, Wait, WaitCode
+from crawler.reasons import Reason, ReasonCode, WaitCode, WaitReason
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
 from tests.bench import stores
@@ -171,7 +171,7 @@ class _Load:
             _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), pages))
             offering_s += took_s
             ended = [Outcome(queued, State.FETCHED, _FETCHED) for queued in urls[PAGES_PER_TURN:]]
-            pace = Pace(self._now + DELAY_S, DELAY_S, 0.0, Wait(WaitCode.DELAY))
+            pace = Pace(self._now + DELAY_S, DELAY_S, 0.0, WaitReason(WaitCode.DELAY))
             paces, released = {claim.group: pace for claim in claims}, [claim.group_id for claim in claims]
             _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), ended, paces=paces, released=released))
             claiming_s += took_s

@@ -7,7 +7,7 @@ from dataclasses import replace
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind
-from crawler.reasons import EndCode, ReasonCode, RunEnd, StoredWait, Wait, WaitCode
+from crawler.reasons import EndCode, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 from tests.reasons import reason
 
@@ -58,7 +58,7 @@ async def test_a_claimed_group_is_not_claimed_again_until_it_is_released(harness
 async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    pace = Pace(NOW + 60, 60.0, 5.0, StoredWait(WaitCode.CRAWL_DELAY, "Crawl-delay"))
+    pace = Pace(NOW + 60, 60.0, 5.0, StoredWaitReason(WaitCode.CRAWL_DELAY, "Crawl-delay"))
     await harness.finish(claim, fetched(claim.urls[0], [f"{A}x"]), pace=pace)
     assert await harness.claim() == []
     ready = await harness.store.next_ready()
@@ -72,7 +72,7 @@ async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness
 
 
 async def test_the_pace_of_an_unclaimed_group_is_kept(harness: Harness) -> None:
-    await harness.commit(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, Wait(WaitCode.DELAY))})
+    await harness.commit(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, WaitReason(WaitCode.DELAY))})
     assert (await harness.store.group_pace("hop.test")).next_at == NOW + 9
     assert await harness.store.group_pace("never.test") == Pace()
 
@@ -180,7 +180,7 @@ async def test_a_deferred_site_waits_while_others_of_its_group_go_on(harness: Ha
 async def test_urls_in_flight_at_a_crash_stay_queued_and_keep_their_pause(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
-    await harness.commit(paces={"a.test": Pace(NOW + 1, 25.0, 0.0, Wait(WaitCode.CRAWL_DELAY))})
+    await harness.commit(paces={"a.test": Pace(NOW + 1, 25.0, 0.0, WaitReason(WaitCode.CRAWL_DELAY))})
     await harness.finish(claims["b.test"], failed(claims["b.test"].urls[0]))
     harness.now = NOW + 5
     await harness.reopen()

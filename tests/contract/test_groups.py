@@ -15,7 +15,7 @@ import pytest
 from crawler.errors import LeaseLost, StoreError, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
-from crawler.reasons import EndCode, RunEnd, Wait, WaitCode
+from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
 from crawler.store.copy import TABLES, copy_store
 from crawler.store.postgres.connection import Postgres
 from crawler.store.postgres.groups import GROUPED, Mark, marked
@@ -395,7 +395,7 @@ async def test_a_lease_lost_between_the_parts_of_a_turn_drops_no_request_and_no_
         await harness.commit(
             *(fetched(claim.urls[0]) for claim in claims),
             requests=[request(claim.urls[0].site_id, f"/{n}") for n, claim in enumerate(claims)],
-            paces={claim.group: Pace(NOW + 100, 100.0, 0.0, Wait(WaitCode.DELAY)) for claim in claims},
+            paces={claim.group: Pace(NOW + 100, 100.0, 0.0, WaitReason(WaitCode.DELAY)) for claim in claims},
         )
     assert lost.value.committed
     await store.commit_late(

@@ -14,7 +14,7 @@ from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.politeness import Pace
 from crawler.model import State
-from crawler.reasons import EndCode, RunEnd, Wait, WaitCode
+from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
@@ -289,9 +289,9 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
         lambda store, number, order: store.prepare(None),
         lambda store, number, order: store.query("SELECT 1"),
         lambda store, number, order: store.renew(NOW),
-        lambda store, number, order: store.visit("http://c.test"),
+        lambda store, number, order: store.reserve("http://c.test"),
     ],
-    ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "visit"],
+    ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "reserve"],
 )
 async def test_each_operation_of_a_worker_survives_an_outage_of_the_database(
     postgres: Cluster, write: Callable[..., Awaitable[object]]
@@ -344,7 +344,10 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
         await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
         await second.commit(CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
-        ours = {"a.test": Pace(now + 60, 60.0, 0.0, Wait(WaitCode.RETRY_AFTER, "429")), "b.test": Pace(now + 3, 3.0)}
+        ours = {
+            "a.test": Pace(now + 60, 60.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "429")),
+            "b.test": Pace(now + 3, 3.0),
+        }
         late = CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
         with pytest.raises(LeaseLost) as lost:
             await first.commit(late)

@@ -66,7 +66,7 @@ async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) 
 
 
 async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> None:
-    site = await harness.store.visit("http://a.test")
+    site = await harness.store.reserve("http://a.test")
     first = await harness.news(site, "http://a.test", robots(b"one", until=NOW + 100))
     harness.now += 100
     renewed = await harness.news(site, "http://a.test", robots(b"one", at=NOW + 100, until=NOW + 200))
@@ -89,7 +89,7 @@ async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> No
 
 
 async def test_failures_of_robots_txt_in_a_row_are_one_version(harness: Harness) -> None:
-    site = await harness.store.visit("http://a.test")
+    site = await harness.store.reserve("http://a.test")
     for n in range(3):
         await harness.news(site, "http://a.test", deferred(NOW + 60 * n, NOW + 60 * n + 60))
     rows = await harness.store.query("SELECT valid_from, valid_until FROM robots_versions")
@@ -108,7 +108,7 @@ async def test_answers_without_a_file_are_versions_too(harness: Harness, action:
 
 
 async def test_mirrors_come_and_go(harness: Harness) -> None:
-    site = await harness.store.visit("http://a.test")
+    site = await harness.store.reserve("http://a.test")
     await harness.news(site, "http://a.test", robots(), main_site="http://b.test")
     assert await harness.store.query("SELECT site, main_site, evidence FROM mirrors") == [
         {"site": "http://a.test", "main_site": "http://b.test", "evidence": "host"}

@@ -85,7 +85,7 @@ def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n')
     words = asked.words("cut.test")
     assert "waits for robots.txt, which could not be fetched (truncated)" in words
-    assert "could not be fetched, so nothing else is fetched until it can be" in words
+    assert "no usable answer: nothing is fetched until there is one" in words
     assert "its turn" not in words
     assert "after 200" not in json.dumps(asked.why("cut.test"))
 
@@ -107,7 +107,7 @@ def test_a_forbidden_url_and_the_way_to_it(asked: Asked) -> None:
         "found by http://fict.test/ http://fict.test/a",
         "linked by http://fict.test/a “the closed one” rel='ugc'",
         "scope includes it",
-        "robots.txt 200, read and obeyed, version ",
+        "robots.txt 200, a file: its rules hold, version ",
         "verdict forbidden by line 2: Disallow: /closed/ (draft1996)",
         "agents atp://fict.org:820, by line 3",
     ):

@@ -14,7 +14,7 @@ from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
-from crawler.reasons import ErrorKind, RequestError, Wait, WaitCode
+from crawler.reasons import ErrorKind, RequestError, WaitCode, WaitReason
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session
@@ -134,7 +134,7 @@ def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_pa
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, sites)
         async with session(clock, db_path, web, ["http://a.test/"], Options()) as (run, store):
-            asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, Wait(WaitCode.RETRY_AFTER, "503"))}
+            asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "503"))}
             await store.commit(CommitBatch(clock.now(), ClaimLimits(0), paces=asked_lately))
             await run.run()
         (hop,) = web.web.hits("rules.test")

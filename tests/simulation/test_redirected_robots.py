@@ -35,12 +35,12 @@ SITES: dict[str, Site] = {
 
 def at_work(store: CrawlStore, site: str, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Another worker holds a site until the event is set."""
-    visit, over = store.visit, asyncio.Event()
+    visit, over = store.reserve, asyncio.Event()
 
     async def held(name: str) -> int | None:
         return None if name == site and not over.is_set() else await visit(name)
 
-    monkeypatch.setattr(store, "visit", held)
+    monkeypatch.setattr(store, "reserve", held)
     return over
 
 
@@ -64,7 +64,7 @@ def test_a_robots_txt_on_a_site_of_another_worker_is_requested_less_and_less(
     assert [round(pause / 60) for pause in pauses] == [1, 2, 4, 8, 16]
     assert asyncio.run(states(db_path))["http://a.test/"] == ("fetched", "200")
     notes = asyncio.run(rows(db_path, "SELECT note FROM robots_answers WHERE action = ?", [RobotsAction.DEFER]))
-    assert set(notes) == {("http://www.test is being visited by another worker",)}
+    assert set(notes) == {("http://www.test is held by another worker",)}
     assert asyncio.run(violations(db_path, RobotsSettings())) == []
 
 

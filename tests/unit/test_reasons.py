@@ -31,8 +31,8 @@ from crawler.reasons import (
     RequestError,
     RunEnd,
     StoredReason,
-    Wait,
     WaitCode,
+    WaitReason,
 )
 from crawler.settings.keys import KEYS, terminal_name
 from crawler.settings.settings import Settings
@@ -87,15 +87,15 @@ def test_no_rule_names_an_option_of_the_command_line(path: Path) -> None:
     assert not [text.value for text in texts if id(text) not in docstrings and re.search(r"(?<!\w)--[a-z]", text.value)]
 
 
-@pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd, Wait, MailVerdict])
+@pytest.mark.parametrize("kind", [Reason, RequestError, RunEnd, WaitReason, MailVerdict])
 def test_an_outcome_is_rendered_from_its_code_and_detail(
-    kind: type[Reason] | type[RequestError] | type[RunEnd] | type[Wait] | type[MailVerdict],
+    kind: type[Reason] | type[RequestError] | type[RunEnd] | type[WaitReason] | type[MailVerdict],
 ) -> None:
     codes: dict[type, type[Code]] = {
         Reason: ReasonCode,
         RequestError: ErrorKind,
         RunEnd: EndCode,
-        Wait: WaitCode,
+        WaitReason: WaitCode,
         MailVerdict: MailCode,
     }
     for code in codes[kind]:

@@ -18,7 +18,7 @@ async def parts_of(batch: CommitBatch, db: GroupedPostgres) -> list[CommitBatch]
         | {row.site_id for row in batch.requests}
         | {news.site_id for news in batch.robots}
     )
-    names = list({*batch.paces, *batch.visited})
+    names = list({*batch.paces, *batch.unreserved})
     of_site = dict(zip(sites, await db.groups_of(sites), strict=True))
     of_name = dict(zip(names, await db.groups_named(names), strict=True))
     groups = {*of_site.values(), *of_name.values(), *batch.released}
@@ -39,6 +39,6 @@ async def parts_of(batch: CommitBatch, db: GroupedPostgres) -> list[CommitBatch]
         of(of_name[name]).paces[name] = pace
     for group in batch.released:
         of(group).released.append(group)
-    for name in batch.visited:
-        of(of_name[name]).visited.append(name)
+    for name in batch.unreserved:
+        of(of_name[name]).unreserved.append(name)
     return [*parts.values(), CommitBatch(batch.now, batch.limits, worst_lag_s=batch.worst_lag_s)]

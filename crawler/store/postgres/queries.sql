@@ -277,8 +277,8 @@ UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_
 FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :wait_code::text[], :waits_for::text[],
   groups_named(:name)) AS t (next_at, pause_s, backoff_s, wait_code, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
 
--- name: end_visit
-UPDATE politeness_group SET visited_by = NULL WHERE id = ANY(groups_named(:name));
+-- name: end_reservation
+UPDATE politeness_group SET reserved_by = NULL WHERE id = ANY(groups_named(:name));
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL, deaths = 0 WHERE id = ANY(numbers(:groups));
@@ -312,7 +312,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
 SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = :worker)
+WHERE ready_at <= :until AND claimed_by IS NULL AND (reserved_by IS NULL OR reserved_by = :worker)
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: claim_groups
@@ -365,13 +365,13 @@ LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 -- name: lost_groups
 -- Skips groups that another worker is releasing.
 SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
-FROM politeness_group g JOIN worker w ON w.id = coalesce(g.claimed_by, g.visited_by)
-WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
+FROM politeness_group g JOIN worker w ON w.id = coalesce(g.claimed_by, g.reserved_by)
+WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
   AND w.ended_at IS NOT NULL
 ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 
 -- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, deaths = deaths + 1
+UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL, deaths = deaths + 1
 WHERE id = ANY(:id::bigint[]);
 
 -- name: lost_marks
@@ -422,7 +422,7 @@ WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
-  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> :worker OR visited_by <> :worker))
+  WHERE (claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AND (claimed_by <> :worker OR reserved_by <> :worker))
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
   OR EXISTS (SELECT 1 FROM offer) AS any_other;
 

@@ -81,11 +81,11 @@ CREATE TABLE politeness_group (
   wait_code text NOT NULL DEFAULT 'none',
   waits_for text NOT NULL DEFAULT '',
   claimed_by bigint,
-  visited_by bigint
+  reserved_by bigint
 ) WITH (fillfactor = 70);                -- every claim updates the row: leave room for the next version on its page
 CREATE INDEX group_name ON politeness_group(name);
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL;
+CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
 
 CREATE TABLE site (
   id bigint GENERATED ALWAYS AS IDENTITY,
@@ -640,7 +640,7 @@ CREATE VIEW workers AS
   SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
          w.ended_code, w.ended_by, w.pages, w.requests,
          (SELECT count(*) FROM politeness_group g
-          WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
+          WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
   FROM worker w;
 
 CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, done_at FROM control;
@@ -681,7 +681,7 @@ CREATE VIEW sites_by_id AS
 
 CREATE VIEW groups_by_id AS
   SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, claimed_by,
-         visited_by
+         reserved_by
   FROM politeness_group;
 
 CREATE VIEW robots_by_id AS

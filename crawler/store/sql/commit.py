@@ -65,11 +65,11 @@ class Committer:
                 await self._revisits.take_hints(hints, batch.now)
         if moved:  # after the outcomes, which were decided under the old main site
             touched |= await self._requeue_behind_mirrors(moved, limits.max_depth)
-        await self._lock_groups(touched, {*batch.paces, *batch.visited})
+        await self._lock_groups(touched, {*batch.paces, *batch.unreserved})
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
-        await self._sql.execute_many("end_visit", [{"name": name} for name in batch.visited])
+        await self._sql.execute_many("end_reservation", [{"name": name} for name in batch.unreserved])
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)

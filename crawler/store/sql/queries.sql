@@ -11,7 +11,7 @@ DELETE FROM mirror WHERE site = :site AND evidence = 'host';
 -- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL
   AND claimed_by IS NULL LIMIT :limit) AS r)
-    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL) AS groups,
+    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AS groups,
   (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
 
 -- name: next_ready
@@ -115,10 +115,10 @@ SELECT u.id, s.name || u.path AS url, u.depth, u.seed = 1 OR u.kind <> 'page' AS
   JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > :after AND u.state = 'queued' ORDER BY u.id LIMIT :limit;
 
--- name: visit_group
+-- name: reserve_group
 -- Mark that this worker sends one request to a group that no other worker holds.
-UPDATE politeness_group SET visited_by = :worker WHERE name = :group_name
-  AND (claimed_by IS NULL OR claimed_by = :worker) AND (visited_by IS NULL OR visited_by = :worker) RETURNING id;
+UPDATE politeness_group SET reserved_by = :worker WHERE name = :group_name
+  AND (claimed_by IS NULL OR claimed_by = :worker) AND (reserved_by IS NULL OR reserved_by = :worker) RETURNING id;
 
 -- name: keep_longer_pauses
 -- Lengthen pauses that are shorter than the new minimum.

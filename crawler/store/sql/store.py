@@ -342,12 +342,12 @@ class SqlStore(ABC):
             self._offers.forget()
 
     @retrying
-    async def visit(self, site: str) -> int | None:
+    async def reserve(self, site: str) -> int | None:
         async with self._writing():
             number = (await self._offers.sites([site]))[site].site
             group = group_name(site, self._politeness.group)
-            visited = await self._sql.fetch("visit_group", worker=self._workers.id, group_name=group)
-            return number if visited else None
+            reserved = await self._sql.fetch("reserve_group", worker=self._workers.id, group_name=group)
+            return number if reserved else None
 
     @retrying
     async def fail_circles(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
-from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWait, WaitCode
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode
 from crawler.store.protocols import CommitBatch
 from crawler.store.statements import Statements
 
@@ -169,7 +169,7 @@ def pace_row(name: str, pace: Pace) -> dict[str, object]:
 
 def pace_of(row: Any) -> Pace:
     """The pace of a group, from a row with the columns that ``set_pace`` writes."""
-    return Pace(row.next_at, row.pause_s, row.backoff_s, StoredWait(WaitCode(row.wait_code), row.waits_for))
+    return Pace(row.next_at, row.pause_s, row.backoff_s, StoredWaitReason(WaitCode(row.wait_code), row.waits_for))
 
 
 @cache

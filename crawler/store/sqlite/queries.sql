@@ -148,8 +148,8 @@ INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (:site_id, :
 UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = :backoff_s,
   wait_code = :wait_code, waits_for = :waits_for WHERE name = :name AND next_at <= :next_at;
 
--- name: end_visit
-UPDATE politeness_group SET visited_by = NULL WHERE name = :name;
+-- name: end_reservation
+UPDATE politeness_group SET reserved_by = NULL WHERE name = :name;
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL, deaths = 0
@@ -186,7 +186,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 -- name: claimable_groups
 -- The groups that have been ready longest.
 SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL AND (visited_by IS NULL OR visited_by = :worker)
+WHERE ready_at <= :until AND claimed_by IS NULL AND (reserved_by IS NULL OR reserved_by = :worker)
   ORDER BY ready_at LIMIT :limit;
 
 -- name: claim_groups
@@ -245,13 +245,13 @@ LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = 
 -- name: lost_groups
 -- Groups held by workers that have ended.
 SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
-FROM politeness_group g LEFT JOIN worker w ON w.id = coalesce(g.claimed_by, g.visited_by)
-WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL)
+FROM politeness_group g LEFT JOIN worker w ON w.id = coalesce(g.claimed_by, g.reserved_by)
+WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
 
 -- name: free_group
 -- The worker of a group died. Until the group is given back, its URLs are visited with caution.
-UPDATE politeness_group SET claimed_by = NULL, visited_by = NULL, deaths = deaths + 1 WHERE id = :id;
+UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL, deaths = deaths + 1 WHERE id = :id;
 
 -- name: lost_marks
 -- The URLs that workers had marked when they died.
@@ -293,7 +293,7 @@ WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1
 -- name: others_at_work
 -- Whether another worker holds a group, or has just released one. One statement, because groups move meanwhile.
 SELECT EXISTS (SELECT 1 FROM politeness_group
-  WHERE (claimed_by IS NOT NULL OR visited_by IS NOT NULL) AND (claimed_by <> :worker OR visited_by <> :worker))
+  WHERE (claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AND (claimed_by <> :worker OR reserved_by <> :worker))
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL) AS any_other;
 
 -- name: alike_sites

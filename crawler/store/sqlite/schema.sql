@@ -79,10 +79,10 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',
   claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
-  visited_by INTEGER REFERENCES worker(id)   -- the same for one hop of a redirected robots.txt
+  reserved_by INTEGER REFERENCES worker(id)   -- the same for one hop of a redirected robots.txt
 );
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR visited_by IS NOT NULL;
+CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
 
 CREATE TABLE site (                      -- scheme + host + port
   id INTEGER PRIMARY KEY,
@@ -555,7 +555,7 @@ CREATE VIEW workers AS
   SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
          w.ended_code, w.ended_by, w.pages, w.requests,
          (SELECT count(*) FROM politeness_group g
-          WHERE (g.claimed_by IS NOT NULL OR g.visited_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
+          WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
   FROM worker w;
 
 CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, done_at FROM control;
@@ -596,7 +596,7 @@ CREATE VIEW sites_by_id AS
 
 CREATE VIEW groups_by_id AS
   SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, claimed_by,
-         visited_by
+         reserved_by
   FROM politeness_group;
 
 CREATE VIEW robots_by_id AS

@@ -100,18 +100,18 @@ def test_a_robots_copy_is_urgent_and_its_number_comes_with_the_commit() -> None:
     run_virtual(main)
 
 
-def test_a_group_is_visited_until_its_last_visit_is_over() -> None:
+def test_a_group_is_reserved_until_its_last_reservation_ends() -> None:
     async def main(clock: VirtualClock) -> None:
         box, _ = outbox(clock)
         for _ in range(2):
-            box.begin_visit("a.test")
-        box.end_visit("a.test")
-        assert box.take().visited == set()
-        box.end_visit("a.test")
-        box.begin_visit("a.test")
-        assert box.take().visited == set(), "another visit has begun"
-        box.end_visit("a.test")
-        assert box.take().visited == {"a.test"}
+            box.begin_reservation("a.test")
+        box.end_reservation("a.test")
+        assert box.take().unreserved == set()
+        box.end_reservation("a.test")
+        box.begin_reservation("a.test")
+        assert box.take().unreserved == set(), "another reservation has begun"
+        box.end_reservation("a.test")
+        assert box.take().unreserved == {"a.test"}
 
     run_virtual(main)
 

@@ -1,4 +1,4 @@
-"""The scheduler as a pure function: every row of the table, and the invariants that its docstring states."""
+"""The scheduler as a pure function: every row of the table, and the invariants that its docstring phases."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from crawler.engine.scheduler import (
     FrontierSeen,
     Gather,
     LeaseWasLost,
+    Phase,
     Prepare,
     Prepared,
     QueueRevisits,
@@ -42,7 +43,6 @@ from crawler.engine.scheduler import (
     SampleDrawn,
     SeeFrontier,
     Situation,
-    State,
     Wait,
     Waited,
     decide,
@@ -70,24 +70,24 @@ ENDS: dict[type[Action], tuple[Event, ...]] = {
     Drain: (Drained(),),
     Rejoin: (Rejoined(),),
 }
-#: The action of each state.
-ACTIONS: dict[State, type[Action | None]] = {
-    State.PREPARING: Prepare,
-    State.COMMITTING: Commit,
-    State.WORKING: Wait,
-    State.GATHERING: Gather,
-    State.CHECKING: SeeFrontier,
-    State.IDLE: Wait,
-    State.RESTRICTING: Restrict,
-    State.QUEUEING_REVISITS: QueueRevisits,
-    State.DRAWING_SAMPLE: DrawSample,
-    State.CONCLUDING: Conclude,
-    State.DRAINING: Drain,
-    State.CLOSING: Commit,
-    State.REJOINING: Rejoin,
-    State.ENDED: type(None),
+#: The action of each phase.
+ACTIONS: dict[Phase, type[Action | None]] = {
+    Phase.PREPARING: Prepare,
+    Phase.COMMITTING: Commit,
+    Phase.WORKING: Wait,
+    Phase.GATHERING: Gather,
+    Phase.CHECKING: SeeFrontier,
+    Phase.IDLE: Wait,
+    Phase.RESTRICTING: Restrict,
+    Phase.QUEUEING_REVISITS: QueueRevisits,
+    Phase.DRAWING_SAMPLE: DrawSample,
+    Phase.CONCLUDING: Conclude,
+    Phase.DRAINING: Drain,
+    Phase.CLOSING: Commit,
+    Phase.REJOINING: Rejoin,
+    Phase.ENDED: type(None),
 }
-STEPS = [(state, event) for state, action in ACTIONS.items() if state is not State.ENDED for event in ENDS[action]]
+STEPS = [(phase, event) for phase, action in ACTIONS.items() if phase is not Phase.ENDED for event in ENDS[action]]
 
 situations = st.builds(
     Situation,
@@ -115,9 +115,9 @@ steps = st.sampled_from(STEPS)
 # --- the table ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("state", "event"), STEPS, ids=lambda each: str(getattr(each, "name", each)))
-def test_each_event_that_an_action_ends_with_has_a_row_without_a_guard(state: State, event: Event) -> None:
-    rows = [row for row in TRANSITIONS if row.source is state and isinstance(event, row.event)]
+@pytest.mark.parametrize(("phase", "event"), STEPS, ids=lambda each: str(getattr(each, "name", each)))
+def test_each_event_that_an_action_ends_with_has_a_row_without_a_guard(phase: Phase, event: Event) -> None:
+    rows = [row for row in TRANSITIONS if row.source is phase and isinstance(event, row.event)]
     assert rows
     assert rows[-1].guard is ALWAYS
     assert all(row.guard is not ALWAYS for row in rows[:-1]), "a row behind one without a guard is never taken"
@@ -129,21 +129,21 @@ def test_every_row_is_reached_by_an_event_that_the_action_of_its_state_ends_with
 
 
 def test_an_event_that_cannot_happen_is_an_error() -> None:
-    possible = {(state, type(event)) for state, event in STEPS}
+    possible = {(phase, type(event)) for phase, event in STEPS}
     samples = {type(event): event for events in ENDS.values() for event in events}
     assert set(samples) == set(get_args(Event))
-    for state, kind in product(State, samples):
-        if (state, kind) not in possible:
+    for phase, kind in product(Phase, samples):
+        if (phase, kind) not in possible:
             with pytest.raises(ValueError, match="cannot happen"):
-                decide(state, samples[kind], QUIET)
+                decide(phase, samples[kind], QUIET)
 
 
 def test_every_state_is_entered_and_can_be_left_for_the_end() -> None:
-    assert {row.target for row in TRANSITIONS} | {FIRST.state} == set(State)
-    reaching = {State.ENDED}
+    assert {row.target for row in TRANSITIONS} | {FIRST.phase} == set(Phase)
+    reaching = {Phase.ENDED}
     while more := {row.source for row in TRANSITIONS if row.target in reaching} - reaching:
         reaching |= more
-    assert reaching == set(State)
+    assert reaching == set(Phase)
 
 
 def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
@@ -156,95 +156,95 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "event", "seen", "target", "action"),
+    ("phase", "event", "seen", "target", "action"),
     [
-        (State.PREPARING, Prepared(), Situation(NOW, groups_wanted=9), State.COMMITTING, Commit(9)),
-        (State.PREPARING, Prepared(), Situation(NOW, groups_wanted=2000), State.COMMITTING, Commit(CLAIMED_AT_ONCE)),
-        (State.COMMITTING, LeaseWasLost(), QUIET, State.REJOINING, Rejoin()),
-        (State.COMMITTING, Committed(), replace(STOPPED, lease_lost=True), State.REJOINING, Rejoin()),
-        (State.COMMITTING, Committed(), replace(STOPPED, groups_held=3), State.DRAINING, Drain(6.0)),
-        (State.COMMITTING, Committed(5, 5), Situation(NOW, groups_wanted=4), State.COMMITTING, Commit(4)),
+        (Phase.PREPARING, Prepared(), Situation(NOW, groups_wanted=9), Phase.COMMITTING, Commit(9)),
+        (Phase.PREPARING, Prepared(), Situation(NOW, groups_wanted=2000), Phase.COMMITTING, Commit(CLAIMED_AT_ONCE)),
+        (Phase.COMMITTING, LeaseWasLost(), QUIET, Phase.REJOINING, Rejoin()),
+        (Phase.COMMITTING, Committed(), replace(STOPPED, lease_lost=True), Phase.REJOINING, Rejoin()),
+        (Phase.COMMITTING, Committed(), replace(STOPPED, groups_held=3), Phase.DRAINING, Drain(6.0)),
+        (Phase.COMMITTING, Committed(5, 5), Situation(NOW, groups_wanted=4), Phase.COMMITTING, Commit(4)),
         (
-            State.COMMITTING, Committed(5, 5), Situation(NOW, groups_held=5, requests_in_flight=1),
-            State.GATHERING, Gather(0.02),
+            Phase.COMMITTING, Committed(5, 5), Situation(NOW, groups_held=5, requests_in_flight=1),
+            Phase.GATHERING, Gather(0.02),
         ),
         (
-            State.COMMITTING, Committed(3, 5),
+            Phase.COMMITTING, Committed(3, 5),
             Situation(NOW, groups_held=3, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25),
-            State.WORKING, Wait(NOW + 0.25),
+            Phase.WORKING, Wait(NOW + 0.25),
         ),
-        (State.COMMITTING, Committed(3, 3), Situation(NOW, groups_held=3), State.COMMITTING, Commit(0)),
-        (State.COMMITTING, Committed(), Situation(NOW, groups_held=3), State.WORKING, Wait(None)),
-        (State.COMMITTING, Committed(), Situation(NOW, uncommitted_since=NOW - 0.2), State.WORKING, Wait(NOW + 0.3)),
-        (State.COMMITTING, Committed(), Situation(NOW, groups_held=1, commit_urgent=True), State.WORKING, Wait(NOW)),
-        (State.COMMITTING, Committed(), Situation(NOW, page_limit_reached=True), State.CONCLUDING, Conclude()),
+        (Phase.COMMITTING, Committed(3, 3), Situation(NOW, groups_held=3), Phase.COMMITTING, Commit(0)),
+        (Phase.COMMITTING, Committed(), Situation(NOW, groups_held=3), Phase.WORKING, Wait(None)),
+        (Phase.COMMITTING, Committed(), Situation(NOW, uncommitted_since=NOW - 0.2), Phase.WORKING, Wait(NOW + 0.3)),
+        (Phase.COMMITTING, Committed(), Situation(NOW, groups_held=1, commit_urgent=True), Phase.WORKING, Wait(NOW)),
+        (Phase.COMMITTING, Committed(), Situation(NOW, page_limit_reached=True), Phase.CONCLUDING, Conclude()),
         (
-            State.COMMITTING, Committed(), Situation(NOW, page_limit_reached=True, revisits_enabled=True),
-            State.RESTRICTING, Restrict(),
+            Phase.COMMITTING, Committed(), Situation(NOW, page_limit_reached=True, revisits_enabled=True),
+            Phase.RESTRICTING, Restrict(),
         ),
         (
-            State.COMMITTING, Committed(),
+            Phase.COMMITTING, Committed(),
             Situation(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True),
-            State.CHECKING, SeeFrontier(),
+            Phase.CHECKING, SeeFrontier(),
         ),
-        (State.COMMITTING, Committed(), Situation(NOW, pages_with_others=True), State.IDLE, Wait(NOW + LOOK_EVERY_S)),
-        (State.COMMITTING, Committed(), QUIET, State.CHECKING, SeeFrontier()),
-        (State.WORKING, Waited(True), Situation(NOW, lease_lost=True), State.REJOINING, Rejoin()),
-        (State.WORKING, Waited(True), replace(STOPPED, groups_wanted=3), State.COMMITTING, Commit(0)),
-        (State.WORKING, Waited(True), Situation(NOW, commit_urgent=True), State.COMMITTING, Commit(0)),
+        (Phase.COMMITTING, Committed(), Situation(NOW, pages_with_others=True), Phase.IDLE, Wait(NOW + LOOK_EVERY_S)),
+        (Phase.COMMITTING, Committed(), QUIET, Phase.CHECKING, SeeFrontier()),
+        (Phase.WORKING, Waited(True), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),
+        (Phase.WORKING, Waited(True), replace(STOPPED, groups_wanted=3), Phase.COMMITTING, Commit(0)),
+        (Phase.WORKING, Waited(True), Situation(NOW, commit_urgent=True), Phase.COMMITTING, Commit(0)),
         (
-            State.WORKING, Waited(True), Situation(NOW, commit_urgent=True, requests_in_flight=2),
-            State.GATHERING, Gather(0.02),
-        ),
-        (
-            State.WORKING, Waited(True),
-            Situation(NOW, commit_urgent=True, commit_awaited=True, requests_in_flight=2), State.COMMITTING, Commit(0),
-        ),
-        (State.WORKING, Waited(False), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
-        (State.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.5), State.COMMITTING, Commit(0)),
-        (State.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.1), State.WORKING, Wait(NOW + 0.4)),
-        (State.WORKING, Waited(True), Situation(NOW, groups_held=1), State.WORKING, Wait(None)),
-        (State.GATHERING, Waited(False), Situation(NOW, groups_wanted=2), State.COMMITTING, Commit(2)),
-        (State.RESTRICTING, Restricted(), QUIET, State.CHECKING, SeeFrontier()),
-        (State.CHECKING, FrontierSeen(LATER, False), Situation(NOW, lease_lost=True), State.REJOINING, Rejoin()),
-        (State.CHECKING, FrontierSeen(LATER, False), STOPPED, State.DRAINING, Drain(6.0)),
-        (State.CHECKING, FrontierSeen(LATER, False), QUIET, State.IDLE, Wait(NOW + 59, LATER)),
-        (
-            State.CHECKING, FrontierSeen(LATER, True), Situation(NOW, has_other_workers=True),
-            State.IDLE, Wait(NOW + LOOK_EVERY_S, LATER),
-        ),
-        (State.CHECKING, FrontierSeen(None, True), QUIET, State.IDLE, Wait(NOW + LOOK_EVERY_S)),
-        (
-            State.CHECKING, FrontierSeen(None, False), Situation(NOW, revisits_enabled=True, sample_to_draw=True),
-            State.QUEUEING_REVISITS, QueueRevisits(),
+            Phase.WORKING, Waited(True), Situation(NOW, commit_urgent=True, requests_in_flight=2),
+            Phase.GATHERING, Gather(0.02),
         ),
         (
-            State.CHECKING, FrontierSeen(None, False), Situation(NOW, sample_to_draw=True),
-            State.DRAWING_SAMPLE, DrawSample(),
+            Phase.WORKING, Waited(True),
+            Situation(NOW, commit_urgent=True, commit_awaited=True, requests_in_flight=2), Phase.COMMITTING, Commit(0),
         ),
-        (State.CHECKING, FrontierSeen(None, False), QUIET, State.CONCLUDING, Conclude()),
-        (State.IDLE, Waited(True), Situation(NOW, lease_lost=True), State.REJOINING, Rejoin()),
-        (State.IDLE, Waited(True), STOPPED, State.DRAINING, Drain(6.0)),
-        (State.IDLE, Waited(False), Situation(NOW, groups_wanted=1), State.COMMITTING, Commit(1)),
-        (State.QUEUEING_REVISITS, RevisitsQueued(2), Situation(NOW, sample_to_draw=True), State.COMMITTING, Commit(0)),
+        (Phase.WORKING, Waited(False), Situation(NOW, groups_wanted=3), Phase.COMMITTING, Commit(3)),
+        (Phase.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.5), Phase.COMMITTING, Commit(0)),
+        (Phase.WORKING, Waited(True), Situation(NOW, uncommitted_since=NOW - 0.1), Phase.WORKING, Wait(NOW + 0.4)),
+        (Phase.WORKING, Waited(True), Situation(NOW, groups_held=1), Phase.WORKING, Wait(None)),
+        (Phase.GATHERING, Waited(False), Situation(NOW, groups_wanted=2), Phase.COMMITTING, Commit(2)),
+        (Phase.RESTRICTING, Restricted(), QUIET, Phase.CHECKING, SeeFrontier()),
+        (Phase.CHECKING, FrontierSeen(LATER, False), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),
+        (Phase.CHECKING, FrontierSeen(LATER, False), STOPPED, Phase.DRAINING, Drain(6.0)),
+        (Phase.CHECKING, FrontierSeen(LATER, False), QUIET, Phase.IDLE, Wait(NOW + 59, LATER)),
         (
-            State.QUEUEING_REVISITS, RevisitsQueued(0), Situation(NOW, sample_to_draw=True),
-            State.DRAWING_SAMPLE, DrawSample(),
+            Phase.CHECKING, FrontierSeen(LATER, True), Situation(NOW, has_other_workers=True),
+            Phase.IDLE, Wait(NOW + LOOK_EVERY_S, LATER),
         ),
-        (State.QUEUEING_REVISITS, RevisitsQueued(0), QUIET, State.CONCLUDING, Conclude()),
-        (State.DRAWING_SAMPLE, SampleDrawn(), QUIET, State.COMMITTING, Commit(0)),
-        (State.CONCLUDING, Concluded(True), Situation(NOW, groups_wanted=3), State.CLOSING, Commit(0)),
-        (State.CONCLUDING, Concluded(False), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
-        (State.DRAINING, Drained(), Situation(NOW, groups_wanted=3), State.CLOSING, Commit(0)),
-        (State.CLOSING, Committed(), QUIET, State.ENDED, None),
-        (State.CLOSING, LeaseWasLost(), QUIET, State.REJOINING, Rejoin()),
-        (State.REJOINING, Rejoined(), STOPPED, State.ENDED, None),
-        (State.REJOINING, Rejoined(), Situation(NOW, groups_wanted=3), State.COMMITTING, Commit(3)),
+        (Phase.CHECKING, FrontierSeen(None, True), QUIET, Phase.IDLE, Wait(NOW + LOOK_EVERY_S)),
+        (
+            Phase.CHECKING, FrontierSeen(None, False), Situation(NOW, revisits_enabled=True, sample_to_draw=True),
+            Phase.QUEUEING_REVISITS, QueueRevisits(),
+        ),
+        (
+            Phase.CHECKING, FrontierSeen(None, False), Situation(NOW, sample_to_draw=True),
+            Phase.DRAWING_SAMPLE, DrawSample(),
+        ),
+        (Phase.CHECKING, FrontierSeen(None, False), QUIET, Phase.CONCLUDING, Conclude()),
+        (Phase.IDLE, Waited(True), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),
+        (Phase.IDLE, Waited(True), STOPPED, Phase.DRAINING, Drain(6.0)),
+        (Phase.IDLE, Waited(False), Situation(NOW, groups_wanted=1), Phase.COMMITTING, Commit(1)),
+        (Phase.QUEUEING_REVISITS, RevisitsQueued(2), Situation(NOW, sample_to_draw=True), Phase.COMMITTING, Commit(0)),
+        (
+            Phase.QUEUEING_REVISITS, RevisitsQueued(0), Situation(NOW, sample_to_draw=True),
+            Phase.DRAWING_SAMPLE, DrawSample(),
+        ),
+        (Phase.QUEUEING_REVISITS, RevisitsQueued(0), QUIET, Phase.CONCLUDING, Conclude()),
+        (Phase.DRAWING_SAMPLE, SampleDrawn(), QUIET, Phase.COMMITTING, Commit(0)),
+        (Phase.CONCLUDING, Concluded(True), Situation(NOW, groups_wanted=3), Phase.CLOSING, Commit(0)),
+        (Phase.CONCLUDING, Concluded(False), Situation(NOW, groups_wanted=3), Phase.COMMITTING, Commit(3)),
+        (Phase.DRAINING, Drained(), Situation(NOW, groups_wanted=3), Phase.CLOSING, Commit(0)),
+        (Phase.CLOSING, Committed(), QUIET, Phase.ENDED, None),
+        (Phase.CLOSING, LeaseWasLost(), QUIET, Phase.REJOINING, Rejoin()),
+        (Phase.REJOINING, Rejoined(), STOPPED, Phase.ENDED, None),
+        (Phase.REJOINING, Rejoined(), Situation(NOW, groups_wanted=3), Phase.COMMITTING, Commit(3)),
     ],
 )  # fmt: skip
-def test_a_decision(state: State, event: Event, seen: Situation, target: State, action: Action) -> None:
-    decision = decide(state, event, seen)
-    assert (decision.state, decision.action) == (target, action)
+def test_a_decision(phase: Phase, event: Event, seen: Situation, target: Phase, action: Action) -> None:
+    decision = decide(phase, event, seen)
+    assert (decision.phase, decision.action) == (target, action)
 
 
 def test_each_row_is_the_reason_of_some_decision_above() -> None:
@@ -260,23 +260,23 @@ def test_each_row_is_the_reason_of_some_decision_above() -> None:
 
 
 @given(steps, situations)
-def test_a_state_has_one_action_and_an_action_names_the_state(step: tuple[State, Event], seen: Situation) -> None:
+def test_a_state_has_one_action_and_an_action_names_the_state(step: tuple[Phase, Event], seen: Situation) -> None:
     decision = decide(*step, seen)
-    assert type(decision.action) is ACTIONS[decision.state]
+    assert type(decision.action) is ACTIONS[decision.phase]
 
 
 @given(steps, situations)
-def test_groups_are_claimed_by_a_commit_and_never_after_a_stop(step: tuple[State, Event], seen: Situation) -> None:
-    state, action = (decision := decide(*step, seen)).state, decision.action
+def test_groups_are_claimed_by_a_commit_and_never_after_a_stop(step: tuple[Phase, Event], seen: Situation) -> None:
+    phase, action = (decision := decide(*step, seen)).phase, decision.action
     if isinstance(action, Commit):
         assert 0 <= action.groups <= min(seen.groups_wanted, CLAIMED_AT_ONCE)
-        assert not action.groups or (state is State.COMMITTING and not seen.stop_requested)
+        assert not action.groups or (phase is Phase.COMMITTING and not seen.stop_requested)
 
 
 @given(steps, situations)
-def test_finished_work_does_not_wait_long_for_its_commit(step: tuple[State, Event], seen: Situation) -> None:
+def test_finished_work_does_not_wait_long_for_its_commit(step: tuple[Phase, Event], seen: Situation) -> None:
     action = decide(*step, seen).action
-    if seen.uncommitted_since is not None and decide(*step, seen).state is State.WORKING:
+    if seen.uncommitted_since is not None and decide(*step, seen).phase is Phase.WORKING:
         assert isinstance(action, Wait)
         assert action.until is not None
         assert action.until <= max(seen.now, seen.uncommitted_since + COMMIT_AGE_S)
@@ -284,10 +284,10 @@ def test_finished_work_does_not_wait_long_for_its_commit(step: tuple[State, Even
 
 @given(steps, situations)
 def test_groups_that_are_wanted_are_asked_for_within_a_horizon_of_the_last_commit(
-    step: tuple[State, Event], seen: Situation
+    step: tuple[Phase, Event], seen: Situation
 ) -> None:
     decision = decide(*step, seen)
-    if seen.groups_wanted and seen.uncommitted_since is None and decision.state is State.WORKING:
+    if seen.groups_wanted and seen.uncommitted_since is None and decision.phase is Phase.WORKING:
         assert isinstance(decision.action, Wait)
         assert decision.action.until is not None
         assert decision.action.until <= seen.last_commit_at + seen.horizon_s
@@ -295,44 +295,44 @@ def test_groups_that_are_wanted_are_asked_for_within_a_horizon_of_the_last_commi
 
 def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
     seen = Situation(NOW, groups_held=1, requests_in_flight=1, groups_wanted=3, last_commit_at=NOW)
-    decision = decide(State.COMMITTING, Committed(1, 4), seen)
-    states = [decision.state]
+    decision = decide(Phase.COMMITTING, Committed(1, 4), seen)
+    phases = [decision.phase]
     for ring in range(1, 6):
-        if decision.state is State.WORKING:
-            decision = decide(State.WORKING, Waited(True), replace(seen, now=NOW + 0.3 * ring))
-            states.append(decision.state)
-    assert states == [*4 * [State.WORKING], State.COMMITTING]
+        if decision.phase is Phase.WORKING:
+            decision = decide(Phase.WORKING, Waited(True), replace(seen, now=NOW + 0.3 * ring))
+            phases.append(decision.phase)
+    assert phases == [*4 * [Phase.WORKING], Phase.COMMITTING]
     assert decision.action == Commit(3)
 
 
 @given(steps, situations)
 def test_a_crawl_is_found_to_be_over_only_with_nothing_claimed_and_all_committed(
-    step: tuple[State, Event], seen: Situation
+    step: tuple[Phase, Event], seen: Situation
 ) -> None:
-    state, event = step
-    if decide(state, event, seen).state is State.CONCLUDING and state is State.COMMITTING:
+    phase, event = step
+    if decide(phase, event, seen).phase is Phase.CONCLUDING and phase is Phase.COMMITTING:
         assert seen.groups_held == 0
         assert seen.uncommitted_since is None
 
 
 @given(steps, situations)
-def test_the_end_comes_after_the_last_commit_or_without_a_lease(step: tuple[State, Event], seen: Situation) -> None:
-    if decide(*step, seen).state is State.ENDED:
-        assert step[0] in (State.CLOSING, State.REJOINING)
+def test_the_end_comes_after_the_last_commit_or_without_a_lease(step: tuple[Phase, Event], seen: Situation) -> None:
+    if decide(*step, seen).phase is Phase.ENDED:
+        assert step[0] in (Phase.CLOSING, Phase.REJOINING)
 
 
 @given(steps, situations, st.data())
 def test_after_a_stop_any_events_end_the_crawl_soon(
-    step: tuple[State, Event], seen: Situation, data: st.DataObject
+    step: tuple[Phase, Event], seen: Situation, data: st.DataObject
 ) -> None:
-    seen, visited = replace(seen, stop_requested=True), list[State]()
+    seen, visited = replace(seen, stop_requested=True), list[Phase]()
     decision = decide(*step, seen)
-    while decision.state is not State.ENDED:
-        assert decision.state not in visited
-        visited.append(decision.state)
+    while decision.phase is not Phase.ENDED:
+        assert decision.phase not in visited
+        visited.append(decision.phase)
         event = data.draw(st.sampled_from(ENDS[type(decision.action)]))
         seen = replace(data.draw(situations), stop_requested=True)
-        decision = decide(decision.state, event, seen)
+        decision = decide(decision.phase, event, seen)
 
 
 def test_the_picture_has_each_row_and_no_character_that_mermaid_cuts_a_text_at() -> None:

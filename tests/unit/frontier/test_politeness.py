@@ -16,7 +16,7 @@ from crawler.frontier.politeness import (
     with_crawl_delay,
 )
 from crawler.model import Failed, Fetched, Redirected
-from crawler.reasons import ErrorKind, Wait, WaitCode
+from crawler.reasons import ErrorKind, WaitCode, WaitReason
 
 END = 1_800_000_000.0
 DEFAULT = PolitenessSettings()
@@ -96,8 +96,8 @@ def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: AnswerFacts) ->
 def test_a_back_off_names_its_cause() -> None:
     """Of a body that was cut short not the status that came before it."""
     cut = failure(200, kind=ErrorKind.TRUNCATED)
-    assert after_answer(Pace(), cut, None, DEFAULT).waits_for == Wait(WaitCode.BACKOFF, "a body cut short")
-    assert after_answer(Pace(), failure(429), None, DEFAULT).waits_for == Wait(WaitCode.BACKOFF, "429")
+    assert after_answer(Pace(), cut, None, DEFAULT).waits_for == WaitReason(WaitCode.BACKOFF, "a body cut short")
+    assert after_answer(Pace(), failure(429), None, DEFAULT).waits_for == WaitReason(WaitCode.BACKOFF, "429")
 
 
 def test_success_lets_a_site_recover_slowly() -> None:
@@ -115,18 +115,18 @@ def test_other_failures_slow_nothing_down(answer: AnswerFacts) -> None:
 
 
 def test_a_crawl_delay_just_read_holds_from_that_answer_on() -> None:
-    pace = Pace(END + 2, 2.0, 0.0, Wait(WaitCode.DELAY))
+    pace = Pace(END + 2, 2.0, 0.0, WaitReason(WaitCode.DELAY))
     assert with_crawl_delay(pace, END, None, DEFAULT) is pace
     assert with_crawl_delay(pace, END, 1.0, DEFAULT) is pace
-    assert with_crawl_delay(pace, END, 60.0, DEFAULT) == Pace(END + 60, 60.0, 0.0, Wait(WaitCode.CRAWL_DELAY))
-    later = Pace(END + 100, 100.0, 100.0, Wait(WaitCode.RETRY_AFTER, "503"))
+    assert with_crawl_delay(pace, END, 60.0, DEFAULT) == Pace(END + 60, 60.0, 0.0, WaitReason(WaitCode.CRAWL_DELAY))
+    later = Pace(END + 100, 100.0, 100.0, WaitReason(WaitCode.RETRY_AFTER, "503"))
     assert with_crawl_delay(later, END, 60.0, DEFAULT) is later
 
 
 def test_a_crash_counts_as_the_end_of_a_request() -> None:
     assert after_crash(Pace(END - 50, 1.0), DEFAULT, END).next_at == END + 2
     assert after_crash(Pace(END - 50, 60.0), DEFAULT, END).next_at == END + 60
-    waiting = Pace(END + 3600, 60.0, 0.0, Wait(WaitCode.RETRY_AFTER, "503"))
+    waiting = Pace(END + 3600, 60.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "503"))
     assert after_crash(waiting, DEFAULT, END) is waiting
 
 

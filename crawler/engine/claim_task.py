@@ -1,4 +1,4 @@
-"""Workers: each goes through the batch of URLs of one claimed politeness group."""
+"""Claim tasks: each goes through the batch of URLs of one claimed politeness group."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from crawler.url import split
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerContext:
-    """What the workers of one crawl share."""
+class ClaimContext:
+    """The parts that all claim tasks of one worker share."""
 
     policy: CrawlPolicy
     scope: Scope
@@ -47,12 +47,12 @@ class WorkerContext:
     caution: Caution
 
 
-class Worker:
+class ClaimTask:
     """Works on one claim, one URL after the other, each at its time.
 
     Invariants:
 
-    1. A URL leaves the worker in one outcome, or in none: then it is still queued in the store.
+    1. A URL leaves the task in one outcome, or in none: then it is still queued in the store.
     2. No page is requested under a robots copy that is not committed.
     3. Each page taken from the budget is given back, also on cancellation.
 
@@ -60,7 +60,7 @@ class Worker:
     sent by the gate, and its URL is still queued.
     """
 
-    def __init__(self, claim: Claim, context: WorkerContext) -> None:
+    def __init__(self, claim: Claim, context: ClaimContext) -> None:
         self._claim = claim
         self._context = context
         self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
@@ -68,7 +68,7 @@ class Worker:
     async def run(self) -> None:
         """Work until the batch is done, or until the group is better given back.
 
-        Raises :class:`CrawlerError`, and what is a bug outside the treatment of a single URL.
+        Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
         context = self._context
         for queued in self._claim.urls:
@@ -80,7 +80,7 @@ class Worker:
                 continue
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.idle(context.clock.sleep(early_s))
-            with suppress(Blocked):  # the next worker that claims the URL excludes it
+            with suppress(Blocked):  # the next claim of the URL excludes it
                 async with context.caution.visit(queued, in_caution=self._claim.in_caution) as visit:
                     await self._take(queued, visit)
 
@@ -169,14 +169,14 @@ class Worker:
         context.outbox.add_outcome(after_refusal(outcome, context.policy.revisit, context.clock.now()))
 
 
-class WorkerPool:
-    """One worker task for each claimed group.
+class ClaimTasks:
+    """One task for each claimed group.
 
     Invariant: a group is entered at the gate while its task lives, and released through the outbox when the task ends,
     however it ends. A task that fails requests the shutdown.
     """
 
-    def __init__(self, context: WorkerContext) -> None:
+    def __init__(self, context: ClaimContext) -> None:
         self._context = context
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
 
@@ -184,10 +184,10 @@ class WorkerPool:
         return len(self._tasks)
 
     def start(self, claim: Claim) -> None:
-        """Start a worker on ``claim``."""
+        """Start a task on ``claim``."""
         context = self._context
         context.gate.enter(claim.group, claim.pace)
-        task = asyncio.create_task(Worker(claim, context).run())
+        task = asyncio.create_task(ClaimTask(claim, context).run())
         self._tasks[claim.group_id] = task
         context.budget.enter_group(for_pages=is_for_pages(claim))
         self._note_size()
@@ -207,13 +207,13 @@ class WorkerPool:
         self._context.progress.note_active(len(self._tasks))
 
     async def drain(self, grace_s: float) -> None:
-        """Wait until all workers have ended, for ``grace_s`` at most, then cancel the rest."""
+        """Wait until all tasks have ended, for ``grace_s`` at most, then cancel the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace_s)
         await self.cancel()
 
     async def cancel(self) -> None:
-        """Cancel all workers and wait until they have ended."""
+        """Cancel all tasks and wait until they have ended."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
