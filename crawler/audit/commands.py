@@ -9,9 +9,9 @@ import click
 from crawler.audit.markdown_report import write_report
 from crawler.audit.run_audit import run_audit
 from crawler.audit.terminal import render
-from crawler.cli.output import print_json
+from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.settings.stores import existing_store
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
+from crawler.cli.output import PrintableConsole
 from crawler.formatting import many
 
 
-def render(result: AuditResult, console: Console) -> None:
+def render(result: AuditResult, console: PrintableConsole) -> None:
     """Print the result for people."""
     totals = result.totals
     if not totals.requests:

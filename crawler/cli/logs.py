@@ -14,6 +14,7 @@ from typing import TextIO
 
 from crawler.formatting import instant
 from crawler.settings.settings import LogFormat, LogLevel
+from crawler.terminal_text import printable
 
 _LOGGER = logging.getLogger("crawler")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
@@ -56,7 +57,7 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """``2026-11-21T10:42:00.125Z WARNING crawler.engine.gate: …`` on one line."""
-        text = " ".join(record.getMessage().split())
+        text = printable(" ".join(record.getMessage().split()))
         return f"{instant(record.created)} {record.levelname} {record.name}: {text}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from crawler.cli.output import PrintableConsole
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def progress_line(what: str) -> Iterator[Callable[[str], None]]:
 
     Yields a function that changes the text.
     """
-    console = Console(stderr=True)
+    console = PrintableConsole(stderr=True)
     if not console.is_terminal:
         yield lambda what: None
         return

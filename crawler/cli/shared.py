@@ -1,4 +1,4 @@
-"""What the commands share: the group they belong to, the console, the options on the store, and how errors end.
+"""What the commands share: the group they belong to, the options on the store, and how errors end.
 
 Loading this module is fast: it imports no settings, no store and no HTTP client. The help of `crawler` comes from a
 table, and the module of a command is loaded when the command runs.
@@ -11,16 +11,15 @@ import gc
 import io
 import logging
 import os
-import re
 import sys
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
-from rich.console import Console
 
+from crawler.cli.output import tell
 from crawler.errors import CrawlerError, UsageError
 from crawler.url import NotCrawlable, canonicalise
 from crawler.version import VERSION
@@ -67,30 +66,6 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "page": CommandEntry("inspect.check_commands", "Show what an HTML page says of itself."),
     },
 }
-
-
-class _Trimmed(io.TextIOBase):
-    """The current standard output, without the blanks that tables leave at the ends of lines."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
-
-    def flush(self) -> None:
-        stream = getattr(sys, "stdout", None)  # at the end of the process, neither may exist
-        if stream is not None:
-            stream.flush()
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-console = _Console(highlight=False)
-if not console.is_terminal:
-    console = _Console(highlight=False, file=cast(IO[str], _Trimmed()))
-    if "COLUMNS" not in os.environ:
-        console.width = 1000  # a file or another program gets unwrapped lines
 
 
 class LazyGroup(click.Group):
@@ -173,11 +148,6 @@ def main() -> NoReturn:
         tell("stopped")
         code = STOPPED
     sys.exit(code or 0)
-
-
-def tell(message: str) -> None:
-    """Print a message for the user on standard error."""
-    print(f"crawler: {message}", file=sys.stderr)
 
 
 def _advice(error: click.ClickException) -> str:

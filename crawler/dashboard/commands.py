@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.shared import cli, console, db_option, host_and_port, run_async, store_at
+from crawler.cli.output import console
+from crawler.cli.shared import cli, db_option, host_and_port, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.dashboard.server import serving
 from crawler.errors import UsageError
@@ -55,7 +56,7 @@ async def _serve(db: str, host: str, port: int, token: str | None, *, shown: str
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     async with serving(store_at(db), host, port, token, SystemClock()) as taken:
-        console.print(f"{shown_db(db)}: http://{_shown(host)}:{taken}/{shown}", markup=False, soft_wrap=True)
+        console.print(f"{shown_db(db)}: http://{_shown(host)}:{taken}/{shown}", soft_wrap=True)
         console.print("Ctrl-C ends the dashboard; the crawl continues without it", style="dim")
         await over.wait()
     return 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.shared import STOPPED, cli, console, run_async
+from crawler.cli.output import console
+from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.cli.signals import Signals
 from crawler.demo.show import run_demo
 from crawler.errors import UsageError

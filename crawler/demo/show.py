@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from crawler.cli.output import print_json
+from crawler.cli.output import PrintableConsole, print_json
 from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
 from crawler.demo.web import DemoWeb
@@ -63,7 +62,12 @@ def demo_settings(db: Path, web: DemoWeb) -> Settings:
 
 
 async def run_demo(
-    db: Path, console: Console, *, live: bool, as_json: bool, on_crawl: Callable[[Crawl], None] = lambda crawl: None
+    db: Path,
+    console: PrintableConsole,
+    *,
+    live: bool,
+    as_json: bool,
+    on_crawl: Callable[[Crawl], None] = lambda crawl: None,
 ) -> int:
     """Run the demonstration. Returns 0 if every promise to the town was kept, else 1. ``on_crawl`` gets the crawl."""
     await _begin_anew(db)
@@ -90,7 +94,7 @@ async def run_demo(
 
 @asynccontextmanager
 async def _watched(
-    crawl: Crawl, store: StoreReader, clock: SystemClock, console: Console, db: str, live: bool
+    crawl: Crawl, store: StoreReader, clock: SystemClock, console: PrintableConsole, db: str, live: bool
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
         hint = "Ctrl-C stops; the next demo begins anew"
@@ -123,7 +127,7 @@ async def _begin_anew(db: Path) -> None:
             Path(f"{db}{suffix}").unlink()
 
 
-async def _show(store: StoreReader, web: DemoWeb, console: Console) -> None:
+async def _show(store: StoreReader, web: DemoWeb, console: PrintableConsole) -> None:
     for title, statement in _SECTIONS.items():
         rows = await store.query(_SQL[statement])
         _section(title, [(row["what"], row["detail"]) for row in rows], web.port, console)
@@ -138,7 +142,7 @@ async def _show(store: StoreReader, web: DemoWeb, console: Console) -> None:
         _section("Allowed pages that the crawl missed", [(url, "") for url in sorted(missed)], web.port, console)
 
 
-def _section(title: str, rows: list[tuple[str, str]], port: int, console: Console) -> None:
+def _section(title: str, rows: list[tuple[str, str]], port: int, console: PrintableConsole) -> None:
     console.print(Text(f"\n{title}", style="bold"))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(overflow="fold", max_width=46)
@@ -148,7 +152,7 @@ def _section(title: str, rows: list[tuple[str, str]], port: int, console: Consol
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
-def _show_further(db: Path, web: DemoWeb, console: Console) -> None:
+def _show_further(db: Path, web: DemoWeb, console: PrintableConsole) -> None:
     crawler = sys.argv[0] if Path(sys.argv[0]).stem == "crawler" else "crawler"  # the path that the user typed
     lines = [
         ("\nLook further", "bold"),

@@ -40,6 +40,7 @@ class Format:
     about: str
     takes_bodies: bool = False
     takes_base_url: bool = False
+    is_text: bool = True  # in UTF-8
 
 
 _ANY = ("pages", *(view for view in VIEWS if view != "pages"))
@@ -52,9 +53,9 @@ _SITEMAP = "fetched pages that may be indexed and are no duplicates"
 FORMATS = {
     "jsonl": Format(write_jsonl, _ANY, "rows", _TABLE, takes_bodies=True),
     "csv": Format(write_csv, _ANY, "rows", _TABLE),
-    "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True),
-    "warc": Format(write_warc, ("pages",), "pages", _ARCHIVE),
-    "wacz": Format(write_wacz, ("pages",), "pages", _ARCHIVE),
+    "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True, is_text=False),
+    "warc": Format(write_warc, ("pages",), "pages", _ARCHIVE, is_text=False),
+    "wacz": Format(write_wacz, ("pages",), "pages", _ARCHIVE, is_text=False),
     "graphml": Format(write_graphml, ("links",), "nodes and edges", _GRAPH),
     "edges": Format(write_edges, ("links", "links_glued"), "links", _GRAPH),
     "sitemap": Format(write_sitemap, ("pages",), "URLs", _SITEMAP, takes_base_url=True),

@@ -9,14 +9,17 @@ from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 from textwrap import indent
+from typing import BinaryIO, cast
 
 import click
 
+from crawler.cli.output import PrintableBytes, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, run_async, store_at, tell
+from crawler.cli.shared import cli, db_option, run_async, store_at
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
+from crawler.errors import UsageError
 from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
 from crawler.export.job import SQL
@@ -65,7 +68,7 @@ def export(
             await export_to(
                 store,
                 format,
-                sys.stdout.buffer if str(out) == "-" else out,
+                _standard_output(format) if str(out) == "-" else out,
                 now=began,
                 table=table,
                 where=where,
@@ -81,6 +84,15 @@ def export(
         return 0
 
     return run_async(write())
+
+
+def _standard_output(format: str) -> BinaryIO:
+    """Standard output; a terminal gets text only, and only what is printable."""
+    if not sys.stdout.isatty():
+        return sys.stdout.buffer
+    if not FORMATS[format].is_text:
+        raise UsageError(f"{format} is a binary format, which a terminal cannot show; name a file, or use a pipe")
+    return cast(BinaryIO, PrintableBytes(sys.stdout.buffer))
 
 
 @asynccontextmanager

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from crawler.cli.output import print_json, to_json
-from crawler.cli.shared import canonical, cli, json_option, tell
+from crawler.cli.output import print_json, say, tell
+from crawler.cli.shared import canonical, cli, json_option
 from crawler.clock import SystemClock
 from crawler.engine.parser_pool import BlockingReader
 from crawler.errors import UsageError
@@ -63,7 +63,7 @@ def robots_check(
             print_json({"url": url, **asdict(verdict), **doubted.as_json(), "unknown": unknown})
         else:
             rule = f"line {verdict.line}: {verdict.text.strip()}" if verdict.line else "no rule matches"
-            print(f"{'allowed' if verdict.allowed else 'forbidden':9}  {url}  {rule}  ({verdict.reading})")
+            say(f"{'allowed' if verdict.allowed else 'forbidden':9}  {url}  {rule}  ({verdict.reading})")
     return 0
 
 
@@ -87,7 +87,7 @@ def page_check(file: Path | None, url: str | None, agent: str, reading: str, jso
         if file is None or url is None:
             raise UsageError("page check needs --url URL and a FILE, or --jsonl")
         case = {"url": url, "html": file.read_text(errors="replace"), "agent": agent, "reading": reading}
-        print(to_json(_checked(check, case, str(file)), indent=1))
+        print_json(_checked(check, case, str(file)), indent=1)
     return 0
 
 

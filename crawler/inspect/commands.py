@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from crawler.cli.output import print_json
-from crawler.cli.shared import canonical, cli, console, db_option, json_option, run_async, store_at
+from crawler.cli.output import console, print_json
+from crawler.cli.shared import canonical, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.inspect import status as status_report
 from crawler.inspect import why as why_report

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.layout import STATE_STYLES, Fact, facts
+from crawler.cli.output import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
@@ -130,7 +130,7 @@ def as_json(status: Status) -> dict[str, Any]:
     }
 
 
-def render(status: Status, db: str, console: Console) -> None:
+def render(status: Status, db: str, console: PrintableConsole) -> None:
     """Print a status of the store ``db`` for people."""
     counts = status.counts
     states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)

@@ -8,9 +8,9 @@ from shlex import quote
 import click
 from rich.table import Table
 
-from crawler.cli.output import print_json
+from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, console, json_option, run_async, store_at
+from crawler.cli.shared import cli, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from crawler.cli.layout import Fact, facts
+from crawler.cli.output import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.decide import adopt_mains
@@ -173,7 +173,7 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
     return str(deferred or known["site"]["waits_for"] or "the pause of its site")
 
 
-def render(known: dict[str, Any], console: Console) -> None:
+def render(known: dict[str, Any], console: PrintableConsole) -> None:
     """Print an explanation for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
     console.print(facts(told(known), indent=2))

@@ -9,11 +9,11 @@ from itertools import starmap
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.layout import STATE_STYLES
+from crawler.cli.output import PrintableConsole
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
@@ -53,7 +53,7 @@ async def top(store: Ranks, count: int, *, sites: bool = False) -> list[dict[str
     return await store.query(_SQL["top_sites" if sites else "top_pages"], {"limit": count})
 
 
-def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: Console) -> None:
+def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: PrintableConsole) -> None:
     """Print ranks for people: the position, and the columns of ``rows``."""
     console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
     if not rows:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from crawler.cli.output import console
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, console, db_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many, size
@@ -30,7 +31,7 @@ def report(out: Path, db: str) -> int:
         async with existing_store(store_at(db)) as store:
             with progress_line("reading the store"):
                 facts = await gather(store, store_name(db), SystemClock().now())
-        console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", markup=False, soft_wrap=True)
+        console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)
         return 0
 
     return run_async(show())

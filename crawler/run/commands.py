@@ -12,8 +12,8 @@ import click
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import SectionedCommand, given_settings, setting_options
-from crawler.cli.output import print_json
-from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, console, raise_file_limit, run_async, tell
+from crawler.cli.output import console, print_json, tell
+from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, raise_file_limit, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress

@@ -6,7 +6,8 @@ from difflib import get_close_matches
 
 import click
 
-from crawler.cli.shared import cli, console, run_async, store_at
+from crawler.cli.output import console
+from crawler.cli.shared import cli, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Blocks, Command, blockable, standing, still_blocks
@@ -58,7 +59,7 @@ async def _ask(asked: Command, name: str, db: str) -> int:
                 said = f"{name} is no longer blocked, but {', '.join(others)} still is"
             elif asked is Command.BLOCK:
                 said += await _unmet(store, name)
-    console.print(said, markup=False, soft_wrap=True)
+    console.print(said, soft_wrap=True)
     return 0
 
 

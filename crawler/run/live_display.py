@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from crawler.cli.layout import Fact, facts
+from crawler.cli.output import PrintableConsole
 from crawler.clock import Clock, brief_time
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress, trouble
@@ -70,7 +71,7 @@ class Watch:
         crawl: Watched,
         store: StoreReader,
         clock: Clock,
-        console: Console,
+        console: PrintableConsole,
         stopped_by: Callable[[], str | None],
         db: str,
         workers: int = 1,
@@ -274,7 +275,7 @@ def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) ->
     }
 
 
-def print_summary(result: dict[str, Any], console: Console) -> None:
+def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
     """Print the end of a run for people."""
     run, urls = result["run"], result["urls"]
     rate = run["pages"] / result["seconds"] if result["seconds"] else 0.0

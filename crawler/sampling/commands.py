@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crawler.cli.output import print_json
-from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at
+from crawler.cli.output import console, print_json
+from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.sampling import load
 from crawler.settings.stores import existing_store
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from math import isfinite
 
-from rich.console import Console
 from rich.table import Table
 
+from crawler.cli.output import PrintableConsole
 from crawler.formatting import many, size
 from crawler.sampling.survey import Figure, Survey, Unit
 
 
-def render(survey: Survey, console: Console) -> None:
+def render(survey: Survey, console: PrintableConsole) -> None:
     """Print how the sample was drawn, and every estimate with its interval."""
     for line in told(survey):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for name in ("", "estimate", "95 % interval", "units"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
@@ -23,7 +23,7 @@ def render(survey: Survey, console: Console) -> None:
         table.add_row(figure.what, value(figure), interval(figure), f"{figure.estimate.units:,}", figure.among)
     console.print(table)
     for line in doubts(survey):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def told(survey: Survey) -> list[str]:

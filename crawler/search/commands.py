@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from crawler.cli.output import print_json
+from crawler.cli.output import PrintableConsole, console, print_json, say, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, console, db_option, json_option, run_async, store_at, tell
+from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.formatting import many
 from crawler.search.build_index import build_index
@@ -59,7 +59,7 @@ def search_command(
     Pages with all words come first. If there are few of them, pages with some of the words follow.
     """
     if words == ("-h",):  # it contains no word to search for, so it asks for help
-        click.echo(ctx.get_help())
+        say(ctx.get_help())
         return 0
 
     async def look() -> int:
@@ -78,7 +78,7 @@ def search_command(
     return run_async(look())
 
 
-def _render(found: SearchResult, console: Console) -> None:
+def _render(found: SearchResult, console: PrintableConsole) -> None:
     """Print results for people: title, address and excerpt, with the matches in bold."""
     console.print(f"{many(found.total, 'page')} with all words")
     parted = False

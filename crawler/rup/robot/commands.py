@@ -12,8 +12,8 @@ import click
 from rich.table import Table
 
 from crawler.cli.options import given_settings, setting_options
-from crawler.cli.output import print_json
-from crawler.cli.shared import canonical, console, db_option, json_option, run_async, tell
+from crawler.cli.output import console, print_json, say, tell
+from crawler.cli.shared import canonical, db_option, json_option, run_async
 from crawler.clock import iso
 from crawler.errors import UsageError, missing_extra
 from crawler.formatting import many
@@ -138,7 +138,7 @@ def _show_offer(offered: FoundInfo, as_json: bool) -> None:
     table = Table.grid(padding=(0, 2))
     for row in rows:
         table.add_row(*row)
-    console.print(table, markup=False)
+    console.print(table)
 
 
 @rup.command(no_args_is_help=True)
@@ -163,7 +163,7 @@ def register(
         return await subscriber.register(name, address, preferences)
 
     done = _asked(work, name, db, config, options, make=True)
-    print(f"registered with {name}: a report every {done.server.latency} to {address}")
+    say(f"registered with {name}: a report every {done.server.latency} to {address}")
     return 0
 
 
@@ -174,7 +174,7 @@ def register(
 def unregister(site: str, forget: bool, db: str, config: Path | None, **options: Any) -> int:
     """Ask SITE to send no more reports."""
     name = _site(site)
-    print(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
+    say(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
     return 0
 
 
@@ -203,7 +203,7 @@ def modify(
         return await subscriber.modify(name, address, preferences)
 
     done = _asked(work, name, db, config, options)
-    print(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")
+    say(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")
     return 0
 
 
@@ -218,7 +218,7 @@ def status(db: str, as_json: bool) -> int:
         if as_json:
             print_json({"servers": rows})
         elif not rows:
-            print("not registered with any server; `crawler rup register SITE --email ADDRESS` registers")
+            say("not registered with any server; `crawler rup register SITE --email ADDRESS` registers")
         else:
             _show_servers(rows)
         return 0
@@ -233,7 +233,7 @@ def _show_servers(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         counts = (str(row[name]) for name in ("reports", "changes", "ignored", "refused"))
         table.add_row(row["site"], row["latency"], *counts, iso(row["known_until"]), row["state"])
-    console.print(table, markup=False)
+    console.print(table)
 
 
 @rup.command()
@@ -270,7 +270,7 @@ def sync(
             heeded, queued = subscriber.heeded, await subscriber.queue()
             if heeded != Heeded() or queued:
                 busy.append(queued)
-                print(_came_to(heeded, queued))
+                say(_came_to(heeded, queued))
 
     async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
         tally = None
@@ -283,14 +283,14 @@ def sync(
 
     tally, indexed = _asked(work, name, db, config, options)
     if tally is not None:
-        print(
+        say(
             f"mail: {tally.reports} reports of {tally.changes} changes; "
             f"{tally.ignored} other mails, {tally.refused} paths refused"
         )
     if indexed is not None:
-        print(f"index of {name}: {indexed} changes in {reach}")
+        say(f"index of {name}: {indexed} changes in {reach}")
     if tally is None and indexed is None and not busy:
-        print("nothing to do: no mailbox and no span given, and no question to a server is due")
+        say("nothing to do: no mailbox and no span given, and no question to a server is due")
     return 0
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.shared import host_and_port, run_async, tell
+from crawler.cli.output import tell
+from crawler.cli.shared import host_and_port, run_async
 from crawler.cli.signals import Signals
 from crawler.errors import UsageError, missing_extra
 from crawler.rup.commands import rup
