@@ -237,7 +237,9 @@ def after_fault(queued: Queued, fault: str) -> Outcome:
 
 
 def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
+    """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     depth = queued.depth + 1
+    etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
     page = Page(
         status=result.status,
         content_type=result.content_type,
@@ -245,8 +247,8 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         facts=facts,
         body=Body(facts.body_sha256, result.plain, result.gzipped) if facts.index else None,
         body_bytes=facts.body_bytes,
-        etag=header(result.headers, "etag"),
-        last_modified=header(result.headers, "last-modified"),
+        etag=etag if facts.is_read else None,
+        last_modified=last_modified if facts.is_read else None,
     )
     refusals = scope.link_refusals(facts.links, depth)
     offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]

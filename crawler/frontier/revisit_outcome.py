@@ -9,6 +9,8 @@ A URL that is due for a revisit is queued like any other, and keeps its page mea
     another permanent failure, or robots.txt, scope, type -> failed or excluded; the versions are kept
     temporary failures only   -> the state before, when the retries are spent
 
+A page that could not be read gets no validators, so its next visit fetches the whole page and reads it again.
+
 A page has *changed* if its text differs, or its content if the text of a version is unknown. So a page that differs
 in its mark-up only gets a new version, but is not visited more often.
 """
@@ -57,7 +59,9 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
         case Fetched():
             if facts is not None and not facts.is_read and seen.version and not _was_unread(seen):
                 return _unreached(outcome, seen, facts.note, settings, now)
-            return _fetched(outcome, seen, result, facts, settings)
+            ended = _fetched(outcome, seen, result, facts, settings)
+            is_unread = facts is not None and not facts.is_read
+            return _without_validators(ended) if is_unread else ended
         case Redirected():
             changed = outcome.reason.sentence != seen.reason.sentence
             again = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
@@ -87,6 +91,12 @@ def _not_modified(
     return _unchanged(outcome, seen, result, "304", settings)
 
 
+def _without_validators(outcome: Outcome) -> Outcome:
+    """The outcome of a page that could not be read again: the next visit fetches it in full."""
+    assert outcome.again is not None, "a revisit has one"
+    return replace(outcome, again=replace(outcome.again, etag=None, last_modified=None))
+
+
 def _was_unread(seen: Seen) -> bool:
     """Whether the page could not be read at the visit before."""
     return seen.reason.code is ReasonCode.UNREAD
@@ -113,7 +123,8 @@ def _fetched(
         and facts.archive is not seen.noarchive
         and facts.until == seen.until
     )
-    if content == seen.content and as_asked:
+    is_read_now = _was_unread(seen) and facts is not None and facts.is_read
+    if content == seen.content and as_asked and not is_read_now:
         return _unchanged(outcome, seen, result, "same content", settings)
     known = seen.content is not None
     text = None if facts is None or facts.text_sha256 is None else facts.text_sha256.hex()
@@ -172,6 +183,6 @@ def _missed(found: Found, seen: Seen, settings: RevisitSettings, now: float) -> 
 def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings, now: float) -> Outcome:
     """The outcome of a visit that did not reach the page: only the time of the next visit changes."""
     reason = seen.reason
-    if seen.state is State.FETCHED and seen.version:
+    if seen.state is State.FETCHED and seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNREACHED, f"{seen.status}, not reachable at the last visit: {why}")
     return Outcome(outcome.queued, seen.state, reason, again=_missed(Found.UNREACHED, seen, settings, now))

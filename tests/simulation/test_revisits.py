@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ from crawler.engine.crawl_settings import CrawlSettings
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
+from crawler.model import Fetched, PageFacts, Reading
+from crawler.page.headers import unread_page
+from crawler.reasons import ReasonCode
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
+from tests.reading import ReaderInProcess
 from tests.reasons import reason
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
@@ -204,6 +209,54 @@ def test_a_page_that_becomes_noindex_loses_its_stored_texts(db_path: Path) -> No
     assert len(look(db_path, "SELECT 1 FROM body")) == 1, "the home page's alone"
     dump = b"".join(path.read_bytes() for path in db_path.parent.glob("*.db*"))
     assert b"secret three" not in dump
+
+
+@pytest.fixture
+def unread_visits(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the parser process is killed while it reads ``/p``, for each visit in order; afterwards it reads."""
+    killed, reads = list[bool](), ReaderInProcess.read
+
+    async def read(reader: ReaderInProcess, document: Fetched) -> PageFacts:
+        if document.url != PAGE or not killed or not killed.pop(0):
+            return await reads(reader, document)
+        asked = {"token": "x", "reading": Reading.STRICT, "now": document.finished_at}
+        unread = unread_page("killed", url=document.url, headers=document.headers, **asked)
+        return replace(unread, body_sha256=sha256(document.body).digest(), body_bytes=len(document.body))
+
+    monkeypatch.setattr(ReaderInProcess, "read", read)
+    return killed
+
+
+@pytest.mark.parametrize(
+    "html", ["<title>A</title>one", "<meta name=robots content='noindex, nofollow'><title>A</title>"]
+)
+def test_a_page_that_could_not_be_read_is_fetched_in_full_until_it_can_be(
+    db_path: Path, html: str, unread_visits: list[bool]
+) -> None:
+    unread_visits += [True, True]
+    page = tagged(html)
+    assert revisited(db_path, Shelf(p=page), page, page, page, growing=5) == [200, 200, 200, 304]
+    ((code,),) = look(db_path, f"SELECT reason_code FROM urls WHERE url = '{PAGE}'")
+    assert code == ReasonCode.UNCHANGED
+
+
+def test_an_unread_page_that_is_unreachable_meanwhile_is_fetched_in_full(
+    db_path: Path, unread_visits: list[bool]
+) -> None:
+    unread_visits += [True]
+    page = tagged("<title>A</title>one")
+    asked = revisited(db_path, Shelf(p=page), unavailable(), page, days=5)
+    assert (asked[0], asked[-1]) == (200, 200)
+    assert look(db_path, f"SELECT title FROM pages WHERE url = '{PAGE}'") == [("A",)]
+
+
+def test_a_page_that_was_read_keeps_its_version_while_it_cannot_be_read(
+    db_path: Path, unread_visits: list[bool]
+) -> None:
+    unread_visits += [False, True]
+    new = tagged("<title>B</title>two", '"2"')
+    assert revisited(db_path, Shelf(p=tagged("<title>A</title>one")), new, new, growing=5) == [200, 200, 200]
+    assert look(db_path, f"SELECT title, version FROM pages WHERE url = '{PAGE}'") == [("B", 2)]
 
 
 def test_headers_of_a_304_are_read(db_path: Path) -> None:
