@@ -11,13 +11,14 @@ from typing import Protocol, TypeVar
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
+from crawler.engine.slots import Slots
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, facts_of, with_crawl_delay
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.protocols import RequestRow
-from crawler.url import split
+from crawler.url import registrable_domain, split
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ class _Group:
     """A politeness group that a task of this process works on, or whose pace the store does not have yet."""
 
     pace: Pace
+    domain: str
     users: int = 0
     unsaved: bool = False
     slot: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the task whose request is sent or next
@@ -66,7 +68,7 @@ class _Group:
 
 
 class Gate:
-    """Sends requests: one at a time per group, its pause kept between end and start, ``concurrency`` in all.
+    """Sends requests: one at a time per group, its pause kept between end and start, ``concurrency`` slots in all.
 
     Invariants, for every request that leaves the process:
 
@@ -75,6 +77,7 @@ class Gate:
     3. The robots copy of its permit was in force.
     4. The lease lasted for longer than a request may take.
     5. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
+    6. It held one of the slots. No registered domain held more than a quarter of them (:class:`Slots`).
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._settings = settings
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = Slots(concurrency)
         self._groups: dict[str, _Group] = {}
         self._log = log
         self._closed = False
@@ -135,17 +138,23 @@ class Gate:
         finally:
             self._idle.discard(task)
 
-    async def _acquire(self, lock: asyncio.Lock | asyncio.Semaphore) -> None:
+    async def _acquire(self, lock: asyncio.Lock) -> None:
         if self._closed or lock.locked():
             await self.idle(lock.acquire())
         else:
             await lock.acquire()  # at once
 
+    async def _take_slot(self, domain: str) -> None:
+        if self._closed or not self._slots.take(domain):
+            await self.idle(self._slots.wait(domain))
+
     # --- groups -------------------------------------------------------------------------------
 
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
-        self._groups.setdefault(group, _Group(pace)).users += 1
+        if group not in self._groups:
+            self._groups[group] = _Group(pace, registrable_domain(group))
+        self._groups[group].users += 1
         self.keep(group, pace)
 
     def keep(self, group: str, pace: Pace) -> None:
@@ -219,7 +228,7 @@ class Gate:
         live = self._groups[permit.group]
         await self._acquire(live.slot)
         try:
-            await self._wait_to_send(permit.group)
+            await self._wait_to_send(permit.group, live.domain)
             try:
                 if self._blocks.covers(request.url):
                     raise Blocked
@@ -235,14 +244,14 @@ class Gate:
                 finally:
                     self._in_flight -= 1
             finally:
-                self._slots.release()
+                self._slots.release(live.domain)
             self._settle(live, request, permit, answer)
             return answer
         finally:
             live.slot.release()
 
-    async def _wait_to_send(self, group: str) -> None:
-        """Wait until all that holds a request back is over, and return with one of the ``concurrency`` slots."""
+    async def _wait_to_send(self, group: str, domain: str) -> None:
+        """Wait until all that holds a request back is over, and return with one of the slots, held by ``domain``."""
         while True:
             await self.pause(group)
             if not self._open.is_set():
@@ -251,11 +260,11 @@ class Gate:
             if not self._has_room.is_set():
                 await self.idle(self._has_room.wait())
                 continue
-            await self._acquire(self._slots)
+            await self._take_slot(domain)
             covered = self._lease is None or self._lease.covers_request()
             if self._open.is_set() and self._has_room.is_set() and covered:
                 return
-            self._slots.release()  # while the task waited for the slot, something else came to hold it back
+            self._slots.release(domain)  # while the task waited for the slot, something else came to hold it back
             if self._lease is not None and not covered:
                 await self.idle(self._lease.renewed())
 

@@ -248,8 +248,8 @@ _TABLE = (
         whole(1),
         "crawl.concurrency",
         "Requests in flight over all sites together.",
-        "One site gets one request at a time in any case. Raise the number for a crawl of thousands of sites, if "
-        "memory and bandwidth allow.",
+        "One site gets one request at a time in any case, and one registered domain gets a quarter of them at most. "
+        "Raise the number for a crawl of thousands of sites, if memory and bandwidth allow.",
         "--concurrency",
     ),
     Key(

@@ -1,0 +1,115 @@
+"""No zone, and no address, can starve, aim or empty the crawl: what is left for the healthy sites beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Fault, Hit, Page, Site, plain
+from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.slots import Slots
+from crawler.frontier.politeness import PolitenessSettings
+from tests.judge import Manners, violations
+from tests.simulation.crawls import Options, crawl_for
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+TARPIT: Site = {"*": Page(fault=Fault.HANG)}
+
+
+def healthy(pages: int) -> Site:
+    """A site whose start page links to all others."""
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(1, pages))
+    return {"/robots.txt": plain(""), "/": Page(links), **{f"/{n}": Page("x") for n in range(1, pages)}}
+
+
+def crawled(path: Path, sites: Mapping[str, Site], seconds: float, options: Options) -> list[Hit]:
+    """The requests of a crawl of all ``sites`` for at most so many seconds. A tarpit is given up after 60 s."""
+
+    async def main(clock: VirtualClock) -> list[Hit]:
+        web = SimulatedWeb(clock, sites, latency_s=0.01)
+        seeds = [f"http://{host}/" for host in sites]
+        await crawl_for(clock, path, web, seeds, options, seconds, crash=False)
+        return web.log
+
+    return run_virtual(main)
+
+
+def most_at_once(hits: Iterable[Hit]) -> int:
+    """The largest number of requests in flight at the same time."""
+    ends = sorted(event for hit in hits for event in ((hit.started_at, 1), (hit.finished_at, -1)))
+    now = most = 0
+    for _, change in ends:
+        now += change
+        most = max(most, now)
+    return most
+
+
+# --- slots ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zones", [1, 8])
+def test_tarpits_leave_slots_for_a_healthy_site(zones: int, db_path: Path) -> None:
+    sites = {f"h{n}.zone{n % zones}.test": TARPIT for n in range(300)} | {"good.test": healthy(50)}
+    options = Options(politeness=PolitenessSettings(delay_s=0.1))
+    log = crawled(db_path, sites, 30.0, options)
+    good = [hit for hit in log if hit.host == "good.test"]
+    assert sum(hit.path != "/robots.txt" for hit in good) == 50
+    assert max(hit.finished_at for hit in good) < 6.5, "51 requests at a pause of 0.1 s"
+    assert violations(good, Manners(delay_s=0.1)) == []
+    for zone in range(zones):
+        tarpits = [hit for hit in log if hit.host.endswith(f"zone{zone}.test")]
+        assert 1 <= most_at_once(tarpits) <= CrawlSettings().concurrency // 4
+
+
+@pytest.mark.parametrize(("slots", "each"), [(1, 1), (3, 1), (4, 1), (8, 2), (64, 16), (100, 25), (1000, 250)])
+def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, each: int) -> None:
+    shared = Slots(slots)
+    assert sum(shared.take("a.test") for _ in range(slots)) == each
+
+
+@pytest.mark.parametrize("domains", [2, 4, 20, 63])
+def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
+    shared, held = Slots(64), Counter[str]()
+    for _ in range(64):
+        held.update(name for n in range(domains) if shared.take(name := f"{n}.test"))
+    assert len(held) == domains
+    assert max(held.values()) - min(held.values()) <= 1
+    assert 64 - held.total() >= 64 * 3 // (domains + 3) - 1
+    assert shared.take("new.test")
+
+
+async def test_domains_that_wait_take_turns_and_a_cancelled_wait_takes_nothing() -> None:
+    shared, served = Slots(1), list[str]()
+    assert shared.take("busy.test")
+
+    async def wait(domain: str, name: str) -> None:
+        await shared.wait(domain)
+        served.append(name)
+        shared.release(domain)
+
+    tasks = [asyncio.create_task(wait("many.test", f"many {n}")) for n in range(3)]
+    tasks.append(asyncio.create_task(wait("one.test", "one")))
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    shared.release("busy.test")
+    tasks[2].cancel()  # it has been given no slot yet
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert served == ["many 0", "one"]
+    assert shared.take("busy.test"), "every slot was given back"
+
+
+async def test_a_slot_given_to_a_wait_that_is_then_cancelled_goes_to_the_next() -> None:
+    shared = Slots(1)
+    assert shared.take("busy.test")
+    first, second = (asyncio.create_task(shared.wait(f"{n}.test")) for n in range(2))
+    await asyncio.sleep(0)
+    shared.release("busy.test")
+    first.cancel()
+    await asyncio.wait_for(second, 5)
+    assert first.cancelled()
