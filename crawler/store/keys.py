@@ -7,9 +7,9 @@ arithmetic for both databases: any client can read a view, and an index on the n
 
 from __future__ import annotations
 
-import re
-
 from xxhash import xxh3_64_intdigest
+
+from crawler.store.statements import render_calls
 
 _HASH_BITS = 39
 _HASH_MASK = (1 << _HASH_BITS) - 1
@@ -20,7 +20,6 @@ _FUNCTIONS = {
     "last_url_of": f"(({{0}} << {_HASH_BITS}) + {_HASH_MASK})",
     "path_hash_of": f"({{0}} & {_HASH_MASK})",
 }
-_CALL = re.compile(rf"\b({'|'.join(_FUNCTIONS)})\(([^()]+)\)")
 
 
 def url_number(site_id: int, path: str) -> int:
@@ -40,4 +39,4 @@ def first_url_of(site_id: int) -> int:
 
 def render_keys(sql: str) -> str:
     """SQL with the calls of ``site_of`` and the like written out as arithmetic. Their arguments contain no brackets."""
-    return _CALL.sub(lambda call: _FUNCTIONS[call[1]].format(call[2]), sql)
+    return render_calls(sql, _FUNCTIONS)

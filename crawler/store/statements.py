@@ -31,6 +31,15 @@ def load_statements(package: str, file: str = "queries.sql") -> Mapping[str, str
     return {name: _COMMENT.sub("", sql).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
+def render_calls(sql: str, functions: Mapping[str, str]) -> str:
+    """``sql`` with the calls of ``functions`` written out. Their arguments contain no brackets.
+
+    ``functions`` maps the name of a function to its text, in which ``{0}`` stands for the arguments.
+    """
+    call = re.compile(rf"\b({'|'.join(functions)})\(([^()]+)\)")
+    return call.sub(lambda found: functions[found[1]].format(found[2]), sql)
+
+
 class Database(Protocol):
     """A connection, one statement at a time; :class:`aiosqlite.Connection` is one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,15 @@ async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) 
         {"n": 2, "m": 4}
     ]
     assert [await harness.store.body(outcome.queued.url) for outcome in outcomes] == [b"same"] * 3 + [b"other"]
+
+
+async def test_a_robots_version_has_the_status_and_the_note_of_its_last_answer(harness: Harness) -> None:
+    site = await harness.store.reserve("http://a.test")
+    for number, (status, note) in enumerate((("200", "first"), ("304", "second"), ("200 elsewhere", "third"))):
+        copy = replace(robots(at=NOW + number, note=note), status=status)
+        await harness.news(site, "http://a.test", copy)
+    (version,) = await harness.store.query("SELECT status, note, fetched_at, confirmed_at FROM robots_versions")
+    assert tuple(version.values()) == ("200 elsewhere", "third", NOW, NOW + 2)
 
 
 async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> None:

@@ -107,13 +107,12 @@ def test_a_reason_from_the_store_keeps_its_sentence() -> None:
     assert StoredReason(ReasonCode.SCOPE, "scope: elsewhere").sentence == "scope: elsewhere"
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots(dialect: str) -> None:
+def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots() -> None:
     """A view cannot call :mod:`crawler.reasons`, so it repeats this one sentence."""
-    schema = (Path(crawler.__file__).parent / "store" / dialect / "schema.sql").read_text()
+    views = (Path(crawler.__file__).parent / "store" / "sql" / "views.sql").read_text()
     assert WaitCode.ROBOTS.value == "robots"
-    assert schema.count("THEN 'robots' ELSE") == 1
-    assert schema.count(f"THEN '{WaitCode.ROBOTS.render('')}' || r.status ELSE") == 1
+    assert views.count("THEN 'robots' ELSE") == 1
+    assert views.count(f"THEN '{WaitCode.ROBOTS.render('')}' || r.status ELSE") == 1
 
 
 def test_the_end_of_a_run_passes_from_process_to_process() -> None:

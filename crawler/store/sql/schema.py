@@ -9,18 +9,24 @@ from shlex import quote
 
 from crawler.errors import Setting, StoreVersionError, UsageError
 from crawler.store.keys import render_keys
-from crawler.store.statements import Queries, load_statements
+from crawler.store.statements import Queries, load_statements, render_calls
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
 SCHEMA_VERSION = 1
 
 _FILES = files("crawler.store")
+#: What the views call by one name and the databases write differently. The arguments are in place of ``{0}``.
+_FUNCTIONS_OF_VIEWS = {
+    "sqlite": {"as_hex": "nullif(lower(hex({0})), '')", "latest": "max({0})"},
+    "postgres": {"as_hex": "encode({0}, 'hex')", "latest": "greatest({0})"},
+}
 
 
 @cache
 def schema(dialect: str) -> str:
-    """The statements that make an empty store, for ``sqlite`` or ``postgres``."""
-    return render_keys((_FILES / dialect / "schema.sql").read_text())
+    """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""
+    tables, views = (_FILES / dialect / "schema.sql").read_text(), (_FILES / "sql" / "views.sql").read_text()
+    return render_keys(f"{tables}\n{render_calls(views, _FUNCTIONS_OF_VIEWS[dialect])}")
 
 
 @cache

@@ -1,0 +1,239 @@
+-- The views of both databases. `schema.py` writes out `as_hex(x)`, the bytes x as hexadecimal digits or NULL, and
+-- `latest(x, y)`, the greater of times. `keys.py` writes out `site_of(x)` and the like.
+
+-- ---- views for users (docs/store.md)
+
+CREATE VIEW runs AS
+  SELECT id AS run_id, started_at, finished_at, ended_code, ended_by, crawler_version, settings, worst_lag_s,
+         pages_before
+  FROM run;
+
+CREATE VIEW urls AS
+  SELECT s.name || u.path AS url, s.name AS site, u.state, u.reason_code, u.reason, u.depth,
+         fs.name || f.path AS discovered_from,
+         CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.wait_until, g.next_at) END AS next_at,
+         ts.name || t.path AS target, u.attempts, u.seed, u.kind, u.lastmod, u.id AS url_id
+  FROM url u
+  LEFT JOIN site s ON s.id = site_of(u.id)
+  LEFT JOIN url f ON f.id = u.found_on LEFT JOIN site fs ON fs.id = site_of(u.found_on)
+  LEFT JOIN url t ON t.id = u.target LEFT JOIN site ts ON ts.id = site_of(u.target)
+  LEFT JOIN politeness_group g ON g.id = s.group_id;
+
+CREATE VIEW pages AS
+  SELECT s.name || u.path AS url, p.status, p.content_type, p.fetched_at, u.depth,
+         p.title, p.description, p.keywords, p.canonical_url, p.document_state,
+         p.noindex, p.nofollow, as_hex(b.sha256) AS body_sha256, p.body_bytes,
+         s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
+         p.url_id, p.version, coalesce(p.last_seen_at, p.fetched_at) AS last_seen_at, p.gone_at,
+         as_hex(p.text_sha256) AS text_sha256
+  FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
+  LEFT JOIN body b ON b.id = p.body_id;
+
+CREATE VIEW page_versions AS
+  SELECT s.name || u.path AS url, v.version, v.fetched_at, v.last_seen_at, v.status, v.content_type, v.charset,
+         v.title, v.description, v.keywords, v.noindex, as_hex(b.sha256) AS body_sha256, v.body_bytes,
+         as_hex(v.text_sha256) AS text_sha256, v.etag, v.last_modified, v.gone_at,
+         s.name AS site, v.url_id
+  FROM (
+    SELECT url_id, version, fetched_at, last_seen_at, status, content_type, charset, title, description, keywords,
+           noindex, body_id, body_bytes, text_sha256, etag, last_modified, CAST(NULL AS double precision) AS gone_at
+    FROM page_version
+    UNION ALL
+    SELECT url_id, version, fetched_at, coalesce(last_seen_at, fetched_at), status, content_type, charset, title,
+           description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, gone_at FROM page) v
+  JOIN url u ON u.id = v.url_id JOIN site s ON s.id = site_of(v.url_id) LEFT JOIN body b ON b.id = v.body_id;
+
+CREATE VIEW links AS
+  SELECT ss.name || su.path AS source, ts.name || tu.path AS target, l.anchor, l.rel,
+         l.source AS source_id, l.target AS target_id
+  FROM link l
+  JOIN url su ON su.id = l.source JOIN site ss ON ss.id = site_of(l.source)
+  JOIN url tu ON tu.id = l.target JOIN site ts ON ts.id = site_of(l.target);
+
+CREATE VIEW sites AS
+  SELECT s.name AS site, s.main_site, r.status AS robots_status, r.valid_until AS robots_expires_at,
+         s.crawl_delay_s, g.pause_s AS delay_s, latest(g.next_at, s.wait_until) AS next_at,
+         (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
+         r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
+         CASE WHEN s.wait_until > g.next_at THEN 'robots' ELSE g.wait_code END AS wait_code,
+         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || r.status ELSE g.waits_for END AS waits_for
+  FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
+
+-- Consecutive answers that mean the same are one version.
+CREATE VIEW robots_versions AS
+  WITH answer AS (
+    SELECT *, row_number() OVER (PARTITION BY site_id ORDER BY id)
+            - row_number() OVER (PARTITION BY site_id, action, text_id ORDER BY id) AS island
+    FROM robots_copy),
+  version AS (
+    SELECT site_id, text_id, min(fetched_at) AS fetched_at, min(valid_from) AS valid_from,
+      max(valid_until) AS valid_until, max(id) AS last, max(fetched_at) AS confirmed_at
+    FROM answer GROUP BY site_id, action, text_id, island)
+  SELECT s.name AS site, as_hex(t.sha256) AS version_sha256, v.fetched_at, v.valid_from, v.valid_until,
+         r.status, t.body, r.action, r.note, v.last AS robots_copy, v.confirmed_at
+  FROM version v JOIN robots_copy r ON r.id = v.last JOIN site s ON s.id = v.site_id
+  LEFT JOIN robots_text t ON t.id = v.text_id;
+
+CREATE VIEW robots_answers AS
+  SELECT s.name AS site, r.fetched_at, r.valid_from, r.valid_until, r.status, r.action,
+         as_hex(t.sha256) AS version_sha256,
+         r.answered_by, r.headers, r.retry_at, r.failures, r.failing_since, r.note, r.run_id, r.id AS robots_copy
+  FROM robots_copy r JOIN site s ON s.id = r.site_id LEFT JOIN robots_text t ON t.id = r.text_id;
+
+-- leads_to is the end of the chain of Host lines; NULL if the chain is a circle or longer than 16 sites.
+CREATE VIEW mirrors AS
+  WITH RECURSIVE chain (site, leads_to, n) AS (
+    SELECT site, main_site, 1 FROM mirror WHERE evidence = 'host'
+    UNION ALL
+    SELECT chain.site, m.main_site, n + 1
+    FROM chain JOIN mirror m ON m.site = chain.leads_to AND m.evidence = 'host'
+    WHERE n < 16),
+  chain_end AS (
+    SELECT site, leads_to FROM chain
+    WHERE NOT EXISTS (SELECT 1 FROM mirror m WHERE m.site = chain.leads_to AND m.evidence = 'host'))
+  SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to
+  FROM mirror m LEFT JOIN chain_end e ON e.site = m.site AND m.evidence = 'host';
+
+CREATE VIEW agent_servers AS
+  SELECT s.name AS site, a.path, a.agent_server, a.line FROM agent_server a JOIN site s ON s.id = a.site_id;
+
+CREATE VIEW requests AS
+  SELECT s.name || q.path AS url, s.name AS site, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind,
+         q.error, q.bytes, as_hex(t.sha256) AS robots_version, q.verdict_line, q.retry_after_s,
+         q.run_id, q.robots_id AS robots_copy
+  FROM request q JOIN site s ON s.id = q.site_id
+  LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id;
+
+-- The links between contents: the main host's URL stands for a mirror's URL, the canonical URL for a duplicate, the end
+-- of a chain for each of its URLs. A chain that is a circle or longer than 16 steps is left as it is. A mirror's URL
+-- that was never requested is mapped by the mirror's Host line alone, if some URL of the mirror has a target: then the
+-- crawl has taken up the main host.
+CREATE VIEW links_glued AS
+  WITH RECURSIVE way (id, main_id, n) AS (
+    SELECT id, target, 1 FROM url WHERE target IS NOT NULL AND state IN ('fetched', 'excluded')
+    UNION ALL
+    SELECT way.id, u.target, n + 1 FROM way JOIN url u ON u.id = way.main_id
+    WHERE n < 16 AND u.target IS NOT NULL AND u.state IN ('fetched', 'excluded')),
+  glued AS MATERIALIZED (
+    SELECT way.id, way.main_id FROM way JOIN url u ON u.id = way.main_id
+    WHERE u.target IS NULL OR u.state NOT IN ('fetched', 'excluded')),
+  folded AS MATERIALIZED (
+    SELECT s.id, m.leads_to FROM mirrors m JOIN site s ON s.name = m.site
+    WHERE m.leads_to IS NOT NULL AND EXISTS (
+      SELECT 1 FROM url u WHERE u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+        AND u.state = 'excluded' AND u.target IS NOT NULL))
+  SELECT coalesce(sf.leads_to, ss.name) || su.path AS source, coalesce(tf.leads_to, ts.name) || tu.path AS target,
+         max(l.anchor) AS anchor, max(l.rel) AS rel
+  FROM link l
+  LEFT JOIN glued sg ON sg.id = l.source LEFT JOIN glued tg ON tg.id = l.target
+  JOIN url su ON su.id = coalesce(sg.main_id, l.source) JOIN url tu ON tu.id = coalesce(tg.main_id, l.target)
+  JOIN site ss ON ss.id = site_of(su.id) JOIN site ts ON ts.id = site_of(tu.id)
+  LEFT JOIN folded sf ON sf.id = ss.id LEFT JOIN folded tf ON tf.id = ts.id
+  GROUP BY 1, 2;
+
+CREATE VIEW ranks AS
+  SELECT s.name || u.path AS url, r.pagerank, r.in_links, r.in_sites, r.url_id, s.name AS site
+  FROM rank r JOIN url u ON u.id = r.url_id JOIN site s ON s.id = r.site_id;
+
+CREATE VIEW site_ranks AS
+  SELECT s.name AS site, r.pagerank, r.pages, r.in_links, r.in_sites
+  FROM site_rank r JOIN site s ON s.id = r.site_id;
+
+CREATE VIEW samples AS
+  SELECT s.name || u.path AS url, s.name AS site, a.stratum, a.probability, d.method, a.walk, u.state, u.reason_code,
+         u.reason, a.draw, a.url_id
+  FROM sample_draw d CROSS JOIN sample a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(a.url_id);
+
+CREATE VIEW revisits AS
+  SELECT s.name || u.path AS url, r.due_at, r.checked_at, r.changes, r.watched_s, r.why, r.hint, r.hinted_at,
+         r.failures, u.state, u.kind, s.name AS site, r.url_id
+  FROM revisit r JOIN url u ON u.id = r.url_id JOIN site s ON s.id = site_of(r.url_id);
+
+CREATE VIEW rup_offers AS
+  SELECT site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span FROM rup_offer;
+
+CREATE VIEW rup_servers AS
+  SELECT s.site, s.cgi, s.email, s.latency, s.exclude, s.include_only, s.registered_at, s.sequence_number,
+         nullif(s.heard_at, 0) AS heard_at, latest(s.good_until, s.registered_at) AS known_until,
+         nullif(s.silent_at, 0) AS silent_at,
+         CASE WHEN s.given_up <> '' THEN 'given up: ' || s.given_up
+              WHEN s.key = '' THEN 'unclear: no answer to Register'
+              WHEN s.unreached <> '' THEN 'not reached: ' || s.unreached
+              WHEN s.question <> '' THEN 'to be asked: ' || s.question
+              WHEN s.quiet > 0 THEN 'quiet' ELSE 'reports' END AS state,
+         (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict_code = 'taken') AS reports,
+         (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict_code <> 'taken') AS ignored,
+         (SELECT coalesce(sum(m.changes), 0) FROM rup_mail m WHERE m.site = s.site) AS changes,
+         (SELECT coalesce(sum(m.refused), 0) FROM rup_mail m WHERE m.site = s.site) AS refused
+  FROM rup_server s;
+
+CREATE VIEW rup_mails AS SELECT taken_at, site, sequence_number, verdict_code, verdict, changes, refused FROM rup_mail;
+
+CREATE VIEW workers AS
+  SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
+         w.ended_code, w.ended_by, w.pages, w.requests,
+         (SELECT count(*) FROM politeness_group g
+          WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
+  FROM worker w;
+
+CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, done_at FROM control;
+
+-- ---- views by number
+--
+-- One row per row of a table, without a join: for reports over the whole crawl. They hide how numbers are packed:
+-- site_id is the number of a URL's site, first_url_id and last_url_id bound the URLs of a site, and the URL of the same
+-- path on another site is about first_url_id + path_hash of that site (compare the paths).
+
+CREATE VIEW urls_by_id AS
+  SELECT id AS url_id, site_of(id) AS site_id, path_hash_of(id) AS path_hash, path, state, reason_code, reason, depth,
+         found_on AS found_on_id, target AS target_id, attempts, deaths, hops, due_at, seed, kind, lastmod
+  FROM url;
+
+CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, is_revisit FROM frontier;
+
+CREATE VIEW pages_by_id AS
+  SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,
+         canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
+         other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256
+  FROM page;
+
+CREATE VIEW links_by_id AS
+  SELECT source AS source_id, target AS target_id, site_of(source) AS source_site_id, site_of(target) AS target_site_id,
+         anchor, rel, follow
+  FROM link;
+
+CREATE VIEW requests_by_id AS
+  SELECT id AS request_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
+         retry_after_s, robots_id AS robots_copy, verdict_line, for_site_id, location
+  FROM request;
+
+CREATE VIEW sites_by_id AS
+  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, wait_until, crawl_delay_s, main_site, fetched,
+         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id
+  FROM site;
+
+CREATE VIEW groups_by_id AS
+  SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, claimed_by,
+         reserved_by
+  FROM politeness_group;
+
+CREATE VIEW robots_by_id AS
+  SELECT id AS robots_copy, site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
+         failures, failing_since, retry_at, note, run_id, answered_by, headers
+  FROM robots_copy;
+
+CREATE VIEW robots_texts_by_id AS SELECT id AS text_id, sha256, body FROM robots_text;
+
+CREATE VIEW bodies_by_id AS SELECT id AS body_id, sha256, data FROM body;
+
+CREATE VIEW revisits_by_id AS
+  SELECT url_id, site_of(url_id) AS site_id, due_at, not_before, checked_at, changes, watched_s, failures, hint,
+         hinted_at, why, state AS state_before
+  FROM revisit;
+
+CREATE VIEW ranks_by_id AS SELECT url_id, site_id, pagerank, in_links, in_sites FROM rank;
+
+CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability FROM sample;
+
+CREATE VIEW sample_draws AS
+  SELECT method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, follows, stands FROM sample_draw;
