@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from crawler.cli.logs import set_up_logging
 from crawler.settings.keys import KEYS, SECTIONS, Key
+from crawler.settings.loading import apply
+from crawler.settings.settings import Settings
 from crawler.settings.values import Form
 
+P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _OFF = "--no-"
@@ -27,17 +32,37 @@ def setting_options(*names: str) -> Callable[[Command], Command]:
     return add
 
 
+def log_options(command: Callable[P, int]) -> Callable[P, int]:
+    """Give a command that takes no settings the options on log records, and set up logging before it runs."""
+    names = ("output.log_level", "output.log_format")
+
+    @setting_options(*names)
+    @wraps(command)
+    def with_logging(*args: P.args, **kwargs: P.kwargs) -> int:
+        options = {_parameter(name): kwargs.pop(_parameter(name)) for name in names}
+        output = apply(Settings(), given_settings(options), source="command line").output
+        set_up_logging(output.log_level, output.log_format)
+        return command(*args, **kwargs)
+
+    return with_logging
+
+
 def given_settings(options: Mapping[str, Any]) -> dict[str, object]:
     """The settings that the user gave by options, as :func:`crawler.settings.loading.apply` takes them."""
     given = {_key_of[name]: value for name, value in options.items() if value not in (None, ())}
     return {key.name: not value if key.option.startswith(_OFF) else value for key, value in given.items()}
 
 
-_key_of = {key.name.replace(".", "_"): key for key in KEYS.values() if key.option}
+def _parameter(name: str) -> str:
+    """The name that click gives to the value of the option of a setting."""
+    return name.replace(".", "_")
+
+
+_key_of = {_parameter(key.name): key for key in KEYS.values() if key.option}
 
 
 def _option(key: Key) -> Callable[[Command], Command]:
-    names = (key.option, key.name.replace(".", "_"))
+    names = (key.option, _parameter(key.name))
     kind = key.kind
     text = (key.option_help or key.help) + _default(key)
     match kind.form:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from crawler.cli.options import log_options
 from crawler.cli.output import console
 from crawler.cli.shared import cli, db_option, host_and_port, run_async, store_at
 from crawler.clock import SystemClock
@@ -38,6 +39,7 @@ _MIN_TOKEN_CHARS = 16  # the token alone protects the controls from the network
     metavar="FILE",
     help=f"Require this token (or that in ${_TOKEN_VARIABLE}). Beyond loopback, one is generated if none is given.",
 )
+@log_options
 def dashboard(db: str, listen: str, token_file: Path | None) -> int:
     """Show a running crawl in a browser, and control it: pause, resume, stop, block a site, search, why.
 

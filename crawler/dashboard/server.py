@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -26,6 +27,8 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, order
 from crawler.store.protocols import StoreReader
 from crawler.url import NotCrawlable, canonicalise
+
+_LOG = logging.getLogger("crawler.dashboard")
 
 _MOST_RESULTS = 10
 _MAX_REQUEST_BYTES = 16 * 1024
@@ -55,6 +58,7 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except StoreError as error:
+        _LOG.warning("%s: %s", request.path, error)
         return web.json_response({"error": str(error)}, status=503)
     except (CrawlerError, NotCrawlable) as error:
         return web.json_response({"error": str(error)}, status=400)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page
-from tests.command import HASTY, LOOPBACK, crawler
+from tests.command import HASTY, LOOPBACK, crawler, here
 from tests.web import LoopbackWeb
 
 
@@ -41,3 +41,26 @@ def test_by_default_a_run_logs_nothing(loopback: LoopbackWeb, tmp_path: Path) ->
     config.write_text(HASTY.replace("[robots]", "[robots]\ngive_up_after = 0.1"))
     ended = crawler("run", loopback.url("b.test"), *LOOPBACK, "--db", tmp_path / "c.db", "--config", config)
     assert "crawler.robots" not in ended.err
+
+
+LONG_RUNNING = [("run",), ("demo",), ("dashboard",), ("rup", "serve"), ("rup", "register"), ("rup", "sync")]
+
+
+@pytest.mark.parametrize("command", LONG_RUNNING, ids=" ".join)
+def test_each_long_running_command_has_the_options_on_logs(command: tuple[str, ...]) -> None:
+    described = here(*command, "--help").out
+    assert ["--log-level" in described, "--log-format" in described] == [True, True]
+
+
+def test_the_demo_logs_as_a_run_does(tmp_path: Path) -> None:
+    ended = crawler("demo", "--db", tmp_path / "demo.db", "--json", "--log-level", "info", "--log-format", "json")
+    loggers = {json.loads(line)["logger"] for line in ended.err.splitlines() if line.startswith("{")}
+    assert "crawler.run" in loggers
+
+
+def test_a_request_of_the_rup_robot_is_logged(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    loopback.sites["a.test"] = {"/": Page("<title>A</title>")}
+    db = tmp_path / "c.db"
+    crawler("run", loopback.url("a.test"), *LOOPBACK, "--db", db)
+    ended = crawler("rup", "info", loopback.url("a.test"), "--db", db, "--log-level", "debug")
+    assert "DEBUG crawler.fetch: " in ended.err

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
+from crawler.cli.logs import set_up_logging
 from crawler.cli.options import given_settings, setting_options
 from crawler.cli.output import console, print_json, say, tell
 from crawler.cli.shared import canonical, db_option, json_option, run_async
@@ -35,7 +36,8 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 def _requests(command: Command) -> Command:
     """Add the options of a command that sends requests."""
-    command = setting_options("identity.contact", "identity.agent", "fetch.resolve", "fetch.allow_private")(command)
+    names = ("identity.contact", "identity.agent", "fetch.resolve", "fetch.allow_private")
+    command = setting_options(*names, "output.log_level", "output.log_format")(command)
     config = click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
     return db_option(config(command))
 
@@ -79,11 +81,16 @@ def _email(address: str) -> str:
 
 
 async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Settings:
-    """The settings of the last crawl into the store, changed by the configuration file and the options."""
+    """The settings of the last crawl into the store, changed by the configuration file and the options.
+
+    Logging is set up by them.
+    """
     settings = await settings_of_crawl(db)
     if config is not None:
         settings = load_file(settings, config)
-    return apply(settings, {**given_settings(options), "store.db": db}, source="command line")
+    settings = apply(settings, {**given_settings(options), "store.db": db}, source="command line")
+    set_up_logging(settings.output.log_level, settings.output.log_format)
+    return settings
 
 
 def _asked(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from crawler.cli.options import log_options
 from crawler.cli.output import tell
 from crawler.cli.shared import host_and_port, run_async
 from crawler.cli.signals import Signals
@@ -41,6 +42,7 @@ _USER, _PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
     "--scan-every", default=60.0, show_default=True, type=click.FloatRange(min=0.1), metavar="S",
     help="Seconds between two scans of the tree.",
 )  # fmt: skip
+@log_options
 def serve(
     root: Path,
     base_url: str,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -63,6 +64,8 @@ CGI_PATH = "/rup"
 
 #: The most bytes of a form.
 MAX_FORM_BYTES = 64 * 1024
+
+_LOG = logging.getLogger("crawler.rup")
 
 _FORM_S = 30
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "application/octet-stream")
@@ -238,10 +241,14 @@ async def _cgi(service: _Service, request: web.Request) -> web.Response:
         return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
     asked = await _asked(request)
     if isinstance(asked, GetIndex):
-        return _response(await service.indexes.answer(asked, client))
-    if isinstance(asked, Leave) and request.method != "POST":
-        asked = replace(asked, sure=False)
-    return _response(await _answer(service, asked, client, may_change=request.method != "HEAD"))
+        answer = await service.indexes.answer(asked, client)
+    else:
+        if isinstance(asked, Leave) and request.method != "POST":
+            asked = replace(asked, sure=False)
+        answer = await _answer(service, asked, client, may_change=request.method != "HEAD")
+    facts = {"request": type(asked).__name__, "client": client.address, "status": answer.status}
+    _LOG.info("%s from %s: %d", *facts.values(), extra=facts)
+    return _response(answer)
 
 
 def _response(answer: Answer) -> web.Response:
