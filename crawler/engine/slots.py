@@ -72,13 +72,16 @@ class Slots:
         # Only domains that hold slots are passed over, so this looks at no more domains than there are slots.
         while self._free and (domain := next(filter(self._may_take, self._waiting), None)) is not None:
             queue = self._waiting.pop(domain)
-            self.take(domain)
-            queue.popleft().set_result(None)
+            waiter = queue.popleft()
+            if not waiter.cancelled():  # else its task goes on in a moment, and finds that it has left
+                self.take(domain)
+                waiter.set_result(None)
             if queue:
                 self._waiting[domain] = queue  # behind all others
 
     def _leave(self, domain: str, waiter: _Waiter) -> None:
-        queue = self._waiting[domain]
-        queue.remove(waiter)
-        if not queue:
-            del self._waiting[domain]
+        queue = self._waiting.get(domain, deque())
+        if waiter in queue:
+            queue.remove(waiter)
+            if not queue:
+                del self._waiting[domain]

@@ -104,6 +104,18 @@ async def test_domains_that_wait_take_turns_and_a_cancelled_wait_takes_nothing()
     assert shared.take("busy.test"), "every slot was given back"
 
 
+async def test_a_slot_is_not_given_to_a_wait_that_was_just_cancelled() -> None:
+    shared = Slots(1)
+    assert shared.take("busy.test")
+    first, second = (asyncio.create_task(shared.wait(f"{n}.test")) for n in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    shared.release("busy.test")
+    await asyncio.wait_for(second, 5)
+    shared.release("1.test")
+    assert shared.take("busy.test")
+
+
 async def test_a_slot_given_to_a_wait_that_is_then_cancelled_goes_to_the_next() -> None:
     shared = Slots(1)
     assert shared.take("busy.test")
