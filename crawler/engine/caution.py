@@ -2,7 +2,7 @@
 
 While a group is in caution, its answers are processed under one lock of this process, and the store names the URL
 until its outcome is committed. So if the process dies, the next worker knows which URL it was. See
-``docs/decisions/0026``.
+``docs/decisions/0026-urls-whose-worker-died.md``.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class Driver:
 
         The commit is one transaction: all of it lands or nothing. If it does not land, for whatever reason, the
         requests and paces go back into the outbox. A commit that landed although its answer was lost says so
-        (``LeaseLost.committed``).
+        (:class:`~crawler.errors.LeaseLost`: ``committed``).
         """
         contents = self._outbox.take()
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]

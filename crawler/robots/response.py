@@ -100,7 +100,7 @@ def interpret(
 def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now: float) -> float:
     """The time at which a copy received with ``headers`` at ``now`` expires, in epoch seconds (RFC 9111, 4.2).
 
-    The copy lasts at least ``settings.min_fresh_s``. Without directives it lasts for the reading's default time,
+    The copy lasts at least ``min_fresh_s`` of the settings. Without directives it lasts for the reading's default time,
     which is also the longest time in the rfc9309 reading (RFC 9309, 2.4).
     """
     left_s = lifetime_left_s(headers, now)
