@@ -18,6 +18,9 @@ class ReaderInProcess:
         self.has_room.set()
         self._options = options
 
+    async def ready(self) -> None:
+        pass  # no process must be started
+
     async def read(self, document: Fetched) -> PageFacts:
         question = unpack_question(question_about(document, self._options).packed())
         facts = unpack_answer(pack_answer(read_document(question)))

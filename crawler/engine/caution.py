@@ -13,6 +13,7 @@ from typing import Protocol, Self
 
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
+from crawler.engine.parser_pool import PageReader
 from crawler.frontier.decide import Queued
 
 
@@ -56,13 +57,19 @@ class MarkedVisit(Visit):
     Invariant: between :meth:`begin_processing` and the end of :meth:`end_processing`, the store names this URL, and no
     other visit in caution is processed by this process. What the visit put into the outbox is committed within.
 
+    The time between these moments must be short, because a kill by the operator within it counts against the URL. So a
+    visit waits for the page reader to be ready before it marks the URL.
+
     If the task is cancelled meanwhile, the mark stays until the worker ends in order: the last commit of the worker has
     what the visit put into the outbox.
     """
 
-    def __init__(self, url_id: int, lock: asyncio.Lock, store: UrlMarker, gate: Gate, outbox: Outbox) -> None:
+    def __init__(
+        self, url_id: int, lock: asyncio.Lock, store: UrlMarker, gate: Gate, outbox: Outbox, reader: PageReader
+    ) -> None:
         self._url_id = url_id
         self._lock = lock
+        self._reader = reader
         self._store = store
         self._gate = gate
         self._outbox = outbox
@@ -71,6 +78,7 @@ class MarkedVisit(Visit):
     async def begin_processing(self) -> None:
         if self._is_processing:
             return
+        await self._gate.idle(self._reader.ready())
         await self._gate.idle(self._lock.acquire())
         self._is_processing = True
         await self._store.mark_url(self._url_id)
@@ -100,7 +108,8 @@ class MarkedVisit(Visit):
 class Caution:
     """Makes the visits of a crawl."""
 
-    def __init__(self, store: UrlMarker, gate: Gate, outbox: Outbox) -> None:
+    def __init__(self, store: UrlMarker, gate: Gate, outbox: Outbox, reader: PageReader) -> None:
+        self._reader = reader
         self._store = store
         self._gate = gate
         self._outbox = outbox
@@ -110,4 +119,4 @@ class Caution:
         """The visit to ``queued``, whose group is ``in_caution`` or not."""
         if not in_caution:
             return NORMAL
-        return MarkedVisit(queued.id, self._lock, self._store, self._gate, self._outbox)
+        return MarkedVisit(queued.id, self._lock, self._store, self._gate, self._outbox, self._reader)

@@ -80,7 +80,7 @@ class Crawl:
                 alarm=alarm,
                 shutdown=shutdown,
                 progress=progress,
-                caution=Caution(store, gate, outbox),
+                caution=Caution(store, gate, outbox, reader),
             )
         )
         self._operator = OperatorListener(store, clock, gate, scope.blocks, outbox, shutdown, progress, frame)

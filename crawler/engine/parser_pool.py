@@ -67,6 +67,10 @@ class PageReader(Protocol):
     #: Cleared while so much is waiting to be read that no further page should be requested.
     has_room: asyncio.Event
 
+    async def ready(self) -> None:
+        """Return when a document can be read at once, or when no process can be started."""
+        ...
+
     async def read(self, document: Fetched) -> PageFacts:
         """Read a fetched document."""
         ...
@@ -133,6 +137,12 @@ class ParserPool:
         """Start the first process, which gets ready while the caller fetches the first document."""
         if self._start is None and not self._parsers:
             self._start = asyncio.create_task(self._start_parser())
+
+    async def ready(self) -> None:
+        """Return when a process is ready, or when none could be started."""
+        self.start()
+        if self._start is not None and not any(parser.ready.done() for parser in self._parsers):
+            await asyncio.wait([self._start])
 
     async def read(self, document: Fetched, options: ReadingOptions | None = None) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.

@@ -29,7 +29,13 @@ class Crawling:
         self.alarm = Alarm()
         self.outbox = Outbox(clock, self.alarm)
         self.gate = Gate(SimulatedWeb(clock, {}), clock, PolitenessSettings(), 9, self.outbox)
-        self.caution = Caution(self, self.gate, self.outbox)
+        self.caution = Caution(self, self.gate, self.outbox, self)
+
+        self.reader = asyncio.Event()
+        self.reader.set()
+
+    async def ready(self) -> None:
+        await self.reader.wait()
 
     async def mark_url(self, url_id: int | None) -> None:
         self.log.append(f"mark {url_id}")
@@ -65,6 +71,27 @@ def test_what_a_visit_brought_is_committed_under_its_mark_and_visits_do_not_over
         ]
         assert clock.now() - began == pytest.approx(3), "they wait for the network together"
         driver.cancel()
+
+    run_virtual(main)
+
+
+def test_a_url_is_marked_when_the_page_reader_is_ready() -> None:
+    async def main(clock: VirtualClock) -> None:
+        crawling = Crawling(clock)
+        crawling.reader.clear()
+        async with asyncio.TaskGroup() as tasks:
+            driver = tasks.create_task(crawling.commit())
+
+            async def visit() -> None:
+                async with crawling.caution.visit(url(1), in_caution=True) as visit:
+                    await visit.begin_processing()
+                driver.cancel()
+
+            tasks.create_task(visit())
+            await clock.sleep(1)
+            assert crawling.log == [], "a kill during the start of a process counts against no URL"
+            crawling.reader.set()
+        assert crawling.log == ["mark 1", "commit", "mark None"]
 
     run_virtual(main)
 

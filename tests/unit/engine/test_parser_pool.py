@@ -178,6 +178,14 @@ async def test_the_first_process_can_be_started_before_the_first_document(pool: 
     assert len(children() - before) == 1
 
 
+async def test_it_is_known_when_the_first_process_is_ready(pool: ParserPool) -> None:
+    before = children()
+    await pool.ready()
+    assert len(children() - before) == 1
+    await pool.ready()
+    assert len(children() - before) == 1
+
+
 async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None:
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(64)]
     await asyncio.sleep(0)
