@@ -269,7 +269,7 @@ class ErrorKind(Code):
     TLS = "tls", "{}", "a TLS error"
     TIMEOUT = "timeout", "{}", "no answer in time"
     TRUNCATED = "truncated", "{}", "an incomplete answer"
-    PROTOCOL = "protocol", "{}", "not HTTP, or headers beyond the limits"
+    PROTOCOL = "protocol", "{}", "not HTTP, or headers or framing beyond the limits"
     ENCODING = "encoding", "{}", "a content encoding that is broken or was not offered"
     TOO_LARGE = "too_large", "too large: {}", "too large"
     UNWANTED_TYPE = "unwanted_type", "content type {} is not wanted", "a content type that is not wanted"

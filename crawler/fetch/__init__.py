@@ -5,6 +5,7 @@ bounded. Redirects are reported and not followed, because robots.txt, scope and 
 at each hop. A request is sent exactly once, so the request log is complete.
 
 - :mod:`crawler.fetch.client` sends requests and reads answers;
+- :mod:`crawler.fetch.connection` bounds and counts what arrives for a request;
 - :mod:`crawler.fetch.decoding` decodes content codings within bounds;
 - :mod:`crawler.fetch.failures` describes a failure in one sentence for people;
 - :mod:`crawler.fetch.resolver` resolves names to addresses;

@@ -6,7 +6,6 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
@@ -20,6 +19,7 @@ from yarl import URL
 from crawler.clock import Clock
 from crawler.errors import fault
 from crawler.fetch.address_guard import refusal
+from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
@@ -27,12 +27,11 @@ from crawler.fetch.failures import (
     BROKEN_OFF,
     FETCH_ERRORS,
     AddressRefused,
-    Attempts,
     before_answer,
     in_body,
 )
 from crawler.fetch.resolver import Resolver
-from crawler.fetch.wire_recorder import Tape, TeeConnector, taping
+from crawler.fetch.wire_recorder import RecordedConnection, Tape
 from crawler.model import (
     Failed,
     Fetched,
@@ -90,10 +89,6 @@ class FetchSettings:
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
-#: The addresses that the request of the current task has tried.
-_attempts: ContextVar[Attempts] = ContextVar("attempts")
-
-
 class HttpFetcher:
     """Fetches URLs. An async context manager, to be entered in the event loop that it serves."""
 
@@ -115,8 +110,8 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve)
-        connector_type = TeeConnector if self._settings.keep_exchanges else Connector
-        connector = connector_type(
+        connector = Connector(
+            RecordedConnection if self._settings.keep_exchanges else Connection,
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=self._resolver,
@@ -160,26 +155,24 @@ class HttpFetcher:
         :class:`asyncio.CancelledError`.
         """
         request = _with_usable_validators(request)
-        if not self._settings.keep_exchanges:
-            return await self._ask_safely(request)
-        with taping() as tape:
-            result = await self._ask_safely(request, tape)
-        return replace(result, exchange=tape.exchange())
+        transfer = Tape(request.max_bytes) if self._settings.keep_exchanges else Transfer(request.max_bytes)
+        with transferring(transfer):
+            result = await self._ask_safely(request, transfer)
+        return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
 
-    async def _ask_safely(self, request: Request, tape: Tape | None = None) -> FetchResult:
+    async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
         try:
-            return await self._ask(request, tape)
+            return await self._ask(request, transfer)
         except Exception as error:
             told = (
                 fault(error) if request.shown_url is None else type(error).__name__
             )  # the message may contain a secret
-            return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.FAULT, detail=told)
+            kind, wire_bytes = ErrorKind.FAULT, transfer.received
+            return Failed(request.url, started_at, self._clock.now(), wire_bytes=wire_bytes, kind=kind, detail=told)
 
-    async def _ask(self, request: Request, tape: Tape | None = None) -> FetchResult:
+    async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
-        attempts = Attempts()
-        _attempts.set(attempts)
         try:
             response = await self._session.request(
                 "GET" if request.form is None else "POST",
@@ -189,25 +182,28 @@ class HttpFetcher:
                 allow_redirects=False,
             )
         except FETCH_ERRORS as error:
-            problem = before_answer(error, host_of(request.url), self._timeouts, attempts)
-            return Failed(request.url, started_at, self._clock.now(), kind=problem.kind, detail=problem.detail)
+            problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
+            times = (request.url, started_at, self._clock.now())
+            return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail)
         try:
-            return await self._answer(request, started_at, response)
+            return await self._answer(request, started_at, response, transfer)
         finally:
-            if tape is not None:
-                tape.complete = response.content.is_eof()
+            if isinstance(transfer, Tape):
+                transfer.complete = response.content.is_eof()
             # Returns the connection to the pool if the body was received in full, and closes it otherwise.
             response.release()
 
-    async def _answer(self, request: Request, started_at: float, response: aiohttp.ClientResponse) -> FetchResult:
+    async def _answer(
+        self, request: Request, started_at: float, response: aiohttp.ClientResponse, transfer: Transfer
+    ) -> FetchResult:
         """The result for a response, by its status and headers. The body is read only if it is wanted."""
         url, status = request.url, response.status
         # Latin-1 keeps every octet, and makes no surrogates, which databases refuse.
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
-            return await self._fetched(request, started_at, response, headers)
-        now, wire_bytes = self._clock.now(), response.content.total_bytes
+            return await self._fetched(request, started_at, response, headers, transfer)
+        now, wire_bytes = self._clock.now(), transfer.received
         location = _ascii(header(headers, "Location") or "") if status in _REDIRECTS else ""
         if location:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location)
@@ -221,11 +217,16 @@ class HttpFetcher:
         return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
 
     async def _fetched(
-        self, request: Request, started_at: float, response: aiohttp.ClientResponse, headers: Headers
+        self,
+        request: Request,
+        started_at: float,
+        response: aiohttp.ClientResponse,
+        headers: Headers,
+        transfer: Transfer,
     ) -> Fetched | Failed:
         content_type, charset = _content_type(header(headers, "Content-Type") or "")
         body = self._objection(request, content_type, headers) or await self._body(request, response, headers)
-        now, wire_bytes = self._clock.now(), response.content.total_bytes
+        now, wire_bytes = self._clock.now(), transfer.received
         answer = (request.url, started_at, now, headers, wire_bytes)
         if isinstance(body, RequestError):
             return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail)
@@ -254,8 +255,7 @@ class HttpFetcher:
             decoder = decoder_for(header_values(headers, "Content-Encoding"))
             body = await _read(response.content, decoder, request.max_bytes)
         except BODY_ERRORS as error:
-            own = None if connection is None else connection.exception()
-            return in_body(error, host_of(request.url), self._timeouts, own)
+            return in_body(error, host_of(request.url), self._timeouts)
         if body.overflowed:
             return body if request.truncate else _too_large(request, "is longer")
         if decoder is not None and response.content.total_bytes and not decoder.complete():
@@ -284,7 +284,7 @@ class HttpFetcher:
         family, kind, protocol, _, where = address
         allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
         reason = refusal(str(where[0]), allow_private=allow_private, loopback_only=loopback_only)
-        attempts = _attempts.get()
+        attempts = current_transfer().attempts
         if reason:
             attempts.refusals.append(reason)
             raise AddressRefused(reason)

@@ -1,11 +1,15 @@
-"""A connector that does not reuse a connection on which a server sent data without a request."""
+"""Makes connections, and does not reuse one on which a server sent data without a request."""
 
 from __future__ import annotations
 
 import select
+from functools import partial
 from typing import Any
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+from crawler.fetch.connection import Connection
 
 
 class Connector(aiohttp.TCPConnector):
@@ -13,8 +17,13 @@ class Connector(aiohttp.TCPConnector):
 
     The client would take such data for the answer to the next request, and each later answer for that to the request
     after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open. It has no
-    public method to override, so this class overrides the private ``_get``; tests fail if the library changes it.
+    public method to override, so this class overrides the private ``_get``; tests fail if the library changes it. The
+    private ``_factory`` makes the protocol of each connection.
     """
+
+    def __init__(self, connection_type: type[ResponseHandler] = Connection, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = partial(connection_type, loop=self._loop)
 
     async def _get(self, *args: Any) -> Any:
         while (connection := await super()._get(*args)) is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from dataclasses import dataclass, field
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
+from crawler.fetch.connection import Attempts, BoundExceeded
 from crawler.fetch.decoding import BadCoding
 from crawler.reasons import ErrorKind, RequestError
 from crawler.terminal_text import shown
@@ -17,7 +17,7 @@ from crawler.terminal_text import shown
 #: The errors that the HTTP library raises before an answer if a server or the network fails.
 FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)
 #: The errors while a body is read. The library raises a bare RuntimeError if the connection has been lost.
-BODY_ERRORS = (*FETCH_ERRORS, BadCoding, RuntimeError)
+BODY_ERRORS = (*FETCH_ERRORS, HttpProcessingError, BadCoding, RuntimeError)
 #: The message of OpenSSL in ``[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)``.
 _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
 
@@ -26,17 +26,11 @@ class AddressRefused(OSError):
     """Raised into the HTTP library if the address guard forbids a connection."""
 
 
-@dataclass(slots=True)
-class Attempts:
-    """The addresses that one request has tried, as far as the address guard is concerned."""
-
-    refusals: list[str] = field(default_factory=list)
-    permitted: bool = False  # whether the guard permitted any address
-
-
 def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> RequestError:
     """The failure behind an error before the headers of the answer."""
     match error:
+        case BoundExceeded():
+            return error.problem
         case TimeoutError():
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
         case aiohttp.ClientConnectorDNSError():
@@ -62,17 +56,16 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
     return RequestError(ErrorKind.CONNECT, f"no answer from {host}: {_printable(str(error))}")
 
 
-def in_body(
-    error: Exception, host: str, timeouts: aiohttp.ClientTimeout, connection: BaseException | None
-) -> RequestError:
-    """The failure behind an error while the body was read. ``connection`` is the error of the connection, if any."""
-    match error, connection:
-        case BadCoding(), _:
+def in_body(error: Exception, host: str, timeouts: aiohttp.ClientTimeout) -> RequestError:
+    """The failure behind an error while the body was read."""
+    match error:
+        case BoundExceeded():
+            return error.problem
+        case BadCoding():
             return RequestError(ErrorKind.ENCODING, str(error))
-        case _, HttpProcessingError():
-            # In this case aiohttp closes the connection, but the reader of the body waits until its timeout.
-            return RequestError(ErrorKind.PROTOCOL, f"the body is garbled: {_parser_words(connection.message)}")
-        case TimeoutError(), _:
+        case HttpProcessingError():
+            return RequestError(ErrorKind.PROTOCOL, f"the body is garbled: {_parser_words(error.message)}")
+        case TimeoutError():
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
     return BROKEN_OFF
 

@@ -25,6 +25,7 @@ BENCHES = {
     "rup": "the load of a site that is kept up to date by reports, by polling or by a new crawl",
     "revisit": "the changes that a budget of revisits finds, against other policies",
     "hostile": "the cost of pages that are made to tie up the parser",
+    "wire": "the cost of servers that send without end",
 }
 OTHERS = {
     "all": "all of these; each option goes to the benchmarks that have it",

@@ -86,12 +86,11 @@ def failure(result: FetchResult) -> tuple[ErrorKind, str]:
 
 
 async def test_a_page_in_full() -> None:
-    result = await fetch_from(
-        answer(PAGE, "x-UPPER: 1", "Set-Cookie: a=b", "x-upper: \xfc", kind='text/html;charset="l1"')
-    )
+    octets = answer(PAGE, "x-UPPER: 1", "Set-Cookie: a=b", "x-upper: \xfc", kind='text/html;charset="l1"')
+    result = await fetch_from(octets)
     assert isinstance(result, Fetched)
     assert (result.status, result.body, result.content_type, result.charset) == (200, PAGE, "text/html", "l1")
-    assert result.wire_bytes == len(PAGE)
+    assert result.wire_bytes == len(octets)
     assert result.started_at <= result.finished_at < result.started_at + 5
     assert [name for name, _ in result.headers] == [
         "Content-Type",
@@ -291,10 +290,10 @@ async def test_a_body_that_the_connections_end_delimits() -> None:
     ],
 )
 async def test_codings(coding: str, encode: Callable[[bytes], bytes]) -> None:
-    data = encode(PAGE)
-    result = await fetch_from(answer(data, f"Content-Encoding: {coding}"))
+    octets = answer(encode(PAGE), f"Content-Encoding: {coding}")
+    result = await fetch_from(octets)
     assert isinstance(result, Fetched)
-    assert (result.body, result.wire_bytes) == (PAGE, len(data))
+    assert (result.body, result.wire_bytes) == (PAGE, len(octets))
 
 
 @pytest.mark.parametrize(

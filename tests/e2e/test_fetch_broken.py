@@ -16,6 +16,7 @@ import pytest
 import uvloop
 
 from crawler.clock import SystemClock
+from crawler.fetch import connection
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import Resolver
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
@@ -34,6 +35,7 @@ SETTINGS = FetchSettings(
     allow_private=True,
 )
 OK = b"HTTP/1.1 200 OK\r\n"
+LINK = b"Link: " + b"x" * 2_000 + b"\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
 
 #: For tls.test, signed by itself, good until 2126; made for these tests and used nowhere else.
@@ -168,6 +170,41 @@ BROKEN = {
         "protocol",
         "the answer is not HTTP within limits: got more than 32768 bytes when reading",
     ),
+    "endless interim answers": (
+        sends(b"HTTP/1.1 102 Processing\r\n\r\n" * 10_000),
+        "protocol",
+        "the server sent more than 16 interim answers",
+    ),
+    "interim answers with many headers": (
+        sends((b"HTTP/1.1 103 Early Hints\r\n" + LINK * 15 + b"\r\n") * 10),
+        "protocol",
+        "the answer has more than 262,144 bytes of headers",
+    ),
+    "endless headers": (
+        sends(OK + LINK * 200),
+        "protocol",
+        "the answer has more than 262,144 bytes of headers",
+    ),
+    "empty lines without end": (
+        sends(b"\r\n" * 200_000),
+        "protocol",
+        "the answer has more than 262,144 bytes of headers",
+    ),
+    "an endless chunk extension": (
+        sends(CHUNKED + b"3;" + b"x" * 3_000_000),
+        "protocol",
+        "the body has more than 1,262,144 bytes of framing",
+    ),
+    "chunk extensions beside a body": (
+        sends(CHUNKED + (b"1;" + b"x" * 1_000 + b"\r\nx\r\n") * 3_000),
+        "protocol",
+        "the body has more than 1,262,144 bytes of framing",
+    ),
+    "endless trailers": (
+        sends(CHUNKED + b"0\r\n" + LINK * 400),
+        "protocol",
+        "the body is garbled: too many headers received",
+    ),
     "two lengths": (
         sends(OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"),
         "protocol",
@@ -183,6 +220,64 @@ def test_broken_answers(name: str, run: Run) -> None:
     assert isinstance(result, Failed), result
     assert (result.kind, result.detail[: len(detail)]) == (ErrorKind(kind), detail)
     assert result.started_at <= result.finished_at < result.started_at + 2
+
+
+def test_the_time_of_a_header_section_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_HEAD_S", 0.1)
+    result = run(get_from(sends(OK, *(b"X: y\r\n", 0.05) * 20)))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (
+        ErrorKind.TIMEOUT,
+        "the headers of the answer were not complete after 10 s",
+    )
+
+
+def test_the_time_between_interim_answers_is_not_that_of_a_header_section(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_HEAD_S", 0.05)
+    interim = b"HTTP/1.1 102 Processing\r\n\r\n"
+    result = run(get_from(sends(interim, 0.1, interim, 0.1, answer_to(b"late"))))
+    assert isinstance(result, Fetched)
+    assert result.body == b"late"
+
+
+def test_silence_after_an_interim_answer_has_the_bound_of_any_silence(run: Run) -> None:
+    result = run(get_from(sends(b"HTTP/1.1 103 Early Hints\r\n\r\n", 1.0)))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (ErrorKind.TIMEOUT, "the server sent nothing for 0.2 s")
+
+
+def test_the_octets_of_a_failed_answer_are_counted(run: Run) -> None:
+    result = run(get_from(sends(CHUNKED + b"3;" + b"x" * 3_000_000)))
+    assert 1_262_144 < result.wire_bytes < 2_000_000
+
+
+JUNK = {
+    "a page": OK + b"Content-Length: 2\r\n\r\nok",
+    "chunks": OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "not found": b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
+}
+
+
+@pytest.mark.parametrize("junk", [b"junk", b"\x00" * 500_000, OK + b"Content-Length: 5\r\n\r\nother"])
+@pytest.mark.parametrize("name", JUNK)
+def test_junk_behind_a_complete_answer_does_not_change_it(name: str, junk: bytes, run: Run) -> None:
+    async def ask_twice() -> list[FetchResult]:
+        async with serving(sends(JUNK[name] + junk)) as port, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+            return [await fetcher.fetch(Request(f"http://a.test:{port}/", Purpose.PAGE, 100_000)) for _ in range(2)]
+
+    for result in run(ask_twice()):
+        if name == "no content":
+            assert isinstance(result, Failed)
+            assert result.detail == "204 No Content, so there is no page"
+        elif name == "not found":
+            assert isinstance(result, Failed)
+            assert result.detail == "404 Not Found"
+        else:
+            assert isinstance(result, Fetched), result
+            assert result.body == b"ok"
 
 
 def test_what_nobody_asked_for_is_nobodys_answer(run: Run) -> None:

@@ -7,7 +7,8 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 
-from crawler.fetch.failures import AddressRefused, Attempts, before_answer
+from crawler.fetch.connection import Attempts
+from crawler.fetch.failures import AddressRefused, before_answer
 from crawler.reasons import ErrorKind, RequestError
 
 TIMEOUTS = aiohttp.ClientTimeout(total=120, sock_connect=10, sock_read=30)

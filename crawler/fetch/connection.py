@@ -1,0 +1,225 @@
+"""One connection: counts the octets that arrive for each request, and closes the connection at a bound.
+
+The HTTP library bounds one field and one header section. A server can still send interim answers, chunk extensions,
+trailers and header fields without end, and the library parses them all. So :class:`Connection` stands before its
+parser. It gives the parser one header section at a time, and the octets after it separately. The bounds of a request:
+
+- the header sections of all its answers together: :data:`MAX_HEAD_BYTES`;
+- interim answers (1xx, RFC 9110, 15.2): :data:`MAX_INTERIM`;
+- a header section, from its first octet to its end: :data:`MAX_HEAD_S`;
+- the framing of its body (chunk sizes, chunk extensions, trailers; RFC 9112, 7.1): the limit of the body and
+  :data:`FRAMING_BYTES`.
+
+The reader of the body bounds the body itself. Octets behind a complete answer belong to no request. They close the
+connection and do not change the answer (RFC 9112, 9.2).
+
+The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls ``feed_data`` for
+each message. Tests fail if the library changes this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
+
+from crawler.reasons import ErrorKind, RequestError
+
+MAX_HEAD_BYTES = 262_144
+MAX_INTERIM = 16
+MAX_HEAD_S = 10.0
+FRAMING_BYTES = 262_144
+
+_EMPTY_LINES = re.compile(rb"[\r\n]*")
+#: Octets from which the end of a header section is recognised if it arrives in two pieces: ``x\r\n\r`` and ``\n``.
+_EDGE = 4
+
+
+class BoundExceeded(aiohttp.ClientError):
+    """A server has sent more for a request than the bounds permit; ``problem`` says which bound."""
+
+    def __init__(self, problem: RequestError) -> None:
+        super().__init__(problem.sentence)
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The addresses that one request has tried, as far as the address guard is concerned."""
+
+    refusals: list[str] = field(default_factory=list)
+    permitted: bool = False  # whether the guard permitted any address
+
+
+class Transfer:
+    """One request and the octets that have arrived for it. ``max_bytes`` is the limit of its body."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.attempts = Attempts()
+        self.received = 0  # octets, after TLS
+        self.max_framing = max_bytes + FRAMING_BYTES
+
+    def receive(self, data: bytes) -> None:
+        """Count octets that have arrived for the request."""
+        self.received += len(data)
+
+    def drop_interim(self) -> None:
+        """The octets received last were those of an interim answer."""
+
+
+_current: ContextVar[Transfer] = ContextVar("transfer")
+
+
+@contextmanager
+def transferring(transfer: Transfer) -> Iterator[None]:
+    """Count on ``transfer`` the octets of the request that the current task sends inside the context."""
+    token = _current.set(transfer)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_transfer() -> Transfer:
+    """The transfer of the current task. Raises :class:`LookupError` outside :func:`transferring`."""
+    return _current.get()
+
+
+class Connection(ResponseHandler):
+    """The protocol of a connection, within the bounds of this module.
+
+    A connection carries one request at a time. ``set_response_params`` begins a request. Its answer is ``None`` until
+    the header section of the final answer is complete.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._transfer: Transfer | None = None
+        self._answer: StreamReader | None = None  # the body of the final answer
+        self._head_bytes = 0
+        self._interim = 0
+        self._edge = b""  # the last octets of an incomplete header section
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def set_response_params(self, **params: Any) -> None:
+        """Begin the request of the current task."""
+        self._transfer = _current.get()
+        self._answer = None
+        self._head_bytes = self._interim = 0
+        self._edge = b""
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """Count ``data``, and give it to the parser if it is within the bounds."""
+        transfer = self._transfer
+        if transfer is None:  # the server speaks first: the library keeps some octets for the first request
+            super().data_received(data)
+            return
+        if self._exception is not None or self.transport is None:
+            return
+        if self._answer is None:
+            data = self._receive_head(data, transfer)
+            if self._answer is None or not data:
+                return
+        if data and self._answer.is_eof():
+            self._should_close = True
+            self.transport.close()
+            return
+        transfer.receive(data)
+        super().data_received(data)
+        framing = transfer.received - self._head_bytes - self._answer.total_bytes
+        # While reading is paused, the parser holds octets of the body that it has not counted yet.
+        if framing > transfer.max_framing and not self._reading_paused and not self._answer.is_eof():
+            self._refuse(ErrorKind.PROTOCOL, f"the body has more than {transfer.max_framing:,} bytes of framing")
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """Take a message from the parser. Only the first final answer reaches the client."""
+        message, body = data
+        if self._answer is not None:
+            self._should_close = True
+        elif 100 <= message.code < 200 and message.code != 101:
+            self._interim += 1
+        else:
+            self._answer = body
+            super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException = aiohttp.helpers._EXC_SENTINEL) -> None:
+        """End the request with ``exc``, in its body too: the library would let the reader of the body wait."""
+        super().set_exception(exc, exc_cause)
+        body, self._payload = self._answer, None  # so ``connection_lost`` does not replace the exception
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(exc, exc_cause)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End the request if its answer is not complete."""
+        self._stop_head_timer()
+        super().connection_lost(exc)
+
+    def _receive_head(self, data: bytes, transfer: Transfer) -> bytes:
+        """Give the parser header sections one by one, up to that of the final answer. Returns the octets after it."""
+        text = self._edge + data
+        given, begin = len(self._edge), 0
+        while self._answer is None and given < len(text):
+            end = _end_of_head(text, begin)
+            piece = text[given : end or len(text)]
+            transfer.receive(piece)
+            self._head_bytes += len(piece)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse(ErrorKind.PROTOCOL, f"the answer has more than {MAX_HEAD_BYTES:,} bytes of headers")
+                return b""
+            given += len(piece)
+            interim = self._interim
+            super().data_received(piece)
+            if self._exception is not None:
+                return b""
+            if self._interim > interim:
+                transfer.drop_interim()
+                self.start_timeout()  # the library stops it at the end of any message
+                if self._interim > MAX_INTERIM:
+                    self._refuse(ErrorKind.PROTOCOL, f"the server sent more than {MAX_INTERIM} interim answers")
+                    return b""
+            if end:
+                begin = end
+                self._stop_head_timer()
+        self._edge = text[max(begin, len(text) - _EDGE) :]
+        if self._answer is None and self._edge and self._head_timer is None:
+            self._head_timer = self._loop.call_later(MAX_HEAD_S, self._refuse, ErrorKind.TIMEOUT, _SLOW_HEAD)
+        return text[given:]
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, kind: ErrorKind, detail: str) -> None:
+        """Fail the request and close the connection without waiting for the server."""
+        self._stop_head_timer()
+        self.set_exception(BoundExceeded(RequestError(kind, detail)))
+        if self.transport is not None:
+            self.transport.abort()
+
+
+_SLOW_HEAD = f"the headers of the answer were not complete after {MAX_HEAD_S:g} s"
+
+
+def _end_of_head(text: bytes, begin: int) -> int:
+    """The place behind the empty line that ends a header section (RFC 9112, 2.1); 0 if it has not arrived.
+
+    Empty lines before the status line do not count (RFC 9112, 2.2).
+    """
+    empty = _EMPTY_LINES.match(text, begin)
+    assert empty is not None
+    crlf = text.find(b"\n\r\n", empty.end())
+    lf = text.find(b"\n\n", empty.end(), len(text) if crlf < 0 else crlf)
+    if lf >= 0:
+        return lf + 2
+    return crlf + 3 if crlf >= 0 else 0
