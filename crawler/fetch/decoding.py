@@ -25,6 +25,8 @@ _BROKEN: tuple[type[Exception], ...] = (*gunzip.BROKEN, zstd.ZstdError)
 #: Concatenated members (RFC 1952, 2.2) or frames (RFC 8878, 3.1) accepted in one body. Each costs a copy of the bytes
 #: behind it, so a body with more is an attack.
 MAX_MEMBERS = 64
+#: The largest window of a zstd frame, as the logarithm to base 2 (RFC 9659, 3: 8 MB). A decoder allocates its window.
+_ZSTD_WINDOW_LOG = 23
 
 
 class BadCoding(ValueError):
@@ -82,8 +84,8 @@ class _Member(Protocol):
 class _Members:
     """A series of gzip members or zstd frames, decoded as one body. Other data behind them is padding."""
 
-    def __init__(self, name: str, new: Callable[[], _Member], magic: bytes) -> None:
-        self._name, self._new, self._magic = name, new, magic
+    def __init__(self, name: str, new: Callable[[], _Member], magic: bytes, limits: str = "") -> None:
+        self._name, self._new, self._magic, self._limits = name, new, magic, limits
         self._stream = new()
         self._members = 1
         self._padding = False
@@ -122,7 +124,7 @@ class _Members:
         try:
             return self._stream.decompress(data, room)
         except _BROKEN:
-            raise BadCoding(f"the body is not valid {self._name}") from None
+            raise BadCoding(f"the body is not valid {self._name}{self._limits}") from None
 
 
 class _Deflate:
@@ -152,7 +154,11 @@ def _gzip() -> Decoder:
 
 
 def _zstd() -> Decoder:
-    return _Members("zstd", zstd.ZstdDecompressor, b"\x28\xb5\x2f\xfd")
+    return _Members("zstd", _zstd_frame, b"\x28\xb5\x2f\xfd", " with a window of at most 8 MB")
+
+
+def _zstd_frame() -> _Member:
+    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
 
 
 def _decodes_brotli() -> bool:

@@ -138,3 +138,14 @@ def test_only_one_whole_gzip_member_may_stand_for_its_body(step: int) -> None:
     assert not is_one(member + gzip.compress(b""))
     assert not is_one(zlib.compress(PAGE), "deflate")
     assert not is_one(brotli.compress(PAGE), "br")
+
+
+@pytest.mark.parametrize(("window_log", "accepted"), [(23, True), (24, False)])
+def test_rfc9659_3_the_window_of_zstd_is_at_most_8_mb(window_log: int, accepted: bool) -> None:
+    stream = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: window_log})
+    encoded = stream.compress(PAGE) + stream.flush()
+    if accepted:
+        assert decode("zstd", encoded, 100) == (PAGE, True)
+    else:
+        with pytest.raises(BadCoding, match="not valid zstd with a window of at most 8 MB"):
+            decode("zstd", encoded, 100)
