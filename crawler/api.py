@@ -73,7 +73,7 @@ def _on_store(settings: Settings, db: str) -> Settings:
 
 
 class OpenCrawl:
-    """What :func:`open` gives; enter it with ``async with``. One task uses it at a time.
+    """The crawl that :func:`open` returns; enter it with ``async with``. One task uses it at a time.
 
     ``ended_by`` is the sentence that says why the newest run ended, ``ended_code`` its code. A run whose loop was left
     goes on to its end in the background: the next call, or the end of the context, waits for that end, and raises the
@@ -273,7 +273,7 @@ class OpenCrawl:
             return await build_index(self._settings.output.db)
 
     async def sample(self) -> Survey:
-        """What the sample that :meth:`run` drew says of the rest (settings ``sample.*``). Needs the extra ``sample``.
+        """The estimates from the sample that :meth:`run` drew (settings ``sample.*``). Needs the extra ``sample``.
 
         Raises :class:`UsageError` without a store, a sample in it, or that extra.
         """

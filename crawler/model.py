@@ -35,7 +35,7 @@ class Purpose(StrEnum):
 
 
 class Kind(StrEnum):
-    """What the crawl expects at a URL."""
+    """The kind of document that the crawl expects at a URL."""
 
     PAGE = "page"
     SITEMAP = "sitemap"

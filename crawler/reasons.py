@@ -234,7 +234,7 @@ def group_waits_for(robots_status: str | None, stored: str) -> str:
 
 
 class MailCode(Code):
-    """What the RUP robot made of a mail."""
+    """The effect of a mail that the RUP robot read."""
 
     TAKEN = "taken", "taken", "taken: its changes became hints"
     UNREADABLE = "unreadable", "not a report: {}", "not a report"
@@ -246,7 +246,7 @@ class MailCode(Code):
 
 @dataclass(frozen=True, slots=True)
 class MailVerdict:
-    """What the RUP robot made of a mail."""
+    """The effect of a mail that the RUP robot read."""
 
     code: MailCode
     detail: str = ""
@@ -261,7 +261,7 @@ class MailVerdict:
 
 
 class ErrorKind(Code):
-    """What went wrong with a request, at the level where it went wrong."""
+    """The failure of a request, by the level at which it occurred."""
 
     HTTP = "http", "{}", "an error status"
     DNS = "dns", "{}", "no address for the name"

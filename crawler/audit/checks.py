@@ -12,7 +12,7 @@ from crawler.robots.rules import Verdict
 
 
 class Check(StrEnum):
-    """What is checked."""
+    """The promise that a check is about."""
 
     LOG = "log"
     IDENTITY = "identity"

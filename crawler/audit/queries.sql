@@ -115,7 +115,7 @@ SELECT run_id AS run, count(*) AS requests, min(started_at) AS first_at, max(fin
 FROM requests_by_id GROUP BY run_id ORDER BY run_id
 
 -- name: robots_actions
--- What the answers for robots.txt meant.
+-- The meanings of the answers for robots.txt.
 SELECT action, count(*) AS answers, count(DISTINCT text_id) AS texts
 FROM robots_by_id GROUP BY action ORDER BY answers DESC, action
 

@@ -63,7 +63,7 @@ class RobotsResponse(NamedTuple):
 
 
 class RobotsVersion(NamedTuple):
-    """What a response for robots.txt meant from ``valid_from`` on, as recorded. Times in seconds since the epoch.
+    """The recorded meaning of a response for robots.txt, from ``valid_from`` on. Times in seconds since the epoch.
 
     ``headers`` are the response headers that say how long the file holds and whether it is whole.
     """
@@ -174,7 +174,7 @@ def is_redirect(status: int | None, error: str | None) -> bool:
 
 
 def meaning(response: LoggedRequest, reading: Reading, headers: Headers) -> RobotsAction:
-    """What a response for robots.txt means by its status and ``headers``; a redirect that was not followed defers.
+    """The meaning of a response for robots.txt, by its status and ``headers``; a redirect that was not followed defers.
 
     Source: ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
     """

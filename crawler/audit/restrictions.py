@@ -61,7 +61,7 @@ class Restrictions:
         return bool(self.pauses or self.blocks)
 
     def violation_by(self, request: LoggedRequest) -> tuple[str, str] | None:
-        """What was required and what was done, if ``request`` began in a forbidden period."""
+        """The requirement and the fact, if ``request`` began in a forbidden period."""
         if period := _containing(self.pauses, request.started_at):
             asked_at = period.since - PAUSE_GRACE_S
             return f"no request while the crawl is paused, ordered at {instant(asked_at)}", _late(request, asked_at)

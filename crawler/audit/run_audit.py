@@ -104,7 +104,7 @@ def _forged_text(sha256: str) -> Violation:
 
 
 def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
-    """What this log cannot prove, in sentences."""
+    """The limits of the proof that this log gives, in sentences."""
     limits: list[str] = []
     if unended := [run.run for run in runs if run.finished_at is None]:
         which = f"Run {unended[0]} has" if len(unended) == 1 else f"{len(unended):,} runs, {_listed(unended)}, have"

@@ -78,7 +78,7 @@ def _option(key: Key) -> Callable[[Command], Command]:
 
 
 def _default(key: Key) -> str:
-    """What the help adds for a default that is not simply "none"."""
+    """The text that the help adds for a default other than "none"."""
     shown = isinstance(key.default, str | int | float) and not isinstance(key.default, bool) and key.default != ""
     return f"  [default: {key.kind.written(key.default)}]" if shown else ""
 

@@ -1,4 +1,4 @@
-"""What the commands share: the group they belong to, the options on the store, and how errors end.
+"""The parts that the commands share: the group they belong to, the options on the store, and how errors end.
 
 Loading this module is fast: it imports no settings, no store and no HTTP client. The help of `crawler` comes from a
 table, and the module of a command is loaded when the command runs.

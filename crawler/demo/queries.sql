@@ -1,4 +1,4 @@
--- What the demonstration shows of its crawl. Each row is a line: what, and a detail.
+-- The lines that the demonstration shows of its crawl: a fact, and a detail.
 
 -- name: mirrors
 SELECT site AS what, main_site AS detail FROM mirrors

@@ -1,4 +1,4 @@
-"""The engine: it crawls, and does nothing else. Pauses of sites are waited for here, and nowhere else.
+"""The engine crawls. No other package waits for the pauses of sites.
 
 Nouns:
 
@@ -16,7 +16,7 @@ Nouns:
 * :class:`~crawler.engine.operator.OperatorListener`: carries out the orders of the operator.
 * :class:`~crawler.engine.shutdown.Shutdown`: every reason to stop comes here.
 
-A story: the driver commits, and the store gives it a claim. A worker takes up the claim's first URL, asks the robots
+A story: the driver commits, and the store gives it a claim. A claim task takes the claim's first URL, asks the robots
 cache for the copy in force, and the rules whether the URL may be fetched. The gate waits for the group's pause and
 sends the request. A parser process reads the page, the rules make an outcome of it, and the outbox takes the outcome.
 The scheduler finds that a commit is due, and the driver commits again.

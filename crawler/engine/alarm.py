@@ -8,7 +8,7 @@ import asyncio
 class Alarm:
     """Tells the driver that something has happened, and whether a commit is urgent.
 
-    A ring is never lost: one that comes while nobody waits ends the next wait at once. One task waits at a time.
+    A ring is never lost: one that comes while no task waits ends the next wait at once. One task waits at a time.
     """
 
     def __init__(self) -> None:

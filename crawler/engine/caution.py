@@ -55,13 +55,13 @@ class MarkedVisit(Visit):
     """The visit to a URL of a group in caution.
 
     Invariant: between :meth:`begin_processing` and the end of :meth:`end_processing`, the store names this URL, and no
-    other visit in caution is processed by this process. What the visit put into the outbox is committed within.
+    other visit in caution is processed by this process. The outcome of the visit is committed within.
 
     The time between these moments must be short, because a kill by the operator within it counts against the URL. So a
     visit waits for the page reader to be ready before it marks the URL.
 
     If the task is cancelled meanwhile, the mark stays until the worker ends in order: the last commit of the worker has
-    what the visit put into the outbox.
+    the outcome of the visit.
     """
 
     def __init__(

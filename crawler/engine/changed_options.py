@@ -1,4 +1,4 @@
-"""Going on with changed options: what was decided under the old ones is decided again."""
+"""Applies changed options: URLs that the old options decided on are decided on again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawler.reasons import ReasonCode
 from crawler.store.protocols import EngineStore, Overview
 
 _BATCH = 5000
-#: What to do if other workers are in the way.
+#: The remedy if other workers are in the way.
 WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
 #: The settings that each worker of a crawl may have of its own.
@@ -39,7 +39,7 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.TOO_LARGE: ("crawl.max_body_bytes",),
     ReasonCode.SAMPLE: FRAME_KEYS,
 }
-#: What new seeds may bring back, since the scope widens with them.
+#: The reasons of URLs that new seeds may bring back, since the scope widens with them.
 _WIDENED = frozenset(
     {ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE, ReasonCode.SAMPLE}
 )
@@ -58,7 +58,7 @@ async def begin(
 ) -> None:
     """Begin a run with the new ``seeds``, and apply seeds and settings that have changed to the URLs in the store.
 
-    ``tell`` gets a sentence on what that does to known URLs. The settings are stored last: after a crash before that,
+    ``tell`` gets a sentence on the effect on known URLs. The settings are stored last: after a crash before that,
     the next run applies them all again.
     """
     await adopt_known(store, scope)
@@ -117,7 +117,7 @@ async def rescope(
     *,
     new_seeds: bool,
 ) -> tuple[int, int]:
-    """Queue again what only a changed setting had excluded, and exclude queued URLs that a narrower scope leaves out.
+    """Queue URLs that only a changed setting had excluded, and exclude queued URLs out of a narrower scope.
 
     These are excluded now, and not when they are claimed: until then their sites would be asked for robots.txt.
     Returns how many URLs are excluded, and how many are queued again.
@@ -151,7 +151,7 @@ async def rescope(
                 refusal = scope.refusal(url, depth, is_seed=itself)
                 if refusal is None:
                     again.append(number)
-                elif refusal.code is ReasonCode.BLOCKED:  # the last thing that stands against it
+                elif refusal.code is ReasonCode.BLOCKED:  # no other rule refuses it
                     blocked.append((number, refusal))
         await store.requeue(again)
         await store.exclude(blocked)

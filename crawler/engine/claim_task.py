@@ -66,7 +66,7 @@ class ClaimTask:
         self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
 
     async def run(self) -> None:
-        """Work until the batch is done, or until the group is better given back.
+        """Work until the batch is done, or until the group should be given back.
 
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
@@ -101,7 +101,7 @@ class ClaimTask:
             self._refuse(ended)
             return
         copy = await context.robots.in_force(site, self._claim.group, visit)
-        # A copy that was just requested is waited with: it might have run out when the group is claimed again.
+        # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
         if copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
@@ -111,7 +111,7 @@ class ClaimTask:
     async def _visit(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
         """Decide on a URL and fetch it if that is the decision.
 
-        A bug that the URL brings to light fails the URL alone: other URLs need not wait until the bug is mended.
+        A bug that occurs for this URL fails this URL only: the crawl continues with the others.
         """
         context = self._context
         try:

@@ -106,7 +106,7 @@ class Crawl:
 
     @property
     def progress(self) -> Progress:
-        """What the run has done so far."""
+        """The progress of the run so far."""
         return self._progress
 
     @property
@@ -142,5 +142,5 @@ class Crawl:
         self._shutdown.request(end)
 
     async def settle(self) -> None:
-        """Wait until all that was decided on so far is committed. The run must be under way."""
+        """Wait until every decision so far is committed. The run must be under way."""
         await self._outbox.flush()

@@ -41,11 +41,11 @@ class Driver:
     Invariants:
 
     1. One action is carried out at a time, so one commit is under way at most.
-    2. The archive has what a commit takes in before the store has it, the consumer of pages after.
+    2. The archive gets the work of a commit before the store does, the consumer of pages after it.
     3. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
 
     Cancellation and each failure of an action end the crawl at once. The requests that were sent and the pauses that
-    they ask for are then handed in if the store takes them; other finished work is void, and its URLs are still queued.
+    they ask for are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Driver:
     async def run(self) -> RunEnd:
         """Crawl until nothing is left, a limit is reached or a stop is requested; return why it ended.
 
-        Raises :class:`StoreError` if the store fails, what the consumer of pages raises, and the first failure of a
+        Raises :class:`StoreError` if the store fails, the error of the consumer of pages, and the first failure of a
         task.
         """
         self._store.on_news(self._alarm.ring)
@@ -204,10 +204,10 @@ class Driver:
         return 0 if self._budget.only_revisits else self._policy.crawl.max_pages_per_site
 
     async def _commit(self, groups: int) -> Event:
-        """Commit what the outbox holds, claim ``groups`` at most, and start a worker on each claim.
+        """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
 
-        The commit is one transaction: all of it lands or nothing. If it does not land, for whatever reason, the
-        requests and paces go back into the outbox. A commit that landed although its answer was lost says so
+        The commit is one transaction: all of it lands or nothing. If it fails, the
+        requests and paces go back into the outbox. If the commit landed and only its answer was lost, the error says so
         (:class:`~crawler.errors.LeaseLost`: ``committed``).
         """
         contents = self._outbox.take()
@@ -281,7 +281,7 @@ class Driver:
     async def _hand_in_late(self) -> None:
         """End all claim tasks, and commit the part that holds without a lease: requests sent and their pauses.
 
-        All other finished work is void: its URLs are still queued, and may be another worker's by now.
+        All other finished work is dropped: its URLs are still queued, and another worker may have claimed them.
         """
         await self._claim_tasks.cancel()
         contents = self._outbox.take()

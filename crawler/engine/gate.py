@@ -1,4 +1,4 @@
-"""The gate: every request passes it. Politeness is kept here, and nowhere else."""
+"""The gate: every request passes it. It alone enforces politeness."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RequestLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FetchPermit:
-    """What a request is sent under: its site, the robots copy in force until ``valid_until``, the line that allows it.
+    """The permission for a request: its site, the robots copy in force until ``valid_until``, the line that allows it.
 
     ``for_site_id`` is set for a robots.txt that is requested behind a redirect: the site that it is for.
     """

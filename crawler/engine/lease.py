@@ -47,7 +47,7 @@ class Lease:
         return self._elapsed() + self._longest_s + _LATE_S < self._until
 
     def over_by(self, started_at: float, heard_at: float) -> float:
-        """When a request was over that began at ``started_at`` and whose end was heard of at ``heard_at``.
+        """The end of a request that began at ``started_at``; this process learnt of the end at ``heard_at``.
 
         A process that was stopped until its lease was over hears of it late: the answer came, or the site gave up,
         within the time that a request is given.

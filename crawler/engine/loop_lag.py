@@ -1,4 +1,4 @@
-"""The lag of the event loop: how late it runs what is due. Whatever blocks the loop delays every site at once."""
+"""The lag of the event loop: the delay of its timers. Code that blocks the loop delays every site."""
 
 from __future__ import annotations
 

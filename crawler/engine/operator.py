@@ -123,7 +123,7 @@ class OperatorListener:
             order, since = await self._todo.get()
             await self._outbox.flush()  # now the store has the outcomes that were decided before the order
             await self._carry_out(order, since)
-            await self._outbox.flush()  # and claims what the order has made ready
+            await self._outbox.flush()  # and the commit claims the groups that the order has made ready
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class OperatorListener:
                     self._queue(order, since)
 
     def _queue(self, order: Order, since: float) -> None:
-        """Queue what an order asks beside what holds at once, or the note that it is done."""
+        """Queue the part of an order that takes time, or the note that the order is done."""
         match order.command:
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
@@ -154,7 +154,7 @@ class OperatorListener:
                 self._done.put_nowait((order, since))
 
     async def _carry_out(self, order: Order, since: float) -> None:
-        """Carry out an order about a block. A sampling frame grows by what is unblocked, and may have to be opened."""
+        """Carry out an order about a block. A sampling frame grows by the unblocked URLs, and may have to be opened."""
         frame = self._frame
         lifts = order.command is Command.UNBLOCK and self._holds(order)
         if frame is None or not lifts or (frame.is_closed and not await _grows_frame(self._store, order)):
@@ -166,7 +166,7 @@ class OperatorListener:
             await self._go_through(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:
-        """Exclude what is queued on a blocked site, or queue it again, batch by batch, while the order holds."""
+        """Exclude the queued URLs of a blocked site, or queue them again, batch by batch, while the order holds."""
         control, after = self._store.control, 0
         while self._holds(order):
             if order.command is Command.BLOCK:

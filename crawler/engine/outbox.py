@@ -32,7 +32,7 @@ OVERFULL = Load(250, 4_000, 64 << 20)
 
 @dataclass(slots=True)
 class Contents:
-    """What one commit takes in."""
+    """The work that one commit takes."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Contents:
 
 
 class Outbox:
-    """Collects what is to be committed, and rings the alarm when a commit is due.
+    """Collects the finished work until its commit, and rings the alarm when a commit is due.
 
     Invariants:
 
@@ -158,7 +158,7 @@ class Outbox:
         await self._room.wait()
 
     async def flush(self) -> None:
-        """Ask for a commit at once and wait until it is over: what was decided on so far is committed, or void."""
+        """Ask for a commit at once and wait until it is over: every decision so far is committed or dropped."""
         self._alarm.hurry_alone()
         await self._contents.is_over.wait()
 
@@ -188,7 +188,7 @@ class Outbox:
         contents.is_over.set()
 
     def put_back(self, contents: Contents) -> None:
-        """``contents`` were not committed. What was sent stays true; the rest is void with the claims that it is of."""
+        """``contents`` were not committed. Keep the requests and paces; drop the rest, because its claims are lost."""
         self._contents.requests[:0] = contents.requests
         self._contents.paces = contents.paces | self._contents.paces
         contents.is_over.set()

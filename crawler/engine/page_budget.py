@@ -32,7 +32,7 @@ class Budget:
         self._only_revisits = False
         self._groups = 0  # held for pages
 
-    # --- what the scheduler asks --------------------------------------------------------------
+    # --- for the scheduler --------------------------------------------------------------------
 
     @property
     def left(self) -> float:
@@ -84,7 +84,7 @@ class Budget:
     def _wanted(self) -> float:
         return self._left
 
-    # --- what the driver tells and asks -------------------------------------------------------
+    # --- for the driver -----------------------------------------------------------------------
 
     #: The limit of all workers together, if several may take part.
     limit: int | None = None
@@ -122,9 +122,9 @@ class Budget:
         """A commit took in ``committed`` pages, and the store set others aside."""
 
     def drop(self) -> None:
-        """The lease was lost: pages under way are void, and none is set aside."""
+        """The lease was lost: pages under way no longer count, and none is set aside."""
 
-    # --- what the workers take ----------------------------------------------------------------
+    # --- for the claim tasks ------------------------------------------------------------------
 
     async def take(self) -> bool:
         """Wait for a page to request; False if all have come.
@@ -204,7 +204,7 @@ class SharedBudget(Budget):
         return self._requested + self._fetched
 
     async def take(self) -> bool:
-        """Without waiting: what others have set aside may come back only when this group is given back."""
+        """Without waiting: the pages that others have set aside may come back only when this group is given back."""
         free = self.is_free
         self._requested += free
         return free

@@ -1,4 +1,4 @@
-"""What the crawler and a parser process tell each other about one page, and the limits that one page must keep.
+"""The messages between the crawler and a parser process about one page, and the limits on one page.
 
 Both sides are processes of the same crawler on the same machine and run the same program, so ``marshal`` may be used.
 It takes a third of the time of ``pickle`` for these tuples.
@@ -28,7 +28,7 @@ _new_link = tuple.__new__  # as Link._make, without counting the values, at a th
 
 
 class Question(NamedTuple):
-    """A document to be read, and what must be known about it. ``now`` is in epoch seconds."""
+    """A document to be read, and the facts that its reading needs. ``now`` is in epoch seconds."""
 
     is_html: bool
     is_gzipped: bool

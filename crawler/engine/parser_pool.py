@@ -45,7 +45,7 @@ _MAX_FAILED_STARTS = 3
 # Of processes that were reading the document, and that exceeded no limit. A document with more is answered as unread.
 _MAX_DEATHS = 1
 _END_WITHIN_S = 5.0
-# What the system reports of a process that it ended at the limit of processor time; ``None`` if it has no such limit.
+# The signal by which the system ends a process at the limit of processor time; ``None`` if it has no such limit.
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 # glibc then returns the memory of a large tree to the system, but keeps enough for the tree of an ordinary page, which
 # saves nine in ten page faults. Other C libraries ignore these.
@@ -62,7 +62,7 @@ class ParserFailed(CrawlerError):
 
 
 class PageReader(Protocol):
-    """What the engine needs of the pool."""
+    """The part of the pool that the engine uses."""
 
     #: Cleared while so much is waiting to be read that no further page should be requested.
     has_room: asyncio.Event
@@ -331,7 +331,7 @@ class _Parser(asyncio.SubprocessProtocol):
         return not self.documents or (len(self.documents) < _DOCUMENTS_AHEAD and self._bytes < _BYTES_AHEAD)
 
     def load(self) -> tuple[int, int]:
-        """What the process has ahead: bytes, documents."""
+        """The work that the process has ahead: bytes, documents."""
         return self._bytes, len(self.documents)
 
     def send(self, document: _Document) -> None:

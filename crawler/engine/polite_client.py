@@ -101,7 +101,7 @@ class PoliteClient:
 
 
 class _Commits:
-    """Commits at once what the requests of a :class:`PoliteClient` bring."""
+    """Commits the results of the requests of a :class:`PoliteClient` at once."""
 
     def __init__(self, store: Frontier, clock: Clock, outbox: Outbox, gate: Gate) -> None:
         self._store = store

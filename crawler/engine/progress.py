@@ -1,4 +1,4 @@
-"""What a running crawl has done so far. The live display and the summary show it."""
+"""The progress of a running crawl, for the live display and the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An archive that is kept during the crawl: what of each answer goes into it, and when.
+"""An archive that is written during the crawl: the parts of each answer that it gets, and the time.
 
 An answer that ends a request is recorded at once. For pages and sitemaps it must first be known whether their owner
 allows a copy, so :func:`of_document` is called when they have been read.

@@ -42,7 +42,7 @@ class _Busy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RobotsNeeds:
-    """What is needed to request and read robots.txt."""
+    """The settings and collaborators for requesting and reading robots.txt."""
 
     settings: RobotsSettings
     token: str

@@ -1,4 +1,4 @@
-"""What follows from a new robots copy, before anything is requested under it."""
+"""The consequences of a new robots copy, before anything is requested under it."""
 
 from __future__ import annotations
 

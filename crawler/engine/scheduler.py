@@ -17,8 +17,8 @@ Invariants, each held by ``tests/unit/engine/test_scheduler.py``:
 2. Groups are claimed in ``COMMITTING`` alone, and never after a stop was requested.
 3. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
    they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
-4. ``ENDED`` is reached through ``CLOSING``, which commits what is left, or through ``REJOINING``, which hands in what
-   may be handed in without a lease.
+4. ``ENDED`` is reached through ``CLOSING``, which commits the remaining work, or through ``REJOINING``, which
+   commits the part that holds without a lease.
 5. From every phase ``ENDED`` can be reached. After a stop was requested, no phase is visited twice on the way, except
    that each lost lease adds one visit of ``REJOINING``.
 6. The crawl is found to be over only if nothing is claimed and nothing is left to commit.
@@ -48,9 +48,9 @@ STOP_GRACE_S = 6.0
 
 
 class Phase(Enum):
-    """What the crawl is doing."""
+    """The step that the crawl is in."""
 
-    PREPARING = "reads what earlier runs have learnt"
+    PREPARING = "loads the results of earlier runs"
     COMMITTING = "commits finished work and claims groups, in one transaction"
     WORKING = "claim tasks go through their groups, no commit is due"
     GATHERING = "a commit is due, finished work of the next 20 ms joins it"
@@ -61,7 +61,7 @@ class Phase(Enum):
     DRAWING_SAMPLE = "closes the sampling frame and draws the sample"
     CONCLUDING = "asks the store why nothing is left"
     DRAINING = "stopped, waits for the requests in flight"
-    CLOSING = "commits what is left and claims nothing"
+    CLOSING = "commits the remaining work and claims nothing"
     REJOINING = "the lease was lost, lets go of all groups and joins the run again"
     ENDED = "is over"
 
@@ -84,7 +84,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class LeaseWasLost:
-    """The store refused a commit: this worker's groups may be other workers' by now."""
+    """The store refused a commit: other workers may hold the groups of this worker now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Read what earlier runs have learnt. Ends with :class:`Prepared`."""
+    """Load the results of earlier runs. Ends with :class:`Prepared`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the scheduler looks at beside the event. Times in seconds since the epoch."""
+    """The facts that decide beside the event. Times in seconds since the epoch."""
 
     now: float
     stop_requested: bool = False
@@ -426,7 +426,7 @@ def _action(phase: Phase, event: Event, seen: Situation) -> Action | None:
 
 
 def _next_commit_at(seen: Situation) -> float | None:
-    """When the next commit is due if nothing happens; ``None``: only what happens can make one due.
+    """When the next commit is due if nothing happens; ``None``: only an event can make one due.
 
     A commit with nothing but a claim is due a horizon after the last commit. Counted from now, it would be put off by
     every ring of the alarm.

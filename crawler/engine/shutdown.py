@@ -13,7 +13,7 @@ _LOOK_EVERY_S = 60.0  # a timer of the event loop stands still while the machine
 
 
 class Shutdown:
-    """Why a crawl is to end, and how it does.
+    """Ends a crawl, and keeps the reason.
 
     A stop is requested by a signal or the caller of the API (through :meth:`crawler.engine.crawl.Crawl.stop`), by the
     operator, when ``--max-time`` is over, when a newer crawl has replaced this one, and by each failure of a task. They

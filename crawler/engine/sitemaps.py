@@ -1,4 +1,4 @@
-"""Sitemaps: which to ask a site for, and what follows from one that came. They are hints, like links."""
+"""Sitemaps: the ones that a site is asked for, and the consequences of their answers. They are hints, like links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a crawl is over, once nothing is claimed and nothing is left to wait for."""
+"""The reason why a crawl is over, once nothing is claimed and there is nothing to wait for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.store.protocols import Frontier
 
 
 async def conclude(store: Frontier, policy: CrawlPolicy, budget: Budget, progress: Progress) -> RunEnd | None:
-    """Why a crawl is over that has nothing to claim; ``None`` if a group was queued meanwhile.
+    """The reason why a crawl that has nothing to claim is over; ``None`` if a group was queued meanwhile.
 
     Raises :class:`crawler.errors.StoreError`.
     """

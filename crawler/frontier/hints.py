@@ -37,7 +37,7 @@ Refusal = Callable[[str, int], Reason | None]
 
 
 class HintKind(StrEnum):
-    """What a hint reports about a URL."""
+    """The kind of change that a hint reports about a URL."""
 
     NEW = "new"
     CHANGED = "changed"

@@ -149,7 +149,7 @@ BACK = (Found.UNCHANGED, Found.UNREACHED)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known from earlier visits of a URL: its state before it was queued again, and its newest page, if any.
+    """The results of earlier visits of a URL: its state before it was queued again, and its newest page, if any.
 
     ``content`` and ``text`` are SHA-256 digests in hex. ``version`` is 0 if there is no page.
     """
@@ -179,7 +179,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What the store keeps of a revisit for the next one, beside the page.
+    """The results of a revisit that the store keeps for the next one, beside the page.
 
     ``checked_at`` is ``None`` if the revisit gave no information.
     """

@@ -33,7 +33,7 @@ class Method(StrEnum):
 
 
 class Per(StrEnum):
-    """Where ``size`` URLs are drawn from: the whole crawl, or each site."""
+    """The population from which ``size`` URLs are drawn: the whole crawl, or each site."""
 
     CRAWL = "crawl"
     SITE = "site"

@@ -34,7 +34,7 @@ _DOUBTS_SHOWN = 3
 
 _SQL = load_statements("crawler.inspect")
 
-#: What an operator can do if a robots.txt may forbid less than its owner meant.
+#: The remedy of an operator if a robots.txt may forbid less than its owner meant.
 REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
 
 

@@ -1,4 +1,4 @@
-"""What the response headers of a document say of it: X-Robots-Tag and the canonical URL of the Link header."""
+"""The directives in the response headers of a document: X-Robots-Tag and the canonical URL of the Link header."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _NOT_TEXT = ["script", "style", "template", "noscript"]
 
 
 class Said(NamedTuple):
-    """What the tags of one page say, in document order, not yet interpreted or resolved."""
+    """The statements in the tags of one page, in document order, not yet interpreted or resolved."""
 
     encoding: str
     base: str | None

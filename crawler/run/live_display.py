@@ -1,4 +1,4 @@
-"""What people see of a running crawl: a live panel on a terminal, or single notes, and a summary at the end."""
+"""The display of a running crawl: a live panel on a terminal, or single notes, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Snapshot:
 
 
 class Watched(Protocol):
-    """What is shown: a crawl of this process, or of several."""
+    """The crawl that is shown: of this process, or of several."""
 
     @property
     def progress(self) -> Progress: ...

@@ -62,7 +62,7 @@ class _Worker:
 
     @property
     def name(self) -> str:
-        """What people are told about this worker: its number, once it has one, and its process."""
+        """The name of this worker in messages: its number, once it has one, and its process."""
         number = "" if self.report is None else f" {self.report['worker']}"
         return f"worker{number} (process {self.process.pid})"
 
@@ -94,7 +94,7 @@ class Team:
 
     @property
     def progress(self) -> Progress:
-        """What all workers have done together, those that have died included."""
+        """The progress of all workers together, those that have died included."""
         alive = [worker.report for worker in self._workers.values() if worker.report is not None]
         at_rest = [worker.report | {"active": 0} for worker in self._dead + self._ended if worker.report]
         total = Progress.sum_of(self._started_at, [*alive, *at_rest])

@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a sample says, and of how many URLs it does not.
+    """The estimates from a sample, and the number of URLs that it does not cover.
 
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs

@@ -35,7 +35,7 @@ _digested = itemgetter("title", "description", "keywords", "body_id", "charset",
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:
-    """What building the index did: how many pages it has, how many were added or replaced, and how many removed."""
+    """The result of building the index: the number of its pages, of those added or replaced, and of those removed."""
 
     pages: int
     changed: int

@@ -42,7 +42,7 @@ async def plan(index: IndexBackend) -> int:
 
 
 def _inbound(links: Iterable[Any]) -> Iterator[Inbound]:
-    """What links to each page; the most frequent anchors first. ``links`` are ordered by page and linking page."""
+    """The links to each page, the most frequent anchors first. ``links`` are ordered by page and linking page."""
     for page, group in groupby(links, key=_page_id):
         anchors: Counter[str] = Counter()
         pages = sites = 0

@@ -1,4 +1,4 @@
-"""Where the index is built: a connection of its own to the store, and the SQL in which the two databases differ.
+"""The database side of building the index: a connection of its own, and the SQL in which the databases differ.
 
 The tables of the index (``search_page``, ``search_text``, ``search_state``) stand in the schema of the store, and only
 this package reads and writes them. The crawl is read through views.
@@ -46,7 +46,7 @@ class LinkCounts(NamedTuple):
 
 
 class Inbound(NamedTuple):
-    """What links to a page: the anchors, one a line, and the numbers of linking pages and of other sites."""
+    """The links to a page: the anchors, one a line, and the numbers of linking pages and of other sites."""
 
     url_id: int
     anchors: str
@@ -121,7 +121,7 @@ class IndexBackend(ABC):
 
     @abstractmethod
     async def _rows(self, entries: Sequence[IndexEntry]) -> Sequence[Any]:
-        """What the index stores of each page, computed before the transaction begins."""
+        """The entries of the index for each page, computed before the transaction begins."""
 
     @abstractmethod
     async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[Any]) -> None: ...

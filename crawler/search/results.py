@@ -139,7 +139,7 @@ async def _find(
 
 
 async def _state(store: StoreReader) -> str:
-    """What the user should know of the state of the index. Raises :class:`UsageError` if there is none."""
+    """A note for the user on the state of the index. Raises :class:`UsageError` if there is none."""
     rows = await store.query(SQL["index_state"])
     if not rows:
         raise UsageError("this store has no search index yet; ", Action("crawler index", "crawl.index()"), " builds it")

@@ -102,7 +102,7 @@ def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _unknown(name: str, value: object) -> str:
-    """What is wrong with a name that is no key, or with a table in the place of a value."""
+    """The mistake in a name that is no key, or in a table in the place of a value."""
     if name in KEYS:
         return f"{name} is a key, not a section: write {KEYS[name].word} = … in [{KEYS[name].section}]"
     if name in SECTIONS:

@@ -34,7 +34,10 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who runs the crawl. ``agent`` is the product token that the crawler looks for in robots.txt files."""
+    """The identity of the crawler and of its operator.
+
+    ``agent`` is the product token that the crawler looks for in robots.txt files.
+    """
 
     agent: str = "PoliteCrawler"
     contact: str = ""  # a URL or an e-mail address
@@ -42,7 +45,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where seeds come from, where results go and what a command shows."""
+    """The source of the seeds, the places of the results, and the output of a command."""
 
     db: str = "crawl.db"
     seeds: str = ""

@@ -63,7 +63,7 @@ NOT_COPIED = frozenset(
 )
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
 
-#: Told the table, how many rows of it are done with, and what is being done.
+#: Called with the table, the number of its rows that are done, and the step in progress.
 OnProgress = Callable[[str, int, str], None]
 
 
@@ -80,7 +80,7 @@ class Copied:
 async def copy_store(
     source: Copying, target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> list[Copied]:
-    """Copy ``source`` into ``target``. Returns what was copied.
+    """Copy ``source`` into ``target``. Returns the counts of the copy.
 
     ``source`` must be opened for reading, and for this call alone. Raises :class:`UsageError` if the target holds
     something else, and :class:`StoreError` if the two differ in the end. Then the source was changed between two parts

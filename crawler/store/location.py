@@ -1,4 +1,4 @@
-"""What ``--db`` names: a SQLite file by its path, or a PostgreSQL database by its URL."""
+"""The place of a store (``--db``): a SQLite file by its path, or a PostgreSQL database by its URL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.errors import UsageError
 DEFAULT_DB = "crawl.db"
 _HOST = r"(?:\[[0-9A-Fa-f:.]*\]|[^\[\]:,]*)(?::[0-9]*)?"
 _HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
-#: What may be shown of the parameters of a URL.
+#: The parameters of a URL that may be shown.
 _HARMLESS = frozenset({"host", "port", "user", "dbname", "database", "sslmode"})
 _REMEDY = "give postgresql://user@host/name, and the password by PGPASSWORD or in ~/.pgpass"
 
@@ -38,7 +38,7 @@ def require_store(db: str) -> str:
 
 
 def shown(db: str) -> str:
-    """``db`` as it may be printed, logged and kept: without a password, whatever is wrong with the URL."""
+    """``db`` as it may be printed, logged and kept: without a password, also if the URL is invalid."""
     if not is_url(db):
         return db
     scheme, _, rest = db.partition("://")
@@ -48,7 +48,7 @@ def shown(db: str) -> str:
     place, _, query = rest.partition("#")[0].partition("?")
     authority, slash, path = place.partition("/")
     user, at, hosts = authority.rpartition("@")
-    if not _HOSTS.fullmatch(hosts):  # what stands for a port may be a password
+    if not _HOSTS.fullmatch(hosts):  # the part in place of a port may be a password
         hosts = hosts.partition(":")[0]
     kept = "&".join(item for item in query.split("&") if item.partition("=")[0] in _HARMLESS)
     return f"{scheme}://{user}{at}{hosts}{slash}{path}{'?' if kept else ''}{kept}"
@@ -60,7 +60,7 @@ def db_argument(db: str) -> str:
 
 
 def store_name(db: str) -> str:
-    """What a report calls a store: a file without its folders."""
+    """The name of a store in a report: a file without its folders."""
     return shown(db) if is_url(db) else Path(db).name
 
 
@@ -81,7 +81,7 @@ def require_postgres(url: str) -> None:
 
 
 def bad_url(url: str) -> UsageError:
-    """What to say of a URL that cannot be read."""
+    """The message about a URL that cannot be read."""
     return UsageError(
         "cannot be read as a URL; percent-encode what is special in a name or password "
         f"(/ is %2F, ? is %3F, # is %23, @ is %40), or {_REMEDY}",

@@ -82,7 +82,7 @@ HORIZON_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
-    """Bounds on what a commit claims."""
+    """The bounds of the claims of a commit."""
 
     groups: int
     urls_per_group: int = 50
@@ -99,7 +99,7 @@ class ClaimLimits:
 
 @dataclass(slots=True)
 class CommitBatch:
-    """What one commit stores."""
+    """The work that one commit stores."""
 
     now: float
     limits: ClaimLimits
@@ -151,7 +151,7 @@ class PageGrant:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What a commit returns.
+    """The result of a commit.
 
     ``robots_ids`` are the numbers of the stored robots copies by site number. ``mirrors`` are (mirror, main site) that
     any worker has stored since the last commit.
@@ -289,7 +289,7 @@ class Control(Protocol):
 
 
 class Overview(Reconnecting, Protocol):
-    """For every client: what the store knows about the crawl as a whole."""
+    """For every client: the facts about the crawl as a whole."""
 
     @property
     def lease_s(self) -> float | None:
@@ -367,7 +367,7 @@ class StoreReader(Overview, Protocol):
         ...
 
     async def begin_snapshot(self) -> None:
-        """From now on read one state of the store, whatever is written meanwhile."""
+        """From now on read one state of the store, without later writes."""
         ...
 
     async def begin_notes(self) -> None:
@@ -417,7 +417,7 @@ class Runs(Overview, Protocol):
         ...
 
     async def join_run(self, run_id: int, now: float) -> None:
-        """Register as a worker of a run. Releases what this process had claimed as another worker."""
+        """Register as a worker of a run. Releases the groups that this process had claimed as another worker."""
         ...
 
     async def rejoin(self, now: float) -> bool:
@@ -451,7 +451,7 @@ class Runs(Overview, Protocol):
         ...
 
     async def recover(self, now: float) -> None:
-        """Release what a crashed run had claimed or was visiting, with pauses counted from ``now``."""
+        """Release the groups that a crashed run had claimed or reserved, with pauses counted from ``now``."""
         ...
 
     async def unsettle(self, now: float) -> None:
@@ -482,7 +482,7 @@ class Runs(Overview, Protocol):
 
 
 class Frontier(Overview, Protocol):
-    """For the engine: the URLs to fetch, and what fetching them brings."""
+    """For the engine: the URLs to fetch, and their outcomes."""
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         """Store a batch, release its groups and claim others, in one transaction; renews the lease.
@@ -589,9 +589,9 @@ class Revisits(Overview, Protocol):
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
-        """Queue what is due for a revisit and was not visited since the time ``since``, within the budget.
+        """Queue the URLs that are due for a revisit and were not visited since the time ``since``, within the budget.
 
-        ``hinted_only``: only what hints name. Returns how many URLs were queued.
+        ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
         """
         ...
 

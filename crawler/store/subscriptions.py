@@ -20,7 +20,7 @@ class SubscriptionStore(Protocol):
         ...
 
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
-        """Store the new state of registrations and what became of mails, all or nothing."""
+        """Store the new state of registrations and the verdicts on mails, in one transaction."""
         ...
 
     async def remove(self, site: str) -> None:

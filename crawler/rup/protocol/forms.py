@@ -32,7 +32,7 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What a robot wants in its reports, and how often it wants one.
+    """The wishes of a robot: the contents of its reports, and their frequency.
 
     ``None``: the request does not say; an empty tuple: no patterns.
     """

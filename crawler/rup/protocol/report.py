@@ -47,7 +47,7 @@ _COMMA = re.compile("%2c", re.IGNORECASE)
 
 
 class ChangeKind(Enum):
-    """What happened to a file; the value is the word in a report."""
+    """The kind of change of a file; the value is the word in a report."""
 
     NEW = "New"
     CHANGE = "Change"

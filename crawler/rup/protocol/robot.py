@@ -1,4 +1,4 @@
-"""What a robot knows of a server, and what it does after a report, a gap or silence (draft of 1998, 3.3.3).
+"""The robot's knowledge of a server, and its reaction to a report, a gap or silence (draft of 1998, 3.3.3).
 
 Every function is pure: it takes the state and ``now``, and returns the new state with a :data:`NextStep`, which the
 caller carries out.

@@ -133,7 +133,7 @@ Effect = Put | Remove | None
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store knows about a request."""
+    """The knowledge of the store about a request."""
 
     registration: Registration | None = None  # of the address in the request
     other: Registration | None = None  # of the new address in the request

@@ -1,4 +1,4 @@
-"""What a robot stores of its registrations besides :class:`crawler.rup.protocol.robot.Server`, and the effect of mails.
+"""The registrations that a robot stores besides :class:`crawler.rup.protocol.robot.Server`, and the effect of mails.
 
 The robot stores a registration before it sends Register, with an empty key. A Register without an answer may have
 succeeded, and a second Register could make a second registration.

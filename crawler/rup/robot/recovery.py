@@ -40,7 +40,7 @@ from crawler.rup.robot.requests import NoAnswer, ask
 
 @dataclass(frozen=True, slots=True)
 class InquiryContext:
-    """What an inquiry uses.
+    """The collaborators of an inquiry.
 
     ``register`` sends Register once and stores the new key; ``keep`` stores a registration; ``heed`` takes an index of
     the changes since a time as hints; ``reindex`` schedules a visit of every page of a site.

@@ -50,7 +50,7 @@ class OwnRobots:
         self._copy: RobotsCopy | None = None
 
     async def allows(self) -> Allows | None:
-        """What the server may report to each robot; ``None`` while that is unknown."""
+        """The paths that the server may report to each robot; ``None`` while that is unknown."""
         body = await asyncio.to_thread(self._in_tree)
         if body is None:
             copy = await self._served()

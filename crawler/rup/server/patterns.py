@@ -26,7 +26,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def wrong_with(pattern: str) -> str | None:
-    """What is wrong with a pattern, in the words of RE2; ``None`` if it is valid."""
+    """The mistake in a pattern, in the words of RE2; ``None`` if it is valid."""
     try:
         program = _compiled(pattern)
     except re2.error as error:

@@ -51,7 +51,7 @@ class Mailer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublisherContext:
-    """What a publisher uses. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
+    """The collaborators of a publisher. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
 
     store: RupStore
     tree: Tree

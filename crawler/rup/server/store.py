@@ -170,7 +170,7 @@ class RupStore:
         return [_registration(row) for row in await self._read.fetch("registrations")]
 
     async def known(self, email: str, new_email: str | None, client: str) -> Known:
-        """What the store knows about a request that names ``email``, from the network address ``client``."""
+        """The knowledge of the store about a request that names ``email``, from the network address ``client``."""
         count = await self._read.fetch_one("count_registrations", client=client)
         mailed = await self._read.fetch_one("mail_history", email=new_email or email)
         return Known(

@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 
 
 class FileState(NamedTuple):
-    """What distinguishes two versions of a file."""
+    """The facts that distinguish two versions of a file."""
 
     mtime_ns: int
     ctime_ns: int

@@ -54,7 +54,7 @@ class PostgresCommitter(Committer):
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         kept = [self._offers.kept(outcome) for outcome in outcomes]
         touched = await super()._store_outcomes(kept, max_depth)
-        await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)  # voids what the pages had left before
+        await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)  # and deletes earlier ones
         return touched
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:

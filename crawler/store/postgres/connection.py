@@ -43,7 +43,7 @@ _REFUSED = (
     asyncpg.InsufficientPrivilegeError,
     asyncpg.exceptions.ClientConfigurationError,
 )
-#: All plans of a crawl look rows up by key, whatever size the tables had when the plans were made.
+#: All plans of a crawl look rows up by key, for any size that the tables had when the plans were made.
 _CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 #: The server releases the locks of an unfinished transaction whose client has disappeared after this time.
 _SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
@@ -200,7 +200,7 @@ class Postgres:
         try:
             yield
         except asyncpg.exceptions.ClientConfigurationError:
-            raise  # it is a ValueError, and its message says what is wrong
+            raise  # it is a ValueError, and its message names the mistake
         except ValueError:
             raise bad_url(self._url) from None  # the message may contain parts of a password
         except asyncpg.InvalidAuthorizationSpecificationError as error:

@@ -51,7 +51,7 @@ class PostgresOffers(Offers):
         return {group for group in await self._db.groups_of(numbers) if group is not None}
 
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, Found]:
-        """Within the groups of the pages; what leads to other groups is left to be carried over."""
+        """Within the groups of the pages; offers to other groups are left to be carried over."""
         best: dict[int, int] = {}
         leaving: dict[tuple[int, int], int] = {}
         found = await self._sql.fetch("links_of", numbers=json.dumps(numbers))
@@ -87,7 +87,7 @@ class PostgresOffers(Offers):
         if numbers:
             await self._sql.execute("lock_urls", numbers=json.dumps(list(numbers)))
 
-    # --- what a commit leaves behind ----------------------------------------------------------
+    # --- the offers of a commit ---------------------------------------------------------------
 
     def kept(self, outcome: Outcome) -> Outcome:
         """An outcome with the offers to its own group, and the links to them.

@@ -23,15 +23,15 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 class ReconnectPolicy:
     """Retries for all callers of one store.
 
-    The callers may wait ``left_s`` seconds for the database ``name``. Once a caller has waited that long in vain, no
-    caller waits any more.
+    The callers may wait ``left_s`` seconds for the database ``name``. Once a caller has waited that long without an
+    answer, no caller waits any more.
     """
 
     def __init__(self, name: str, left_s: float) -> None:
         self._name = name
         self._left_s = left_s
         self._lost: list[float] = []  # when each waiting caller lost its connection
-        self._over: float | None = None  # the same of the caller that waited in vain
+        self._over: float | None = None  # the same of the caller that waited too long
         self._given_up = asyncio.Event()
 
     @property

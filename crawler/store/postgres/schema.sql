@@ -247,8 +247,8 @@ CREATE TABLE link (
   PRIMARY KEY (source, target, group_id)
 );
 
--- What pages say of URLs of other groups. A commit leaves it here, with the group of the page; transactions of their own
--- carry it over. A row with a url is an offer of that URL, with the link to it (follow is NULL if there is no link). A
+-- Offers of URLs of other groups. A commit leaves them here, with the group of the page; transactions of their own
+-- carry them over. A row with a url is an offer of that URL, with the link to it (follow is NULL if there is no link). A
 -- row with a target brings a known URL nearer to the seeds.
 CREATE TABLE offer (
   group_id bigint NOT NULL,

@@ -338,7 +338,7 @@ class PostgresStore(SqlStore):
             await self._db.execute("ANALYZE")
         await super().finish_copy(now)
 
-    # --- what SqlStore builds on --------------------------------------------------------------
+    # --- for SqlStore -------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -353,7 +353,7 @@ class PostgresStore(SqlStore):
                     with suppress(StoreError):
                         await self._db.execute("ROLLBACK")
                 else:
-                    self._db.drop()  # this ends whatever the connection is executing
+                    self._db.drop()  # this ends the statement in progress
                 raise
 
     async def _fetch(self, sql: str, parameters: Any = None) -> list[Any]:

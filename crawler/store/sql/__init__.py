@@ -1,1 +1,1 @@
-"""What the SQLite and the PostgreSQL store share: the statements are named, the dialects have them in SQL."""
+"""The common part of the SQLite and PostgreSQL stores: it names statements, and each dialect has their SQL."""

@@ -32,7 +32,7 @@ from crawler.store.statements import Statements
 
 _UNLIMITED = 1 << 62
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
-_LONGEST_COMMIT_S = 60.0  # what another worker wrote that long ago may have been committed just now
+_LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
 Row = dict[str, object]  # the parameters of a statement
 LinkRow = tuple[int, int, str, str, int]  # source, target, anchor, rel, follow
@@ -338,7 +338,7 @@ class Committer:
         return row is not None and row.main_site != news.main_site
 
     async def _requeue_behind_mirrors(self, sites: list[str], max_depth: int | None) -> set[int]:
-        """Queue what was excluded as a mirror's, if its site or a site on the way names another main site.
+        """Queue the URLs that were excluded as a mirror's, if its site or a site on the way names another main site.
 
         If a sample stands, these URLs were in its sampling frame. URLs that were not drawn stay excluded, unless the
         crawl fetches everything (no ``max_depth``).

@@ -19,7 +19,7 @@ from crawler.store.statements import Queries, Statements
 class SqlControl:
     """See :class:`crawler.store.protocols.Control`.
 
-    ``control_read`` reads what is committed without waiting for a transaction or a statement of ``sql`` or ``read``.
+    ``control_read`` reads committed rows without waiting for a transaction or a statement of ``sql`` or ``read``.
     """
 
     def __init__(

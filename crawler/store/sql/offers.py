@@ -67,7 +67,7 @@ class RecentUrls:
 
 
 def _known(row: Any) -> Known:
-    """What the store knows of a URL, from a row of ``known_urls``."""
+    """The stored facts about a URL, from a row of ``known_urls``."""
     return Known(State(row.state), StoredReason(ReasonCode(row.reason_code), row.reason), row.depth, row.hops)
 
 
@@ -79,7 +79,7 @@ def is_better(offer: Offer, best: Offer) -> bool:
 
 
 def merge_sitemap_facts(found: Iterable[Found], best: dict[str, Found]) -> None:
-    """Add to the ``best`` offers what only a sitemap knows: which URLs are sitemaps, and the dates of pages."""
+    """Add to the ``best`` offers the facts that only a sitemap has: its sitemaps, and the dates of pages."""
     for offer, found_on in found:
         known, known_on = best[offer.url]
         if offer.kind is Kind.SITEMAP and offer.refusal is None:
@@ -219,7 +219,7 @@ class Offers:
         return inserts, better
 
     async def _note_sitemaps(self, offers: Mapping[str, Found], numbers: Mapping[str, int]) -> None:
-        """Store what offers say of URLs that may be known: the date of a page, and that a URL is a sitemap."""
+        """Store the facts in offers of URLs that may be known: the date of a page, and that a URL is a sitemap."""
         dated = [{"lastmod": o.lastmod, "id": numbers[o.url]} for o, _ in offers.values() if o.lastmod is not None]
         named = [{"found_on": on, "id": numbers[o.url]} for o, on in offers.values() if o.kind is Kind.SITEMAP]
         await self._sql.execute_many("set_lastmod", dated)

@@ -1,4 +1,4 @@
-"""Revisits: which URLs are due, what a revisit writes, the versions of pages, and hints.
+"""Revisits: the URLs that are due, the results of a revisit, the versions of pages, and hints.
 
 Every method must be called within a transaction.
 """
@@ -42,7 +42,7 @@ _HINTED_DEPTH = 1  # of a URL that only a hint names: as if a seed linked to it
 
 
 def seen_from(row: dict[str, Any] | None) -> Seen | None:
-    """What ``claimed_sites`` returns of the last visit to a URL; ``None`` if there was none."""
+    """The last visit to a URL, from a row of ``claimed_sites``; ``None`` if there was none."""
     if row is None:
         return None
     asked = asked_of(row["directives"])
@@ -88,7 +88,7 @@ class Revisits:
         await self._sql.execute("take_up_others", now=now, **terms)
 
     async def queue_due(self, settings: RevisitSettings, now: float, since: float, *, hinted_only: bool) -> list[int]:
-        """Queue what is due and was not visited since the time ``since``, within the budget; returns the numbers."""
+        """Queue the URLs that are due and not visited since ``since``, within the budget; returns their numbers."""
         paid = {row.site_id: row.paid_until for row in await self._sql.fetch("budgets")}
 
         def left(site: int, per_day: int | None) -> int | None:
@@ -144,10 +144,10 @@ class Revisits:
             ],
         )
 
-    # --- what a visit writes ------------------------------------------------------------------
+    # --- the results of visits ----------------------------------------------------------------
 
     async def end(self, outcomes: Sequence[Outcome]) -> None:
-        """Write what revisits change beside the page. Must be called before the new versions are written."""
+        """Write the results of revisits beside the page. Must be called before the new versions are written."""
         pairs = [(o.queued, o, o.again) for o in outcomes if o.again is not None]
         await self._sql.execute_many(
             "record_hint",
@@ -177,7 +177,7 @@ class Revisits:
         await self._keep_versions([o for _, o, _ in pairs if o.page is not None])
 
     async def _keep_versions(self, changed: list[Outcome]) -> None:
-        """Keep the versions that these pages had so far. If a page says NOINDEX now, remove what its versions said."""
+        """Keep the versions of these pages. If a page says NOINDEX now, remove the texts of its versions."""
         numbers = [{"id": o.queued.id} for o in changed]
         await self._sql.execute_many("keep_version", numbers)
         await self._sql.execute_many("drop_links", numbers)
@@ -198,7 +198,7 @@ class Revisits:
     ) -> tuple[Heeded, set[int]]:
         """Bring revisits forward. If ``refusal`` gives the scope, also store new URLs: at most ``most_new``.
 
-        Returns what became of the hints, and the groups that have new work.
+        Returns the counts of the hints, and the groups that have new work.
         """
         latest, touched = usable(hints, now), set[int]()
         known = await self._offers.numbers([hint.url for hint in latest])

@@ -15,7 +15,7 @@ from crawler.store.statements import Queries, load_statements, render_calls
 SCHEMA_VERSION = 1
 
 _FILES = files("crawler.store")
-#: What the views call by one name and the databases write differently. The arguments are in place of ``{0}``.
+#: Expressions that the databases write differently, by the name that the views use. ``{0}`` stands for the arguments.
 _FUNCTIONS_OF_VIEWS = {
     "sqlite": {"as_hex": "nullif(lower(hex({0})), '')", "latest": "max({0})"},
     "postgres": {"as_hex": "encode({0}, 'hex')", "latest": "greatest({0})"},
@@ -39,7 +39,7 @@ def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
 def has_store(name: str, tables: Collection[str], version: int) -> bool:
     """Whether a database with these tables and views holds a store; False for an empty database.
 
-    ``name`` is what messages call the database. Raises :class:`crawler.errors.UsageError` for a database with other
+    ``name`` names the database in messages. Raises :class:`crawler.errors.UsageError` for a database with other
     tables, and :class:`crawler.errors.StoreVersionError` for a store with another schema.
     """
     if not tables:

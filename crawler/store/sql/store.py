@@ -64,12 +64,12 @@ class SqlStore(ABC):
     _politeness: PolitenessSettings
     _run_id = 0
 
-    # --- what a subclass provides -------------------------------------------------------------
+    # --- provided by a subclass ---------------------------------------------------------------
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages call the store."""
+        """The name of the store in messages."""
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:

@@ -85,7 +85,7 @@ class SqlSubscriptions:
 
 
 def offer_row(offered: FoundInfo) -> dict[str, object]:
-    """What a /rupinfo.txt said, as the statement ``put_rup_offer`` takes it."""
+    """The contents of a /rupinfo.txt, as the statement ``put_rup_offer`` takes it."""
     info = offered.info
     return {
         "site": offered.site,

@@ -102,7 +102,7 @@ async def open_with_control(
 ) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
     """Open a store, and a control connection to it.
 
-    The control connection reads what other processes commit while a long transaction is open on the first. It has a
+    The control connection reads the commits of other processes while a long transaction is open on the first. It has a
     thread of its own. A store that is only read uses one connection for both.
     """
     db = await open_database(path, read_only=read_only)

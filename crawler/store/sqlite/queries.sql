@@ -367,7 +367,7 @@ SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * t
 WHERE id NOT IN (SELECT url_id FROM revisit);
 
 -- name: due_revisits
--- What is due and was not visited in this run. A site that reports its changes is not polled meanwhile, except for URLs
+-- The revisits that are due and were not made in this run. A site that reports its changes is not polled meanwhile, except for URLs
 -- checked before the registration, checked before all_due_before, or unreachable since.
 SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_hinted, h.tried, h.changed
 FROM revisit r JOIN url u ON u.id = r.url_id

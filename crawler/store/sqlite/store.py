@@ -159,7 +159,7 @@ class SqliteStore(SqlStore):
         fd = None if self._lock is None else self._lock._context.lock_file_fd
         return () if fd is None else (fd,)
 
-    # --- what SqlStore builds on --------------------------------------------------------------
+    # --- for SqlStore -------------------------------------------------------------------------
 
     def _make_committer(self) -> Committer:
         return Committer(self._sql, self._offers, self._workers, self._run_id)
@@ -183,7 +183,7 @@ class SqliteStore(SqlStore):
     def _require_file(self) -> int:
         """The size of the file in bytes. Raises :class:`StoreError` if the file was deleted or replaced.
 
-        SQLite itself keeps writing to a deleted file, and loses what it commits there.
+        SQLite itself keeps writing to a deleted file, and those commits are lost.
         """
         try:
             now = self._path.stat()
