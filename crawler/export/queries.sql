@@ -7,7 +7,7 @@
 ))
 
 -- name: no_row
--- Fails if the database rejects the condition.
+-- No row. The database rejects the statement if it rejects the condition.
 SELECT 1 FROM {kept} AS kept LIMIT 0
 
 -- name: any_row

@@ -43,7 +43,7 @@ SELECT count(*) AS n FROM (SELECT 1 FROM change WHERE found_at >= :found_at LIMI
 SELECT kind, at, path FROM change WHERE found_at >= :found_at ORDER BY id LIMIT :limit
 
 -- name: forget_changes
--- Changes that no future report needs: no registration has them before it.
+-- Delete old changes that were reported to every registration which still receives reports.
 DELETE FROM change
 WHERE found_at < :before
   AND id <= coalesce((SELECT min(reported_to) FROM registration WHERE confirmed OR reported_at IS NULL),
@@ -64,7 +64,7 @@ SELECT * FROM registration WHERE token = :token AND token <> ''
 SELECT * FROM registration
 
 -- name: count_registrations
--- The number of registrations, and of the addresses that the network address :client has registered or left.
+-- The number of registrations, and of the mail addresses that :client, a network address, has registered or used before.
 SELECT (SELECT count(*) FROM registration) AS n,
        (SELECT count(*) FROM (SELECT email FROM registration WHERE client = :client
                               UNION SELECT email FROM mailed WHERE client = :client)) AS of_client
@@ -73,7 +73,7 @@ SELECT (SELECT count(*) FROM registration) AS n,
 SELECT reported_at, taken_at FROM mailed WHERE email = :email
 
 -- name: put_registration
--- The count of refusals stays as it is.
+-- Insert or replace a registration. The count of refusals stays as it is.
 INSERT INTO registration (email, key, latency_count, latency_unit, registered_at, client, agent, exclude, include_only,
                           confirmed, sequence_number, reported_to, reported_at, token, taken_at)
 VALUES (:email, :key, :latency_count, :latency_unit, :registered_at, :client, :agent, :exclude, :include_only,
@@ -86,7 +86,7 @@ ON CONFLICT (email) DO UPDATE SET
   reported_at = excluded.reported_at, token = excluded.token, taken_at = excluded.taken_at
 
 -- name: keep_mail_history
--- Of a registration that is about to be deleted, if the mail server has accepted a report to its address.
+-- Keep the mail history of a registration before it is deleted, if the mail server has accepted a report to its address.
 INSERT OR REPLACE INTO mailed (email, client, reported_at, taken_at)
 SELECT email, client, reported_at, taken_at FROM registration WHERE email = :email AND taken_at IS NOT NULL
 
@@ -94,7 +94,7 @@ SELECT email, client, reported_at, taken_at FROM registration WHERE email = :ema
 DELETE FROM registration WHERE email = :email
 
 -- name: refuse_address
--- Keeps an address, just left, from being registered again.
+-- Note that an address left, which bars it from registering until its mail history has expired.
 INSERT OR REPLACE INTO mailed (email, client, reported_at, taken_at) VALUES (:email, :client, :now, NULL)
 
 -- The mail queue -------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ WHERE next_try_at <= :now
 ORDER BY id LIMIT :limit
 
 -- name: next_try_at
--- When the first mail is due; of the mails to one address, only the oldest counts.
+-- When the next mail is due. Of the mails to one address, only the oldest counts.
 SELECT min(next_try_at) AS at FROM mail_queue q
 WHERE NOT EXISTS (SELECT 1 FROM mail_queue e WHERE e.email = q.email AND e.id < q.id)
 
@@ -126,13 +126,13 @@ UPDATE mail_queue SET next_try_at = :now WHERE next_try_at > :now
 SELECT count(*) AS n FROM mail_queue
 
 -- name: note_accepted
--- Notes with the registration that the mail server accepted the mail :id to it. Without effect if the mail has left the
--- queue, because the registration was replaced.
+-- Note that the mail server accepted the mail :id to a registration. The mail is no longer in the queue if the
+-- registration was replaced meanwhile; then nothing is noted.
 UPDATE registration SET refusals = 0, taken_at = coalesce(taken_at, :now)
 WHERE email = :email AND (refusals > 0 OR taken_at IS NULL) AND EXISTS (SELECT 1 FROM mail_queue WHERE id = :id)
 
 -- name: note_accepted_late
--- Notes that the mail server accepted a mail to an address without a registration.
+-- Note that the mail server accepted a mail to an address, if the address has no registration any more.
 INSERT OR IGNORE INTO mailed (email, client, reported_at, taken_at)
 SELECT :email, '', :now, :now WHERE NOT EXISTS (SELECT 1 FROM registration WHERE email = :email)
 
@@ -143,7 +143,7 @@ DELETE FROM mail_queue WHERE id = :id
 DELETE FROM mail_queue WHERE email = :email
 
 -- name: count_refusal
--- Returns the number of consecutive refusals of the address; no row if it is not registered.
+-- Count a refusal by an address. Returns the number of consecutive refusals; no row if it is not registered.
 UPDATE registration SET refusals = refusals + 1 WHERE email = :email RETURNING refusals
 
 -- name: postpone
