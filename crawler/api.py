@@ -27,6 +27,7 @@ from crawler.settings.stores import existing_store
 from crawler.store.location import is_url, store_name
 from crawler.store.protocols import CrawlStore, StoreReader
 from crawler.store.rows import Parameters
+from crawler.store.statements import UserSql
 from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.validation import RunLimits
 
@@ -165,10 +166,11 @@ class OpenCrawl:
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         """The rows of an SQL query on the views of the store (``pages``, ``links``, ``urls`` …).
 
-        Raises :class:`~crawler.errors.UsageError` for a statement that writes.
+        The statement is a ``SELECT``, and does nothing but read. Raises :class:`~crawler.errors.UsageError` for any
+        other statement, and for one that reads tables or calls functions that act (docs/store.md).
         """
         async with self._store() as store:
-            return await store.query(sql, parameters)
+            return await store.query(UserSql(sql), parameters)
 
     async def body(self, url: str, version: int | None = None) -> bytes | None:
         """The decoded body of a fetched URL, or ``None`` if the store has none. ``version`` chooses an earlier body."""

@@ -12,7 +12,7 @@ from crawler.frontier.decide import Outcome
 from crawler.model import Link
 from crawler.page.directives import asked_of
 from crawler.store.protocols import StoreReader
-from crawler.store.statements import load_statements
+from crawler.store.statements import UserSql, load_statements
 
 _SQL = load_statements("crawler", "stored_pages.sql")
 
@@ -79,7 +79,7 @@ async def stored_pages(store: StoreReader, where: str | None, now: float) -> Asy
     :class:`UsageError` if the database rejects the condition.
     """
     try:
-        async with aclosing(store.rows(_SQL["pages"].format(where=where or "TRUE"))) as rows:
+        async with aclosing(store.rows(UserSql(_SQL["pages"].format(where=where or "TRUE")))) as rows:
             async for row in rows:
                 if asked_of(row.directives).until > now:
                     yield await _page(store, row)

@@ -14,7 +14,7 @@ from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
 from crawler.store.protocols import StoreReader
-from crawler.store.statements import load_statements
+from crawler.store.statements import UserSql, load_statements
 
 SQL = load_statements("crawler.export")
 
@@ -61,9 +61,9 @@ class Job:
         """The rows to export, as a subquery."""
         return SQL["kept"].format(view=self.view, where=self.where or "TRUE")
 
-    def sql(self, name: str, **parts: str) -> str:
-        """A statement of ``queries.sql`` about the rows to export."""
-        return SQL[name].format(kept=self.kept, **parts)
+    def sql(self, name: str, **parts: str) -> UserSql:
+        """A statement of ``queries.sql`` about the rows to export, with the condition in it."""
+        return UserSql(SQL[name].format(kept=self.kept, **parts))
 
     def open(self) -> BinaryIO:
         """The file of this export."""
@@ -116,8 +116,8 @@ class Job:
 def require_one_expression(condition: str) -> None:
     """Raise :class:`UsageError` for a text that would not stay within the brackets around it.
 
-    Such a text could contain another statement, or close the brackets, like ``1) OR (1``. The store is opened read-only
-    and executes one statement, so this check is for a clear message.
+    Such a text could contain another statement, or close the brackets, like ``1) OR (1``. The store executes one
+    statement that only reads (:class:`UserSql`), so this check is for a clear message.
     """
     if not condition.strip():
         raise UsageError(Argument("where", condition), ": contains no condition; omit the option to export all rows")

@@ -1,8 +1,9 @@
-"""The command ``crawler store copy``."""
+"""The commands ``crawler store copy`` and ``crawler store grant-reader``."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from shlex import quote
 
 import click
@@ -10,16 +11,17 @@ from rich.table import Table
 
 from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, json_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
 from crawler.store.location import shown
+from crawler.store.open import grant_reader_at
 
 
 @cli.group()
 def store() -> None:
-    """Copy a store."""
+    """Copy a store, or let a role read it."""
 
 
 @store.command()
@@ -60,6 +62,32 @@ def copy(source: str, target: str, as_json: bool) -> int:
             f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
             soft_wrap=True,
         )
+        return 0
+
+    return run_async(work())
+
+
+@store.command("grant-reader")
+@db_option
+@click.option("--role", default="crawl_reader", show_default=True, help="The role that may read the store.")
+@click.option(
+    "--password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Set the role's password to the first line of this file.",
+)
+def grant_reader(db: str, role: str, password_file: Path | None) -> int:
+    """Make a role on PostgreSQL that may read the store and do nothing else.
+
+    If the role exists, everything else that it was granted on the store is revoked. --db names a role that owns the
+    store. Commands that only read can then use postgresql://crawl_reader@host/name.
+    """
+
+    async def work() -> int:
+        password = None if password_file is None else password_file.read_text("utf-8").partition("\n")[0]
+        is_new = await grant_reader_at(store_at(db).output.db, role, password)
+        console.print(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}", soft_wrap=True)
+        if is_new and password is None:
+            console.print("it has no password; --password-file sets one")
         return 0
 
     return run_async(work())

@@ -46,7 +46,3 @@ LEFT JOIN answers w ON w.drawn_id = e.drawn_id AND w.back = 1 ORDER BY a.draw
 SELECT count(*) AS urls FROM urls_by_id
 WHERE state = 'excluded' AND reason_code = 'blocked' AND kind = 'page'
   AND url_id NOT IN (SELECT url_id FROM samples_by_id)
-
--- name: last_crawl
--- The settings of the last crawl, as JSON.
-SELECT settings FROM runs WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY run_id DESC LIMIT 1

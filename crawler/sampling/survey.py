@@ -99,8 +99,8 @@ async def survey(store: StoreReader) -> Survey:
 
 async def _pages_per_site(store: StoreReader) -> int | None:
     """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
-    (row,) = await store.query(_SQL["last_crawl"])
-    limit: int | None = json.loads(row["settings"]).get("crawl", {}).get("max_pages_per_site")
+    run = await store.last_run()
+    limit: int | None = json.loads(run["settings"]).get("crawl", {}).get("max_pages_per_site") if run else None
     return limit
 
 

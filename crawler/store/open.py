@@ -104,3 +104,16 @@ async def give_order_to_file(path: str, command: Command, name: str, clock: Cloc
     Raises what :func:`crawler.store.sqlite.orders.give_order` raises.
     """
     return await give_order(_path(path), command, name, clock)
+
+
+async def grant_reader_at(db: str, role: str, password: str | None) -> bool:
+    """Let ``role`` read the store at the URL ``db``; returns whether the role is new.
+
+    Raises what :func:`crawler.store.postgres.reader.grant_reader` raises, and :class:`UsageError` for a file.
+    """
+    if not is_url(db):
+        raise UsageError(f"{db}: a file has no roles; the permissions of the file say who may read it")
+    require_postgres(db)
+    with _needing_asyncpg():
+        from crawler.store.postgres.reader import grant_reader
+    return await grant_reader(db, role, password)

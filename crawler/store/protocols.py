@@ -347,7 +347,8 @@ class StoreReader(Overview, Protocol):
 
         Parameters are given by name (``:site``), or by position (``?``). Raises
         :class:`crawler.errors.StatementError` for SQL that the database rejects, and
-        :class:`crawler.errors.UsageError` for a statement that does not only read.
+        :class:`crawler.errors.UsageError` for a statement that does not only read. Text of the user is in a
+        :class:`crawler.store.statements.UserSql` only.
         """
         ...
 

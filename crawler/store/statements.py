@@ -20,6 +20,9 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Protocol
 
+#: What a store says of a statement of the user that does more than read the views.
+ONLY_READS = "a query only reads the store; begin it with SELECT, and read the views of docs/store.md"
+
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 
@@ -38,6 +41,12 @@ def render_calls(sql: str, functions: Mapping[str, str]) -> str:
     """
     call = re.compile(rf"\b({'|'.join(functions)})\(([^()]+)\)")
     return call.sub(lambda found: functions[found[1]].format(found[2]), sql)
+
+
+class UserSql(str):
+    """A statement that contains text of the user. A store executes it only if it does nothing but read the views."""
+
+    __slots__ = ()
 
 
 class Database(Protocol):

@@ -56,7 +56,7 @@ async def test_leaving_early_stops_in_order_and_a_later_run_goes_on(web: Loopbac
     async with crawler.open(db_path, QUICK) as crawl:
         rest = [page.url async for page in crawl.run()]
         (row,) = await crawl.query("SELECT count(*) AS pages FROM pages")
-        ends = await crawl.query("SELECT ended_by FROM run ORDER BY id")
+        ends = await crawl.query("SELECT ended_by FROM runs ORDER BY run_id")
     assert row["pages"] == 31
     assert not set(first) & set(rest)
     assert ends == [
@@ -125,13 +125,13 @@ async def test_a_caller_that_does_not_wait_leaves_a_complete_log(hurry: str, web
     with pytest.raises(asyncio.CancelledError):
         await task
     async with crawler.open(db_path, QUICK) as crawl:
-        requests = await crawl.query("SELECT path, error FROM request ORDER BY id")
-        (run,) = await crawl.query("SELECT ended_by FROM run")
+        requests = await crawl.query("SELECT url, error FROM requests ORDER BY started_at, finished_at")
+        (run,) = await crawl.query("SELECT ended_by FROM runs")
     stopped = "stopped before the answer was complete"
-    assert [(row["path"], row["error"]) for row in requests] == [
-        ("/robots.txt", "404 Not Found"),
-        ("/", None),
-        ("/slow", stopped),
+    assert [(row["url"], row["error"]) for row in requests] == [
+        (web.url("b.test", "/robots.txt"), "404 Not Found"),
+        (web.url("b.test"), None),
+        (web.url("b.test", "/slow"), stopped),
     ]
     assert run["ended_by"] == "cut short by the caller; run() continues the crawl"
 

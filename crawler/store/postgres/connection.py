@@ -16,6 +16,7 @@ from crawler.store.location import bad_url, shown
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.rows import row_class
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
+from crawler.store.statements import ONLY_READS
 
 #: Keys of the advisory locks in the database of a store: for opening the store, for a limit on pages, for building the
 #: search index, for ending a run.
@@ -45,9 +46,11 @@ _REFUSED = (
 )
 #: All plans of a crawl look rows up by key, for any size that the tables had when the plans were made.
 _CRAWLING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+#: A backslash in a text is a character (:mod:`crawler.store.postgres.user_sql`).
+_QUOTING = {"standard_conforming_strings": "on", "client_encoding": "UTF8"}
 #: The server releases the locks of an unfinished transaction whose client has disappeared after this time.
-_SERVER = {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
-_READING = {
+_SERVER = _QUOTING | {"application_name": "polite-crawler", "idle_in_transaction_session_timeout": "20s"}
+_READING = _QUOTING | {
     "default_transaction_isolation": "repeatable read",
     "default_transaction_read_only": "on",
     "application_name": "polite-crawler",
@@ -233,7 +236,7 @@ class Postgres:
         except asyncpg.ReadOnlySQLTransactionError as error:
             if self._settings is not _READING:  # the database itself is read-only
                 raise StoreError(f"{self.name}: {_text(error)}") from error
-            raise UsageError(f"{self.name}: a query only reads the store; begin it with SELECT") from None
+            raise UsageError(f"{self.name}: {ONLY_READS}") from None
         except asyncpg.InsufficientResourcesError as error:
             raise StoreError(
                 f"{self.name}: {_text(error)}; what was committed is kept, make room and run the same command again"

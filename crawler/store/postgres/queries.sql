@@ -687,3 +687,38 @@ UPDATE request_number SET last = (SELECT coalesce(max(id), 0) FROM request);
 -- name: columns_of
 SELECT column_name AS name FROM information_schema.columns
 WHERE table_schema = current_schema() AND table_name = :table ORDER BY ordinal_position;
+
+-- name: volatile_functions
+-- The volatile functions among these words, in any schema.
+SELECT DISTINCT proname::text AS proname FROM pg_catalog.pg_proc
+WHERE provolatile = 'v' AND proname = ANY(:words::name[]) ORDER BY 1;
+
+-- name: reading_role
+-- What is known of the role :role: one row, also if there is no such role.
+SELECT count(*) > 0 AS exists, coalesce(bool_or(rolsuper), false) AS is_superuser,
+  coalesce(bool_or(pg_has_role(rolname, (SELECT relowner FROM pg_catalog.pg_class
+    WHERE oid = 'politeness_group'::regclass), 'MEMBER')), false) AS is_owner
+FROM pg_catalog.pg_roles WHERE rolname = :role::text;
+
+-- name: make_reader
+-- The statement that makes the role :role.
+SELECT format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION', :role::text) AS statement;
+
+-- name: set_password
+-- The statement that sets the password of the role :role.
+SELECT format('ALTER ROLE %I PASSWORD %L', :role::text, :verifier::text) AS statement;
+
+-- name: grant_reader
+-- The statements that let the role :role read the store and make temporary tables, and do nothing else. The keys of
+-- registrations are in rup_server; the view rup_servers has the rest of it.
+SELECT format(template, :role::text, current_schema(), current_database()) AS statement
+FROM unnest(ARRAY[
+  'REVOKE ALL ON ALL TABLES IN SCHEMA %2$I FROM %1$I',
+  'REVOKE ALL ON ALL SEQUENCES IN SCHEMA %2$I FROM %1$I',
+  'REVOKE CREATE ON SCHEMA %2$I FROM %1$I, PUBLIC',
+  'GRANT USAGE ON SCHEMA %2$I TO %1$I',
+  'GRANT CONNECT, TEMPORARY ON DATABASE %3$I TO %1$I',
+  'GRANT SELECT ON ALL TABLES IN SCHEMA %2$I TO %1$I',
+  'REVOKE ALL ON %2$I.rup_server FROM %1$I',
+  'ALTER ROLE %1$I SET default_transaction_read_only = on'
+]) WITH ORDINALITY AS t (template, n) ORDER BY n;

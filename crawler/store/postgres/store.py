@@ -27,10 +27,12 @@ from crawler.store.bodies import compress
 from crawler.store.keys import render_keys
 from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
+from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.parts import parts_of
 from crawler.store.postgres.reconnect_policy import ReconnectPolicy
+from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
@@ -40,7 +42,7 @@ from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import SqlStore
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
-from crawler.store.statements import Queries, Statements
+from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql
 
 T = TypeVar("T")
 
@@ -94,7 +96,7 @@ class PostgresStore(SqlStore):
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, reconnect_s: float, *, read_only: bool
     ) -> None:
-        queries = load_queries("postgres")
+        queries = self._sql_of = load_queries("postgres")
         self._db = GroupedPostgres(url, crawling=True)
         self._reader = Postgres(url, read_only=read_only)
         self._counter = Postgres(url)  # for statements that may take minutes
@@ -220,6 +222,9 @@ class PostgresStore(SqlStore):
             "pause it with crawler control pause, or wait for its end"
         )
 
+    async def begin_snapshot(self) -> None:
+        await self.query("BEGIN READ ONLY")
+
     async def begin_notes(self) -> None:
         await self.query("BEGIN READ WRITE")
 
@@ -282,21 +287,18 @@ class PostgresStore(SqlStore):
     # --- reading ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+        if isinstance(sql, UserSql):
+            return [dict(record) for record in await self._user_records(sql, parameters)]
         return [dict(record) for record in await self._records(sql, parameters)]
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        own = not self._reader.is_in_transaction()
-        if own:
-            await self._reader.execute("BEGIN")
-        try:
+        async with self._reading():
+            if isinstance(sql, UserSql):
+                await self._require_reading(sql)
             cursor = await self._reader.open_cursor(sql, parameters)
             while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
                 for row in named(batch):
                     yield row
-        finally:
-            if own:
-                with suppress(StoreError):
-                    await self._reader.execute("ROLLBACK")
 
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen
@@ -365,6 +367,39 @@ class PostgresStore(SqlStore):
         if self._reader.is_in_transaction():
             return await self._reader.fetch_records(sql, parameters)
         return await self._retry(lambda: self._reader.fetch_records(sql, parameters))
+
+    async def _user_records(self, sql: UserSql, parameters: Any) -> list[Any]:
+        async def attempt() -> list[Any]:
+            async with self._reading():
+                await self._require_reading(sql)
+                return await self._reader.fetch_records(sql, parameters)
+
+        return await (attempt() if self._reader.is_in_transaction() else self._retry(attempt))
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[None]:
+        """A transaction that only reads; the one that is open already, if there is one."""
+        if self._reader.is_in_transaction():
+            yield
+            return
+        await self._reader.execute("BEGIN READ ONLY")
+        try:
+            yield
+        finally:
+            with suppress(StoreError):
+                await self._reader.execute("ROLLBACK")
+
+    async def _require_reading(self, sql: UserSql) -> None:
+        """Raise :class:`UsageError` for a statement that does more than read (:mod:`crawler.store.postgres.user_sql`).
+
+        PostgreSQL compiles it as one statement, in a transaction that only reads.
+        """
+        try:
+            words = words_of(translate(sql).sql) - HARMLESS
+        except NotReading as error:
+            raise UsageError(f"{self.name}: {ONLY_READS}, {error}") from None
+        for row in await self._reader.execute_fetchall(self._sql_of["volatile_functions"], {"words": sorted(words)}):
+            raise UsageError(f"{self.name}: {ONLY_READS}, without {row.proname}")
 
     async def _fetch_slowly(self, sql: str, parameters: Any = None) -> list[Any]:
         return await self._retry(lambda: self._counter.execute_fetchall(sql, parameters))

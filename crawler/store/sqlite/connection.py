@@ -18,7 +18,8 @@ from crawler.errors import Action, Setting, StatementError, StoreError, StoreInU
 from crawler.store.bodies import compress
 from crawler.store.rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
-from crawler.store.statements import Database
+from crawler.store.sqlite.reading import ReadingConnection
+from crawler.store.statements import ONLY_READS, Database
 
 _PRAGMAS = """
 PRAGMA page_size = 8192;
@@ -29,11 +30,6 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
-#: Pragmas that take an argument and change nothing.
-_PRAGMAS_THAT_READ = {
-    *("table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list"),
-    *("foreign_key_check", "integrity_check", "quick_check"),
-}
 _INTERRUPT_EVERY_S = 0.05
 _ROWS_AT_ONCE = 500
 _MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
@@ -66,7 +62,8 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     :class:`StoreError` for a damaged file and for a file of another kind.
     """
     target = _read_only_uri(path) if read_only else str(path)
-    opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None))
+    factory = ReadingConnection if read_only else sqlite3.Connection
+    opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None, factory=factory))
     try:
         db = await asyncio.shield(opening)
     except sqlite3.Error as error:
@@ -86,8 +83,6 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
             version = f"PRAGMA user_version = {SCHEMA_VERSION};"
             await db.executescript(f"BEGIN IMMEDIATE;\n{schema('sqlite')}\n{version}\nCOMMIT;")
         await db.create_function("zstd", 1, compress, deterministic=True)
-        if read_only:
-            await db.set_authorizer(_may_read)
     except sqlite3.Error as error:
         await db.close()
         raise StoreError(_explain(path, error)) from error
@@ -113,13 +108,6 @@ async def open_with_control(
     except BaseException:
         await db.close()
         raise
-
-
-def _may_read(action: int, name: str | None, value: str | None, database: str | None, within: str | None) -> int:
-    """An authorizer for a file opened to read: denies other files, and changes of pragmas."""
-    sets = action == sqlite3.SQLITE_PRAGMA and value is not None and name not in _PRAGMAS_THAT_READ
-    denied = sets or action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
-    return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
 
 async def close_reader(db: aiosqlite.Connection) -> None:
@@ -199,7 +187,7 @@ async def reading(path: Path) -> AsyncIterator[None]:
         yield
     except sqlite3.Error as error:
         if _result_code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
-            raise UsageError(f"{path}: a query only reads the store; begin it with SELECT") from None
+            raise UsageError(f"{path}: {ONLY_READS}") from None
         kind = StatementError if _result_code(error) == sqlite3.SQLITE_ERROR else StoreError
         raise kind(_explain(path, error)) from error
 
