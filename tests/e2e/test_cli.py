@@ -110,7 +110,7 @@ def test_a_finished_crawl_and_the_commands_that_read_it(web: LoopbackWeb, db_pat
     assert why["linked_from"]["first"][0] == {"url": web.url("a.test", "/1"), "anchor": "next", "rel": ""}
     text = here("why", web.url("a.test", "/gone"), "--db", db_path).out
     assert "failed: 404 Not Found" in text
-    assert "404, no instructions, so everything is allowed" in text
+    assert "404, no file: everything is allowed" in text
 
 
 def test_without_a_terminal_only_the_summary_is_printed(web: LoopbackWeb, db_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_crawl_that_only_waits_stops_at_once(web: LoopbackWeb, db_path: Path) 
     assert "for a.test until " in text
     assert "robots.txt: 503" in text
     why = here("why", web.url("a.test"), "--db", db_path).out
-    assert "could not be fetched, so nothing else is fetched until it can be" in why
+    assert "no usable answer: nothing is fetched until there is one" in why
     process.send_signal(signal.SIGINT)
     assert finish(process).code == 3
 
