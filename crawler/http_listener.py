@@ -12,13 +12,16 @@ from crawler.errors import Argument, UsageError
 
 
 @asynccontextmanager
-async def listening(app: web.Application, host: str, port: int, *, grace_s: float) -> AsyncIterator[tuple[str, int]]:
+async def listening(
+    app: web.Application, host: str, port: int, *, grace_s: float, cancel_abandoned: bool = False
+) -> AsyncIterator[tuple[str, int]]:
     """Serve ``app`` inside the context. Yields the host and the port, which the system chooses if ``port`` is 0.
 
-    On exit, requests in progress get ``grace_s`` seconds to finish. Raises :class:`UsageError` if the address is
+    On exit, requests in progress get ``grace_s`` seconds to finish. With ``cancel_abandoned``, a request whose client
+    has closed the connection is cancelled. Raises :class:`UsageError` if the address is
     unavailable.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace_s)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace_s, handler_cancellation=cancel_abandoned)
     await runner.setup()
     try:
         try:

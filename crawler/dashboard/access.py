@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from crawler.url import is_loopback
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: The dashboard's own page, and the user: the address line, a bookmark.
+_OWN_SITES = ("same-origin", "none")
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -26,29 +26,25 @@ HEADERS = {
 
 
 class Guard:
-    """Checks every request. With a token, a request must carry it; without one, ``Host`` must be a loopback name.
+    """Checks every request: it must carry the token, and a browser must not send it for another site.
 
-    A page of another site can make a browser send requests to the dashboard, and can map its own name to the address of
-    the dashboard (DNS rebinding). Against rebinding, the check of ``Host`` helps, or the cookie, which a browser sends
-    only to the name that set it. Against requests from other sites, a request that changes something must come from the
-    dashboard's own origin.
+    Other users of the machine can reach a port on loopback, so the token is required there too. A page of another site
+    can make a browser send requests to the dashboard, and can map its own name to the address of the dashboard (DNS
+    rebinding). Against rebinding, the cookie helps, which a browser sends only to the name that set it. Against
+    requests from other sites, ``Sec-Fetch-Site`` (W3C Fetch Metadata, 2.3) and ``Origin`` help.
     """
 
-    def __init__(self, token: str | None) -> None:
+    def __init__(self, token: str) -> None:
         self._token = token
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The aiohttp middleware. It answers 401 or 403 with a line of text if the request is refused."""
-        host = _host(request)
-        if self._token is None:
-            if not is_loopback(host):
-                return _refused(
-                    403, "this dashboard answers only to names of its own machine, such as http://127.0.0.1/"
-                )
-        elif (given := request.query.get("token")) is not None and request.method == "GET":
+        if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
+            return _refused(403, "a page of another site sent this request")
+        if (given := request.query.get("token")) is not None and request.method == "GET":
             return self._let_in(request, given)
-        elif not self._knows(request):
+        if not self._knows(request):
             return _refused(
                 401, "the token is missing or wrong: open the address that the dashboard printed at its start"
             )
@@ -75,7 +71,6 @@ class Guard:
 
     def _is_token(self, given: str) -> bool:
         """Compare in constant time."""
-        assert self._token is not None
         return hmac.compare_digest(given.encode(errors="replace"), self._token.encode())
 
 
@@ -85,14 +80,6 @@ def _cookie(request: web.Request) -> str:
     return f"crawler-dashboard-{socket[1] if socket else 0}"
 
 
-def _host(request: web.Request) -> str:
-    """The host name in ``Host``; empty if there is none, or if it is malformed."""
-    try:
-        return urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    except ValueError:
-        return ""
-
-
 def _is_own(request: web.Request) -> bool:
     """Whether the request comes from the dashboard's own page.
 
@@ -100,8 +87,6 @@ def _is_own(request: web.Request) -> bool:
     """
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
-        return False
-    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return False
     return request.content_type == "application/json"
 

@@ -18,7 +18,6 @@ from crawler.clock import SystemClock
 from crawler.dashboard.server import serving
 from crawler.errors import UsageError
 from crawler.store.location import shown as shown_db
-from crawler.url import is_loopback
 
 _TOKEN_VARIABLE = "CRAWLER_DASHBOARD_TOKEN"
 _MIN_TOKEN_CHARS = 16  # the token alone protects the controls from the network
@@ -37,7 +36,7 @@ _MIN_TOKEN_CHARS = 16  # the token alone protects the controls from the network
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help=f"Require this token (or that in ${_TOKEN_VARIABLE}). Beyond loopback, one is generated if none is given.",
+    help=f"Require this token, or that in ${_TOKEN_VARIABLE}. If none is given, one is made for this run.",
 )
 @log_options
 def dashboard(db: str, listen: str, token_file: Path | None) -> int:
@@ -46,14 +45,13 @@ def dashboard(db: str, listen: str, token_file: Path | None) -> int:
     It can be started before, during or after the crawl. Prometheus reads /metrics.
     """
     host, port = _address(listen)
-    token = _token(token_file)
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(24)
-        return run_async(_serve(db, host, port, token, shown=f"?token={token}"))
-    return run_async(_serve(db, host, port, token, shown=""))
+    if (token := _token(token_file)) is not None:
+        return run_async(_serve(db, host, port, token, shown=""))
+    token = secrets.token_urlsafe(24)
+    return run_async(_serve(db, host, port, token, shown=f"?token={token}"))
 
 
-async def _serve(db: str, host: str, port: int, token: str | None, *, shown: str) -> int:
+async def _serve(db: str, host: str, port: int, token: str, *, shown: str) -> int:
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)

@@ -15,6 +15,8 @@ from crawler.engine.tasks import required_task
 from crawler.errors import CrawlerError
 
 MOST_VIEWERS = 100
+#: Streams to one address. A browser opens six connections to a server at most.
+MOST_VIEWS_EACH = 6
 _EVERY_S = 1.0
 _HEARTBEAT_S = 15.0
 

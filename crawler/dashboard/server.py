@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -16,7 +17,7 @@ from aiohttp import web
 from crawler.clock import Clock
 from crawler.dashboard import metrics
 from crawler.dashboard.access import Guard, Handler, add_headers
-from crawler.dashboard.event_stream import MOST_VIEWERS, Feed
+from crawler.dashboard.event_stream import MOST_VIEWERS, MOST_VIEWS_EACH, Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
@@ -35,7 +36,7 @@ _MAX_REQUEST_BYTES = 16 * 1024
 
 
 @asynccontextmanager
-async def serving(settings: Settings, host: str, port: int, token: str | None, clock: Clock) -> AsyncIterator[int]:
+async def serving(settings: Settings, host: str, port: int, token: str, clock: Clock) -> AsyncIterator[int]:
     """Serve the dashboard of the store in ``settings`` while inside; yields the port (the chosen one for port 0).
 
     Raises :class:`UsageError` if the address cannot be used, or if there is no such store.
@@ -48,7 +49,7 @@ async def serving(settings: Settings, host: str, port: int, token: str | None, c
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(lambda app: feed.close())
         app.add_routes(pages.routes())
-        async with listening(app, host, port, grace_s=2.0) as (_, taken), feed.running():
+        async with listening(app, host, port, grace_s=2.0, cancel_abandoned=True) as (_, taken), feed.running():
             yield taken
 
 
@@ -80,6 +81,7 @@ class _Pages:
         self, settings: Settings, store: StoreReader, feed: Feed, looker: SnapshotReader, clock: Clock
     ) -> None:
         self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
+        self._viewers: Counter[str] = Counter()  # of the live stream, by address
         self._asking = asyncio.Lock()  # one query of a user at a time, to limit the load on a large store
 
     def routes(self) -> list[web.RouteDef]:
@@ -96,16 +98,21 @@ class _Pages:
         ]
 
     async def live(self, request: web.Request) -> web.StreamResponse:
-        if self._feed.viewers >= MOST_VIEWERS:
+        viewer = request.remote or ""
+        if sum(self._viewers.values()) >= MOST_VIEWERS:
             raise web.HTTPServiceUnavailable(text=f"there are {MOST_VIEWERS} viewers already\n")
+        if self._viewers[viewer] >= MOST_VIEWS_EACH:
+            raise web.HTTPTooManyRequests(text=f"{viewer} has {MOST_VIEWS_EACH} views open already\n")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
-        await response.prepare(request)
         frames = self._feed.frames()
+        self._viewers[viewer] += 1
         try:
+            await response.prepare(request)
             with suppress(ConnectionResetError):  # the viewer has left
                 async for frame in frames:
                     await response.write(frame)
         finally:
+            self._viewers[viewer] -= 1
             await frames.aclose()
         return response
 
