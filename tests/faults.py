@@ -190,7 +190,7 @@ async def _differences(whole: Path, url: str) -> list[str]:
     return wrong
 
 
-#: What must give no row.
+#: Queries that must give no row.
 _CONSISTENT = (
     "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
     "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE url_id >> 39 = s.id) AS p"

@@ -105,7 +105,7 @@ def check_strict(case: tuple[str, str, str]) -> None:
 
 
 # --- the same file read by Protego -----------------------------------------------------------------
-# What is left out here is explained, class by class, in tests/differential/test_robots_protego.py.
+# tests/differential/test_robots_protego.py explains the classes that are left out here.
 
 COMMON = ["/", "/", "a", "b", "ab", "=", "~", ".", "-", "_", "%41", "%7E", "%2F", "%2f", "%C3%BC"]
 RESERVED = [":", "@", "&", "+", "(", "!", "'", ",", ";", "%3A", "%20", "%25", "%40", "%2B"]

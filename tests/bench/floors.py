@@ -140,7 +140,7 @@ def hashes(bodies: Sequence[bytes], links: Sequence[Sequence[str]]) -> tuple[lis
 
 
 class Rows:
-    """What the store writes, made ready: URLs numbered so that those of a host stand together."""
+    """The rows that the store writes, prepared: the URLs of a host have adjacent numbers."""
 
     def __init__(
         self,

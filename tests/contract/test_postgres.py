@@ -208,7 +208,7 @@ async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> 
         assert ours == theirs == PageGrant(5, 5, none_left=False, reached=False)
         kept = ClaimLimits(0, max_pages=10, held=1, pages_kept=5, pages_per_group=8)
         assert (await first.commit(CommitBatch(now, kept))).grant == ours
-        # Who has no group has no pages either, and who can have no page gets no group.
+        # A worker without a group has no pages either, and a worker that can have no page gets no group.
         await first.commit(CommitBatch(now, ClaimLimits(0, max_pages=5, pages_per_group=8)))
         result = await first.commit(CommitBatch(now, ClaimLimits(1, max_pages=5, pages_per_group=8)))
         assert (result.grant, result.claims) == (PageGrant(0, 3, none_left=True, reached=False), [])

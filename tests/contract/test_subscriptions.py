@@ -1,4 +1,4 @@
-"""What each store keeps of servers that report changes, and of their mails."""
+"""The servers that report changes, and their mails, in each store."""
 
 from __future__ import annotations
 

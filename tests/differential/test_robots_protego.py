@@ -80,7 +80,7 @@ def test_groups_on_which_protego_differs(name: str) -> None:
 
 
 def test_a_half_escape_is_the_text_of_an_escape_for_both() -> None:
-    """Who writes ``/*%`` closes URLs with escapes in them, though to the letter no octet of ``/a%20b`` is a ``%``."""
+    """``/*%`` closes URLs with escapes in them, although literally no octet of ``/a%20b`` is a ``%``."""
     for pattern in ("/*%", "/a%2", "/*%2*b$"):
         assert both(f"User-agent: *\nDisallow: {pattern}", "/a%20b", "figtree") == (False, False)
         assert both(f"User-agent: *\nDisallow: {pattern}", "/ab", "figtree") == (True, True)

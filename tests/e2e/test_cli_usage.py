@@ -16,7 +16,7 @@ SEED = "http://a.test/"
 
 
 def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
-    """What the command says on its one line."""
+    """The one line that the command prints."""
     ended = here(*arguments, stdin=stdin)
     assert ended.code == 2, ended
     assert ended.out == ""

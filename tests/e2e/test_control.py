@@ -1,4 +1,4 @@
-"""What `crawler control` says of blocks is what is so."""
+"""The messages of `crawler control` about blocks are true."""
 
 from __future__ import annotations
 

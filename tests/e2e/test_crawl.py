@@ -24,7 +24,7 @@ class Crawled:
         self._web, self._db = web, db
 
     def rows(self, sql: str) -> list[Row]:
-        """What the store answers, without ports."""
+        """The answer of the store, without ports."""
         connection = sqlite3.connect(self._db)
         try:
             found = connection.execute(sql).fetchall()

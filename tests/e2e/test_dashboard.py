@@ -505,7 +505,7 @@ def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Cr
 
 @pytest.fixture
 def hostile_db(loopback: LoopbackWeb, db: Path) -> Path:
-    """What was crawled, and all that it says of itself, would run in a browser that took it as markup."""
+    """The crawled texts would run in a browser that took them as markup."""
     text = hostile(loopback.port)
     escaped = text.replace("&", "&amp;").replace("<", "&lt;")
     links = "".join(f"<a href=\"/?{n}='><script>document.title='OWNED'</script>\">{escaped}</a>" for n in range(9))

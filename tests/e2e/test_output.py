@@ -1,4 +1,4 @@
-"""What strangers write must not control the terminal: every field, through every command, on a pseudo-terminal."""
+"""Texts of strangers must not control the terminal: every field, through every command, on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NAMES = {"name", "site", "main_site", "path", "cgi"}
 
 
 def on_terminal(*arguments: str | Path) -> str:
-    """What the command writes to a terminal that is its standard output and standard error."""
+    """The output of the command on a terminal that is its standard output and standard error."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "crawler", *map(str, arguments)],

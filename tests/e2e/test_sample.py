@@ -101,7 +101,7 @@ def test_the_deepest_pages_are_asked_for_only_if_drawn(web: LoopbackWeb, tmp_pat
 
 
 def test_the_whole_frame_is_estimated_as_it_is(web: LoopbackWeb, tmp_path: Path) -> None:
-    """Who draws everything knows everything: each figure is what the sites were made to be."""
+    """A sample of everything is exact: each figure is that of the sites."""
     ended = run(web, tmp_path / "s.db", "--sample", "1000", "--max-depth", "2", "--json")
     said = figures(ended)
     assert json.loads(ended.out)["sample"]["urls"] == 105

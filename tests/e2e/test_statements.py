@@ -1,4 +1,4 @@
-"""What the database is asked in a crawl, and how it looks that up: not by walking over what grows with the crawl."""
+"""The statements of a crawl and their plans: none walks over a table that grows with the crawl."""
 
 from __future__ import annotations
 

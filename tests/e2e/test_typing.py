@@ -1,4 +1,4 @@
-"""What a type checker tells those who use the crawler from Python."""
+"""The types that a type checker finds in a program that uses the crawler."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def rude(loopback: LoopbackWeb) -> list[str]:
 
 @pytest.fixture
 def whole(options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path) -> list[set[tuple[Any, ...]]]:
-    """What one process finds."""
+    """The result of one process."""
     assert here(*options, *seeds, "--db", tmp_path / "whole.db").code == 0
     loopback.web.log.clear()
     return contents(str(tmp_path / "whole.db"))

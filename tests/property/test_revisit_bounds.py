@@ -1,4 +1,4 @@
-"""Whatever pages, sites and clocks do, the time of the next visit keeps its bounds, and a budget is not overdrawn."""
+"""For any pages, sites and clocks, the time of the next visit keeps its bounds, and no budget is overdrawn."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Served:
 
 
 def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
-    """What the store gets of a robots.txt."""
+    """The part of a robots.txt that the store gets."""
     handed_in: list[RobotsNews] = []
 
     class Intake:

@@ -1,4 +1,4 @@
-"""Whatever the URL, the rules for traps answer in a moment, in words fit to print."""
+"""For any URL, the rules for traps answer quickly, in printable text."""
 
 from time import process_time
 

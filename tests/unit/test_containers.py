@@ -91,7 +91,7 @@ def test_the_entry_point_is_a_shell_script_that_parses() -> None:
 
 @pytest.fixture
 def image(tmp_path: Path) -> dict[str, str]:
-    """What stands in for an image: a crawler that says how it was called, and ends as it is told to."""
+    """A stand-in for an image: a crawler that prints its arguments, and ends as it is told to."""
     (tmp_path / "crawler").write_text('#!/bin/sh\necho "$@" "${PGPASSWORD-}"\neval "$DO"\n')
     (tmp_path / "crawler").chmod(0o755)
     (tmp_path / "secret").write_text("hush")

@@ -76,7 +76,7 @@ def _with(terms: RunRecord, section: str, values: Mapping[str, object]) -> RunRe
 
 
 def events(requests: Sequence[LoggedRequest], versions: Sequence[RobotsVersion] | None) -> list[Event]:
-    """What happened, in order. Without ``versions``, every answer of 200 brought the same file."""
+    """The events, in order. Without ``versions``, every answer of 200 brought the same file."""
     happened: list[tuple[float, int, Event]] = []
     names = {request.site_id: request.site for request in requests}
     for request in requests:

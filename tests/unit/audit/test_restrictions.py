@@ -1,4 +1,4 @@
-"""When nothing was to be sent, by what the operator asked."""
+"""The times at which the operator's orders forbid requests."""
 
 from __future__ import annotations
 

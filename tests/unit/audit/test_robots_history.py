@@ -1,4 +1,4 @@
-"""What the audit makes of the answers for robots.txt: what each meant, for which site, and how long it held."""
+"""The audit's judgement of answers for robots.txt: their meaning, their site, and their validity."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.unit.audit.audit_cases import (
 def test_a_free_site_must_have_answered_so(
     status: int | None, error: str | None, reading: Reading, allowed: bool
 ) -> None:
-    """What was concluded at the time is not believed: the answer's status is judged again."""
+    """The audit does not rely on the recorded conclusion: it judges the status of the answer again."""
     found = breaches(
         robots(0, status=status, error=error),
         sent(20),

@@ -265,7 +265,7 @@ async def test_a_text_that_was_changed(doctored: Doctored) -> None:
 
 
 async def test_slices_hang_together(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one slice leaves off with counts in the next."""
+    """The state at the end of one slice counts in the next."""
     monkeypatch.setattr(log_reader, "_EVENTS_PER_SLICE", 1)
     doctored.run(settings())
     site = doctored.site("http://a.test")

@@ -1,4 +1,4 @@
-"""What `cpu` makes of its measurements, and that it measures what it says."""
+"""The results of `cpu`, and the time that it measures."""
 
 from __future__ import annotations
 

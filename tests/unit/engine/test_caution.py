@@ -22,7 +22,7 @@ def url(number: int) -> Queued:
 
 
 class Crawling:
-    """What visits need, and a driver that commits whenever that is urgent. ``log`` has what happened, in order."""
+    """The collaborators of visits, and a driver that commits when urgent. ``log`` has what happened, in order."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.log: list[str] = []

@@ -1,4 +1,4 @@
-"""What pages ask of those who hand them on: NOARCHIVE and ``unavailable_after`` in every export."""
+"""NOARCHIVE and ``unavailable_after`` hold in every export."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(sav
 
 
 def text_of(file: Path) -> str:
-    """What an export holds, unpacked."""
+    """The contents of an export, unpacked."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             return "".join(unpacked(archive.read(name)) for name in archive.namelist())

@@ -1,4 +1,4 @@
-"""What an offer of a known URL changes."""
+"""The effect of an offer of a known URL."""
 
 from __future__ import annotations
 

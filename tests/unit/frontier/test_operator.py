@@ -1,4 +1,4 @@
-"""What the operator asks: names, what orders come to, and what a block does to URLs that are offered."""
+"""The operator's orders: names, their joint effect, and the effect of a block on offered URLs."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_blocked_is_the_reason_only_if_no_other_rule_refuses() -> None:
 
 
 def test_a_blocked_way_is_a_way() -> None:
-    """What a better offer would have lifted waits for the block alone from then on, as near as that offer says."""
+    """A reason that a better offer lifts gives way to the block, at the depth of that offer."""
     known = Known(State.EXCLUDED, told("nofollow: linked only so"), 5, 0)
     change = weigh(known, Offer("", 3, BLOCKED))
     assert change is not None

@@ -1,4 +1,4 @@
-"""Which URLs are drawn: the same whatever the order, each as likely as the other."""
+"""The drawn URLs do not depend on the order of the frame, and all are equally likely."""
 
 from __future__ import annotations
 

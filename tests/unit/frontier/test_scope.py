@@ -1,4 +1,4 @@
-"""Which URLs a crawl takes up."""
+"""The scope: the URLs that a crawl takes."""
 
 from __future__ import annotations
 

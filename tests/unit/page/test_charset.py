@@ -1,4 +1,4 @@
-"""Which encoding a page is in: HTML Standard, 13.2.3.2; Encoding Standard, 4.2."""
+"""The encoding of a page: HTML Standard, 13.2.3.2; Encoding Standard, 4.2."""
 
 import pytest
 

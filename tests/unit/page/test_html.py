@@ -1,4 +1,4 @@
-"""What a page says of itself and where it leads: docs/protocols.md, section 3."""
+"""The directives, texts and links of a page: docs/protocols.md, section 3."""
 
 import pytest
 

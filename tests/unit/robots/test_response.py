@@ -94,7 +94,7 @@ def test_a_part_of_the_file_defers_the_site(ranges: list[str], action: str, read
 
 
 def test_undeclared_gzip_is_decompressed() -> None:
-    """What is closed in it was meant to be closed; and where it is broken, nobody knows what was."""
+    """Its rules that close paths hold; its broken parts may have closed more."""
     text = b"User-agent: *\nDisallow: /\n"
     packed = gzip.compress(text)
     copy = meaning(fetched(packed))

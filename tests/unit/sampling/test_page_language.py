@@ -1,4 +1,4 @@
-"""What language a page says it is in."""
+"""The language that a page declares."""
 
 from __future__ import annotations
 

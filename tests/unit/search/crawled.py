@@ -21,7 +21,7 @@ from tests.contract.visits import NOW, Harness, fetched, redirected
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a page says; ``links`` leads from URLs to anchor texts."""
+    """The contents of a page; ``links`` leads from URLs to anchor texts."""
 
     text: str = ""
     title: str | None = None

@@ -1,4 +1,4 @@
-"""What goes into the search index, and what a second call does."""
+"""The contents of the search index, and the effect of a second call."""
 
 from __future__ import annotations
 

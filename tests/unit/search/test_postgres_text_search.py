@@ -72,7 +72,7 @@ class Both:
         return dict(map(tuple, rows))
 
     async def compare(self, query: Query) -> list[dict[int, float]]:
-        """What is found, with all and with some of it; both find the same, with the same scores."""
+        """The results with all and with some of the words; both find the same, with the same scores."""
         found = [await self.by_postgres(postgres_text_search.with_all(query))]
         assert found[0] == pytest.approx(self.by_fts5(query.with_all()), rel=1e-5)
         some, other = postgres_text_search.with_some(query), query.with_some()

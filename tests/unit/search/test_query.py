@@ -1,4 +1,4 @@
-"""What users type, as expressions of FTS5; whatever it is, it is no syntax error."""
+"""Queries of users as expressions of FTS5: no query is a syntax error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search finds, in which order, and what it shows."""
+"""The results of a search, their order, and their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``--db`` names, and that no password in it is ever shown."""
+"""The stores that ``--db`` names; no password in it is shown."""
 
 from __future__ import annotations
 
