@@ -144,7 +144,10 @@ class NotModified(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Redirected(Answer):
-    """A 301, 302, 303, 307 or 308 with a ``Location``. ``location`` is as received, with octets above 0x7f as %xx."""
+    """A 301, 302, 303, 307 or 308 with a ``Location``.
+
+    ``location`` is as received, but with octets above 0x7f as %xx, and with ``***`` for a user name and password.
+    """
 
     status: int = 302
     location: str = ""

@@ -31,6 +31,11 @@ _PLAIN = re.compile(
 )
 _STEPS_UP = 8
 _PLAIN_CHARS = MAX_URL_CHARS // 4  # base and link together; an internationalised host grows when written in ASCII
+#: A URL up to the "@" behind its user name and password, as the WHATWG parser reads it (without tabs and newlines).
+_USERINFO = re.compile(
+    r"([\x00-\x20]*(?:(?:https?|ftp|wss?):[/\\]*|(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}))[^/\\?#]*@", re.IGNORECASE
+)
+_TABS_AND_NEWLINES = str.maketrans("", "", "\t\r\n")
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 
@@ -62,15 +67,20 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
     try:
         href = ada_url.join_url(base, text) if base is not None else ada_url.normalize_url(text)
     except (ValueError, UnicodeError):
-        raise NotCrawlable(f"not a URL: {shown(text)}") from None
+        raise NotCrawlable(f"not a URL: {shown(without_userinfo(text))}") from None
     if not href.startswith(("http://", "https://")):
-        raise NotCrawlable(f"not an http or https URL: {shown(text)}")
+        raise NotCrawlable(f"not an http or https URL: {shown(without_userinfo(text))}")
     href = href.partition("#")[0]
     if len(href) > max_chars:
-        raise NotCrawlable(f"longer than {max_chars} characters: {shown(href)}")
+        raise NotCrawlable(f"longer than {max_chars} characters: {shown(without_userinfo(href))}")
     if "@" in href and "@" in href[: href.index("/", 8)]:
-        raise NotCrawlable(f"carries a user name or password: {shown(text)}")
+        raise NotCrawlable(f"carries a user name or password: {shown(without_userinfo(text))}")
     return href
+
+
+def without_userinfo(text: str) -> str:
+    """A URL reference with ``***`` for its user name and password, so that no message and no log keeps a secret."""
+    return _USERINFO.sub(r"\1***@", text.translate(_TABS_AND_NEWLINES), count=1) if "@" in text else text
 
 
 @lru_cache(maxsize=4096)

@@ -45,7 +45,7 @@ from crawler.model import (
     header_values,
 )
 from crawler.reasons import ErrorKind, RequestError
-from crawler.url import host_of
+from crawler.url import host_of, without_userinfo
 
 #: Seconds for which an idle connection is kept. Common servers close it after five; the client closes it first, because
 #: a request sent on a connection that the server is closing is lost.
@@ -204,7 +204,7 @@ class HttpFetcher:
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
         now, wire_bytes = self._clock.now(), transfer.received
-        location = _ascii(header(headers, "Location") or "") if status in _REDIRECTS else ""
+        location = without_userinfo(_ascii(header(headers, "Location") or "")) if status in _REDIRECTS else ""
         if location:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location)
         if status == 304 and (request.etag or request.last_modified):

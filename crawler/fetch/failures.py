@@ -20,6 +20,8 @@ FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)
 BODY_ERRORS = (*FETCH_ERRORS, HttpProcessingError, BadCoding, RuntimeError)
 #: The message of OpenSSL in ``[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)``.
 _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
+#: The message of OpenSSL for the alert of a server without a certificate for the name (RFC 6066, 3).
+_UNKNOWN_NAME = "tlsv1 unrecognized name"
 
 
 class AddressRefused(OSError):
@@ -95,7 +97,9 @@ def _not_connected(error: OSError, host: str, attempts: Attempts) -> RequestErro
 def _reason(error: OSError) -> str:
     tls = _TLS_WORDS.match(error.strerror or "")
     if tls:
-        return tls[1]
+        return "the server does not serve this name (alert unrecognized_name)" if tls[1] == _UNKNOWN_NAME else tls[1]
+    if isinstance(error, ConnectionResetError) and not error.args:  # asyncio raises it so in a handshake only
+        return "the server closed it during the TLS handshake"
     return os.strerror(error.errno).lower() if error.errno else _printable(error.strerror or str(error)).lower()
 
 

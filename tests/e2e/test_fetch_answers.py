@@ -192,6 +192,12 @@ async def test_redirects_are_reported_not_followed(status: int) -> None:
     assert (result.status, result.location) == (status, "//b.test/x y?z#f")
 
 
+async def test_a_location_does_not_keep_a_password() -> None:
+    result = await fetch_from(answer(b"moved", "Location: //me:secret@b.test/x@y", status="302 Found"))
+    assert isinstance(result, Redirected)
+    assert result.location == "//***@b.test/x@y"
+
+
 @pytest.mark.parametrize(
     ("raw", "location"), [(b"/b\xfccher", "/b%FCcher"), ("/bücher/%20".encode(), "/b%C3%BCcher/%20"), (b"/ok", "/ok")]
 )

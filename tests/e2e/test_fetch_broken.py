@@ -415,6 +415,36 @@ def test_tls(run: Run, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Hostname mismatch, certificate is not valid for 'other.test'" in result.detail
 
 
+def test_a_server_that_does_not_serve_the_name(run: Run, tls: ssl.SSLContext) -> None:
+    tls.sni_callback = lambda *_: ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+
+    def refuses(connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            tls.wrap_socket(connection, server_side=True)
+
+    with threaded(refuses) as port:
+        result = run(get(f"https://tls.test:{port}/"))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (
+        ErrorKind.TLS,
+        "no TLS with tls.test: the server does not serve this name (alert unrecognized_name)",
+    )
+
+
+def test_a_server_that_closes_during_the_handshake(run: Run, tls: ssl.SSLContext) -> None:
+    async def scenario() -> FetchResult:
+        tls.sni_callback = lambda *_: ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME  # asyncio closes without the alert
+        async with serving(sends(OK), tls) as port:
+            return await get(f"https://tls.test:{port}/")
+
+    result = run(scenario())
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (
+        ErrorKind.CONNECT,
+        "no connection to tls.test: the server closed it during the TLS handshake",
+    )
+
+
 def test_tls_where_there_is_none(run: Run) -> None:
     async def scenario() -> FetchResult:
         async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

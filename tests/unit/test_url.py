@@ -14,6 +14,7 @@ from crawler.url import (
     registrable_domain,
     scheme_of,
     split,
+    without_userinfo,
 )
 
 
@@ -81,6 +82,37 @@ def test_a_refused_url_has_a_reason(text: str, why: str) -> None:
         canonicalise(text)
     assert len(str(caught.value)) < 300
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://me:secret@a.test/",
+        "http://secret@a.test/",
+        "HTTPS:\\\\me:secret@a.test",
+        "https:me:secret@a.test/x",
+        "  ht\ttp:/\n/me:sec\nret@a.test/@x",
+        "//me:se@cret:secret@a.test?q",
+        "http:////me:secret@a.test#f",
+        "ftp://me:secret@a.test/",
+        "other+scheme://me:secret@a.test/",
+        "http://me:secret@a b/",
+        "http://me:secret@a.test/" + "x" * MAX_URL_CHARS,
+    ],
+)
+def test_no_reason_keeps_a_password(text: str) -> None:
+    with pytest.raises(NotCrawlable) as caught:
+        canonicalise(text, "http://base.test/")
+    assert "secret" not in str(caught.value)
+    assert "***@a" in str(caught.value)
+    assert "secret" not in without_userinfo(text).replace("\n", "")
+    with pytest.raises(NotCrawlable):
+        canonicalise(without_userinfo(text), "http://base.test/")
+
+
+@pytest.mark.parametrize("text", ["http://a.test/@x", "/me:pass@x", "mailto:me@a.test", "?a@b", "http://a.test?a@b"])
+def test_an_at_sign_elsewhere_stays(text: str) -> None:
+    assert without_userinfo(text) == text
 
 
 def test_the_longest_url() -> None:

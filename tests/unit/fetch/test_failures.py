@@ -50,6 +50,13 @@ def broken_by(cause: OSError) -> aiohttp.ClientOSError:
             "no TLS with a.example: wrong version number",
         ),
         (
+            aiohttp.ClientConnectorSSLError(
+                KEY, ssl.SSLError(1, "[SSL: TLSV1_UNRECOGNIZED_NAME] tlsv1 unrecognized name (_ssl.c:1006)")
+            ),
+            "tls",
+            "no TLS with a.example: the server does not serve this name (alert unrecognized_name)",
+        ),
+        (
             broken_by(ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")),
             "tls",
             "the connection broke before an answer: tlsv13 alert certificate required",
