@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from email.parser import BytesParser
-from email.policy import compat32
+from email.message import Message
 
+from crawler.rup.protocol.multipart import content_of, short_header, split_head, split_parts
 from crawler.rup.protocol.units import Span, read_span
 from crawler.terminal_text import shown
 
@@ -23,7 +23,7 @@ MAX_KEY_CHARS = 200
 #: The field that a mail program sends if its user unsubscribes from a list (RFC 8058, 3.2).
 ONE_CLICK = ("List-Unsubscribe", "One-Click")
 
-_NAME = re.compile(r';\s*name="([^"]{1,100})"(?!.*;\s*filename)', re.IGNORECASE | re.DOTALL)
+_MAX_TYPE_CHARS = 300
 _ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
@@ -157,16 +157,22 @@ def _preference_fields(preferences: Preferences) -> tuple[tuple[str, str], ...]:
 def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
     """The fields of a ``multipart/form-data`` (RFC 7578).
 
-    Skips parts that are not fields, such as files. Never raises.
+    Skips parts that are not fields, such as files, and parts in parts. Reads one field more than :data:`MAX_FIELDS`.
+    Takes linear time. Never raises.
     """
-    head = b"Content-Type: " + " ".join(content_type.split()).encode("latin-1", "replace")
-    form = BytesParser(policy=compat32).parsebytes(head + b"\r\n\r\n" + body)
+    head = Message()
+    head["Content-Type"] = " ".join(content_type.split())[:_MAX_TYPE_CHARS]
+    boundary = head.get_boundary()
+    if not boundary:
+        return []
     fields = []
-    for part in form.walk():
-        disposition = part.get("Content-Disposition", "")
-        name, content = _NAME.search(str(disposition)), part.get_payload(decode=True)
-        if name and isinstance(content, bytes):
-            fields.append((name[1], content.decode("utf-8", "replace")))
+    for part in split_parts(body, boundary, MAX_FIELDS + 1):
+        header, content = split_head(part)
+        short = short_header(header, "Content-Disposition", "Content-Transfer-Encoding")
+        name = short.get_param("name", header="content-disposition")
+        decoded = None if short.get_filename() is not None else content_of(short, content)
+        if isinstance(name, str) and decoded is not None:
+            fields.append((name[:MAX_KEY_CHARS], decoded.decode("utf-8", "replace")))
     return fields
 
 

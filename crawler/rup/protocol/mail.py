@@ -1,22 +1,20 @@
 """A report as a mail, in both directions: MIME, ``text/plain`` (draft of 1998, 3.2; RFC 5322; RFC 2045 and 2046).
 
-Anybody can write to the robot's address, so reading is linear in the size of the mail and has bounds. The standard
-library parses headers and decodes transfer encodings. Multiparts are split here, because the library's parser takes
-minutes and gigabytes for a hostile mail (docs/decisions/0004-mail-by-the-standard-library.md).
+Anybody can write to the robot's address, so reading is linear in the size of the mail and has bounds
+(:mod:`crawler.rup.protocol.multipart`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.message import EmailMessage, Message
-from email.parser import BytesHeaderParser
-from email.policy import SMTP, compat32
+from email.message import EmailMessage
+from email.policy import SMTP
 from email.utils import formatdate
 
 from crawler.robots import http_date
 from crawler.rup.protocol.forms import ONE_CLICK
+from crawler.rup.protocol.multipart import content_of, field_of, short_header, split_head, split_parts
 from crawler.rup.protocol.report import Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.wire import decode
 from crawler.sitemaps.dates import epoch_s
@@ -25,16 +23,12 @@ from crawler.terminal_text import shown
 #: A mail of more bytes is not read.
 MAX_MAIL_BYTES = 12 * 2**20
 
-_MAX_HEAD_BYTES = 64 * 1024
-_MAX_FIELD_CHARS = 2000
 _MAX_DEPTH = 4
 _MAX_PARTS = 20
 _MAX_7BIT_CHARS = 990
 
 #: Header lines are not folded: a program that searches a mail for a URL does not find a folded one.
 _LONG_LINES = SMTP.clone(max_line_length=_MAX_7BIT_CHARS)
-
-_HEAD_END = re.compile(rb"\r?\n\r?\n|\A\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,63 +81,33 @@ def read_mail(octets: bytes) -> ReceivedReport | Unreadable:
     """The first text in a mail that is a report. Never raises; linear in the size of the mail."""
     if len(octets) > MAX_MAIL_BYTES:
         return Unreadable(f"a mail of more than {MAX_MAIL_BYTES} octets")
-    head, _ = _head(octets)
+    head, _ = split_head(octets)
     why = Unreadable("no text in the mail")
     for text in _texts(octets, 0):
         found = read_report(text)
         if isinstance(found, Report):
-            date = _field(head, "Date")
+            date = field_of(head, "Date")
             at = epoch_s(date.partition("(")[0].strip())  # without a comment
             return ReceivedReport(
                 found,
-                sender=shown(_field(head, "From")),
-                message_id=shown(_field(head, "Message-ID")),
+                sender=shown(field_of(head, "From")),
+                message_id=shown(field_of(head, "Message-ID")),
                 date=http_date(date) if at is None else at,
             )
         why = found
     return why
 
 
-def _head(octets: bytes) -> tuple[Message, bytes]:
-    """The header of a mail or of a part, as a message without content, and the bytes after it."""
-    start = octets[: _MAX_HEAD_BYTES + 4]
-    end = _HEAD_END.search(start)
-    if end is None:
-        return Message(), b""
-    return BytesHeaderParser(policy=compat32).parsebytes(start[: end.start()] + b"\n\n"), octets[end.end() :]
-
-
-def _field(head: Message, name: str) -> str:
-    """The first field of this name, on one line."""
-    return " ".join(str(head.get(name, "")).split())[:_MAX_FIELD_CHARS]
-
-
 def _texts(octets: bytes, depth: int) -> Iterator[str]:
     """The texts in a mail or in a part of one, in order."""
-    head, body = _head(octets)
-    part = Message()
-    for name in ("Content-Type", "Content-Transfer-Encoding"):
-        if value := _field(head, name):
-            part[name] = value
+    head, body = split_head(octets)
+    part = short_header(head, "Content-Type", "Content-Transfer-Encoding")
     if part.get_content_maintype() == "multipart":
         boundary = part.get_boundary()
         if boundary and depth < _MAX_DEPTH:
-            for piece in _parts(body, boundary):
+            for piece in split_parts(body, boundary, _MAX_PARTS):
                 yield from _texts(piece, depth + 1)
     elif part.get_content_type() in ("text/plain", "text/html"):
-        part.set_payload(body.decode("ascii", "surrogateescape"))
-        content = part.get_payload(decode=True)
-        if isinstance(content, bytes):
+        content = content_of(part, body)
+        if content is not None:
             yield decode(content, part.get_content_charset("") or "")
-
-
-def _parts(body: bytes, boundary: str) -> list[bytes]:
-    """The parts between the lines of a boundary (RFC 2046, 5.1.1), without the text before and after them."""
-    line = re.escape(b"--" + boundary.encode("utf-8", "surrogateescape"))
-    pieces = re.split(rb"(?:\A|\r?\n)" + line + rb"(--)?[ \t]*(?=\r?\n|\Z)", body, maxsplit=_MAX_PARTS)
-    parts = []
-    for closing, piece in zip(pieces[1::2], pieces[2::2], strict=True):
-        if closing:
-            break
-        parts.append(re.sub(rb"\A\r?\n", b"", piece))
-    return parts[:_MAX_PARTS]
