@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: The longest canonical URL accepted, in characters. Servers commonly refuse longer ones (RFC 9110, 4.1).
 MAX_URL_CHARS = 8000
+#: The path of the robots.txt of every site.
+ROBOTS_PATH = "/robots.txt"
 
 # A site or steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
 _PLAIN = re.compile(

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from crawler.audit.records import ROBOTS_PATH, LoggedRequest, RobotsVersion
+from crawler.audit.records import LoggedRequest, RobotsVersion
 from crawler.robots.rules import Verdict
+from crawler.url import ROBOTS_PATH
 
 
 class Check(StrEnum):

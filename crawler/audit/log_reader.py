@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord
+from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, SourceVersion
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
@@ -159,6 +159,9 @@ def _version(row: Mapping[str, Any]) -> RobotsVersion:
         run=row["run"],
         answered_by=row["answered_by"],
         headers=_headers(row["headers"], row["event_site"]),
+        source=None
+        if row["source_action"] is None
+        else SourceVersion(row["source_action"], row["source_text_id"], row["source_until"]),
     )
 
 

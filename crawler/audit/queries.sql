@@ -63,11 +63,17 @@ JOIN audit_site h ON h.site_id = q.site_id
 WHERE e.n > :after AND e.n <= :last AND e.kind <> 1
 
 -- name: version_events
--- The robots.txt versions of a slice of the replay.
+-- The robots.txt versions of a slice of the replay. A version that comes from the /robots.txt of another site has the
+-- version that was the last one there (source).
 SELECT e.n, s.unit, s.site_id AS event_site_id, s.site AS event_site, r.valid_from, r.valid_until, r.action, r.status,
-  r.text_id, coalesce(lower(hex(t.sha256)), '') AS sha256, r.run_id AS run, r.answered_by, r.headers
+  r.text_id, coalesce(lower(hex(t.sha256)), '') AS sha256, r.run_id AS run, r.answered_by, r.headers,
+  o.action AS source_action, o.text_id AS source_text_id, o.valid_until AS source_until
 FROM audit_event e JOIN robots_by_id r ON r.robots_copy = e.number JOIN audit_site s ON s.site_id = e.site_id
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
+LEFT JOIN robots_by_id o ON o.robots_copy = (
+  SELECT max(x.robots_copy) FROM sites_by_id y JOIN robots_by_id x ON x.site_id = y.site_id
+  WHERE y.site = substr(r.answered_by, 1, length(r.answered_by) - length('/robots.txt'))
+    AND y.site || '/robots.txt' = r.answered_by AND y.site_id <> r.site_id AND x.valid_from <= r.valid_from)
 WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 
 -- name: robots_texts

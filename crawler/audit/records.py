@@ -20,8 +20,6 @@ from crawler.url import host_of, is_loopback
 #: The tolerance for comparing times, in seconds. Times are stored as binary fractions; their rounding is smaller.
 TOLERANCE_S = 0.001
 
-ROBOTS_PATH = "/robots.txt"
-
 #: The sections of the settings that the audit judges by.
 _JUDGED_BY = ("identity", "politeness", "robots", "fetch")
 
@@ -62,10 +60,19 @@ class RobotsResponse(NamedTuple):
     request: LoggedRequest
 
 
+class SourceVersion(NamedTuple):
+    """The robots.txt version of another site, to whose /robots.txt a redirect led. Its own replay judges it."""
+
+    action: str
+    text_id: int | None
+    valid_until: float
+
+
 class RobotsVersion(NamedTuple):
     """The recorded meaning of a response for robots.txt, from ``valid_from`` on. Times in seconds since the epoch.
 
-    ``headers`` are the response headers that say how long the file holds and whether it is whole.
+    ``headers`` are the response headers that say how long the file holds and whether it is whole. ``source`` is set if
+    the version comes from the /robots.txt of another site: the last version of that site.
     """
 
     valid_from: float
@@ -77,6 +84,7 @@ class RobotsVersion(NamedTuple):
     run: int | None
     answered_by: str | None
     headers: Headers
+    source: SourceVersion | None = None
 
 
 class Event(NamedTuple):

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.records import (
-    ROBOTS_PATH,
     TOLERANCE_S,
     Event,
     LoggedRequest,
@@ -42,6 +41,7 @@ from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
+from crawler.url import ROBOTS_PATH
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
@@ -146,7 +146,7 @@ class Replay:
         if case.rules is not None and request.started_at < site.robots.until:
             case.crawl_delay_s = case.rules.crawl_delay_s
         yield from self._check_identity(case)
-        if request.purpose != Purpose.ROBOTS:
+        if request.purpose != Purpose.ROBOTS or _is_elsewhere(request):
             yield from self._check_robots_first(case)
             yield from self._check_fresh(case)
             yield from self._check_permission(case)
@@ -322,6 +322,11 @@ class Replay:
         done = f"{case.request.started_at - end:.3f} s"
         version = case.version if obligation.wait.code is WaitCode.CRAWL_DELAY else None
         return self._violation(check, case.request, required, done, version=version, before=obligation.before)
+
+
+def _is_elsewhere(request: LoggedRequest) -> bool:
+    """Whether a request for robots.txt went to a path of another site, whose robots.txt must then allow the path."""
+    return request.for_site_id not in (None, request.site_id) and request.path != ROBOTS_PATH
 
 
 def _add_obligations(case: _Case, group: _Group) -> None:

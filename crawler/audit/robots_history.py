@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crawler.audit.records import (
-    ROBOTS_PATH,
     TOLERANCE_S,
     LoggedRequest,
     RobotsVersion,
     RunRecord,
+    SourceVersion,
     is_redirect,
     meaning,
 )
 from crawler.model import RobotsAction
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.response import freshness
-from crawler.url import NotCrawlable, canonicalise
+from crawler.url import ROBOTS_PATH, NotCrawlable, canonicalise
 
 _MAX_DOUBLINGS = 64  # the pause between attempts reaches its maximum long before
 _USABLE = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRICTED})
@@ -83,17 +83,21 @@ class RobotsHistory:
         if response is None or run is None or had_version:
             yield "a response that the version comes from", "the log has none"
             return
-        if (response.run, response.url) != (version.run, version.answered_by):
+        source = self._source()
+        if source is not None:
+            yield from self._check_source(version, source)
+        elif (response.run, response.url) != (version.run, version.answered_by):
             yield (
                 f"the response of {version.answered_by} in run {version.run}, which the version names",
                 f"the last response is that of {response.url} in run {response.run}",
             )
-        if _keeps_text(response, version, run) and (before is None or before.text_id != version.text_id):
+        has_new_text = before is None or before.text_id != version.text_id
+        if source is None and has_new_text and _keeps_text(response, version, run):
             yield (
                 f"the text before it, because the response is {response.status or response.error}",
                 "another text is recorded",
             )
-        is_failure = meaning(response, run.reading, version.headers) is RobotsAction.DEFER
+        is_failure = source is None and meaning(response, run.reading, version.headers) is RobotsAction.DEFER
         self.consecutive_failures = self.consecutive_failures + 1 if is_failure else 0
         if version.action in _USABLE:
             latest_end = self._latest_end(version, run, paused_until)
@@ -102,14 +106,34 @@ class RobotsHistory:
                 yield "an end that follows from the response headers", f"the recorded end is {over_s:.3f} s later"
             self.until = min(version.valid_until, latest_end)
 
+    def _source(self) -> SourceVersion | None:
+        """The version of the site to whose /robots.txt the last response redirected, if the version comes from there.
+
+        No request was made for it then: the version of the other site serves all sites that redirect there.
+        """
+        version, response = self.version, self.response
+        if version is None or response is None or version.answered_by in (None, response.url):
+            return None
+        return version.source if version.answered_by == self.redirect_target else None
+
+    def _check_source(self, version: RobotsVersion, source: SourceVersion) -> Iterator[tuple[str, str]]:
+        """A version that comes from another site must be the version in force there."""
+        if (version.action, version.text_id) != (source.action, source.text_id):
+            yield f"the version of {version.answered_by}: {source.action}", f"another one is recorded: {version.action}"
+        if source.action not in _USABLE or source.valid_until < version.valid_from - TOLERANCE_S:
+            yield f"a version of {version.answered_by} in force", "the last one had expired, or was no usable answer"
+
     def _latest_end(self, version: RobotsVersion, run: RunRecord, paused_until: float) -> float:
         """The latest time until which a version may be used (RFC 9111, 4.2; RFC 9309, 2.4).
 
-        A version that would expire before the pause is over is kept for ``min_fresh_s`` after the pause. A version
-        that ``stale_if_error`` keeps while the site fails lasts until the next attempt.
+        A version that comes from another site lasts as long as there. A version that would expire before the pause is
+        over is kept for ``min_fresh_s`` after the pause. A version that ``stale_if_error`` keeps while the site fails
+        lasts until the next attempt.
         """
         settings, at = run.robots, version.valid_from
-        if self.consecutive_failures:
+        if (source := self._source()) is not None:
+            until = source.valid_until
+        elif self.consecutive_failures:
             doublings = min(self.consecutive_failures - 1, _MAX_DOUBLINGS)
             pause_s = min(settings.retry_first_s * 2.0**doublings, settings.retry_max_s)
             until = at + max(pause_s, retry_after_s(version.headers, at) or 0.0)
@@ -125,6 +149,8 @@ class RobotsHistory:
         answered = f"/robots.txt had answered {response.status or response.error or 'nothing'}"
         if not self.is_recorded:
             return f"{answered} since, and no version is recorded for that"
+        if self._source() is not None:
+            return None
         meant = meaning(response, run.reading, version.headers)
         if meant in (version.action, RobotsAction.FREE):
             return None

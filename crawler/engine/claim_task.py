@@ -100,7 +100,7 @@ class ClaimTask:
         if (ended := before_robots(queued, context.scope)) is not None:
             self._refuse(ended)
             return
-        copy = await context.robots.in_force(site, self._claim.group, visit)
+        copy = await context.robots.in_force(site, self._claim.group, visit, self._claim.sites.values())
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
         if copy.action is RobotsAction.DEFER:

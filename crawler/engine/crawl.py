@@ -61,7 +61,9 @@ class Crawl:
         )
         self._shutdown = shutdown = Shutdown(gate, alarm)
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
-        self._robots = robots = RobotsCache(policy.robots, gate, store, clock, intake, outbox, progress)
+        self._robots = robots = RobotsCache(
+            policy.robots, gate, store, clock, intake, outbox, progress, capacity.hold_s
+        )
         answers = Answers(policy, scope, robots, store, reader, None if recorder is None else outbox)
         self._budget = budget = budget_for(
             limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None

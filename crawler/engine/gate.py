@@ -163,6 +163,11 @@ class Gate:
         if pace.next_at > live.pace.next_at:
             live.pace = pace
 
+    def is_entered(self, group: str) -> bool:
+        """Whether a task of this process works on the group."""
+        live = self._groups.get(group)
+        return live is not None and live.users > 0
+
     def leave(self, group: str) -> Pace:
         """End the work on a group. Returns its pace, which is remembered here until it is :meth:`stored`."""
         live = self._groups[group]

@@ -7,32 +7,23 @@ pause, too (``politeness_group.reserved_by``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import assert_never
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
+from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
 from crawler.errors import LeaseLost
-from crawler.frontier.decide import Fetch
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.model import FetchResult, Request, RobotsAction, RobotsCopy
+from crawler.model import FetchResult, Request
 from crawler.robots.readings import SiteRules
 from crawler.store.protocols import ClaimedSite, ClaimLimits, Frontier, RobotsNews
 from crawler.url import split
 
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """Nothing was sent, for the reason ``why``: the site may not be asked, or not now."""
-
-    why: str
 
 
 class PoliteClient:
@@ -129,25 +120,3 @@ class _Commits:
         self._gate.stored(contents.paces)
         self._outbox.committed(result.robots_ids)
         return result.robots_ids
-
-
-def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) -> Fetch | Closed:
-    """Whether robots.txt allows a request for ``path`` now. Pure."""
-    match copy.action:
-        case RobotsAction.FREE:
-            return Fetch(None)
-        case RobotsAction.PARSE:
-            assert rules is not None, "a parsed robots.txt has rules"
-            verdict = rules.verdict(path)
-            if verdict.allowed:
-                return Fetch(verdict)
-            why = f"forbids {path.partition('?')[0]} (line {verdict.line}, {verdict.text.strip()}): it is not requested"
-        case RobotsAction.RESTRICTED:
-            why = f"forbids the whole site ({copy.status}): nothing is requested there"
-        case RobotsAction.UNREACHABLE:
-            return Closed(f"{site}: {copy.note or copy.status}")
-        case RobotsAction.DEFER | RobotsAction.GIVEN_UP:
-            why = f"could not be fetched ({copy.status}): nothing is requested there for now; try again later"
-        case _:
-            assert_never(copy.action)
-    return Closed(f"{site}/robots.txt {why}")

@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.caution import NORMAL, Visit
+from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Blocked, FetchPermit, Gate
 from crawler.engine.outbox import Outbox
+from crawler.engine.permission import Closed, permission
+from crawler.engine.reservations import Busy, Reservations
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.operator import BLOCKED
-from crawler.frontier.politeness import GroupBy, Pace, group_name
+from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Failed, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
 from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
-from crawler.robots.response import Follow, RobotsSettings, interpret
+from crawler.robots.response import Follow, RobotsSettings, interpret, shared, unanswered
 from crawler.robots.text import parse
 from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, RobotsNews
-from crawler.url import split
+from crawler.url import ROBOTS_PATH, split
 
 #: The headers that say how long an answer holds, and whether it is whole. An audit judges the answer by them again.
 _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
@@ -33,11 +36,38 @@ _RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large f
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
 _LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 512 KiB 0.3 s: it is read in a thread
 _LOOK_EVERY_S = 10.0
-_TRIES_ABROAD, _TRY_ABROAD_EVERY_S = 20, 0.1
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0  # the pauses between looks double
 
 
-class _Busy(Exception):
-    """Another worker has claimed the site that a robots.txt is redirected to."""
+class _Stop(NamedTuple):
+    """A site whose robots.txt is being requested, with its politeness group."""
+
+    site: str
+    group: str
+
+
+class _Heard(NamedTuple):
+    """The copy of a site, the last answer that it received, and the URL that the copy comes from."""
+
+    copy: RobotsCopy
+    answer: FetchResult
+    answered_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The copy of another site, to whose /robots.txt a redirect leads."""
+
+    site: str
+    copy: RobotsCopy
+
+
+@dataclass(frozen=True, slots=True)
+class _NoAnswer:
+    """A redirect was not followed, because of ``why``. There is no use in asking again before ``until``."""
+
+    why: str
+    until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +102,16 @@ class FaultCounter(Protocol):
 class RobotsCache:
     """Robots copies and their rules, for the sites that are worked on.
 
-    Invariant: when :meth:`in_force` returns a copy, that copy is committed. So the store knows the copy that any later
-    request is sent under.
+    Invariants:
+
+    1. When :meth:`in_force` returns a copy, that copy is committed. So the store knows the copy that any later request
+       is sent under.
+    2. A robots.txt that redirects to another site sends a request there only for that site's own /robots.txt, or for a
+       path that the copy in force there allows. Otherwise the redirect counts as no answer.
+    3. The /robots.txt of a redirect's target is requested as the target's own: the copy is stored as the target's, and
+       serves all sites that redirect there until it runs out.
+    4. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
+       of that group (:class:`crawler.engine.reservations.Reservations`). Otherwise the site is deferred.
     """
 
     def __init__(
@@ -85,13 +123,14 @@ class RobotsCache:
         intake: RobotsIntake,
         outbox: Outbox,
         faults: FaultCounter,
+        hold_s: Callable[[], float] = lambda: HOLD_S,
     ) -> None:
         self._needs = needs
         self._gate = gate
         self._store = store
         self._clock = clock
         self._intake = intake
-        self._outbox = outbox
+        self._reservations = Reservations(gate, store, clock, outbox, hold_s)
         self._faults = faults
         self._looked_at = -math.inf
         self._unsettled: set[str] = set()  # sites whose copies are being committed
@@ -103,18 +142,28 @@ class RobotsCache:
     def reading(self) -> Reading:
         return self._needs.settings.reading
 
-    async def in_force(self, site: ClaimedSite, group: str, visit: Visit = NORMAL) -> RobotsCopy:
+    async def in_force(
+        self, site: ClaimedSite, group: str, visit: Visit = NORMAL, siblings: Collection[ClaimedSite] = ()
+    ) -> RobotsCopy:
         """The copy that applies to ``site`` now, requested if the one known has run out.
 
-        A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. Cancellation
-        leaves the copy known before in force. Raises :class:`crawler.errors.StoreError` and
+        A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. ``siblings`` are
+        the sites of the claim: one of them that a redirect leads to heeds its new copy too. Cancellation leaves the
+        copy known before in force. Raises :class:`crawler.errors.StoreError` and
         :class:`crawler.engine.gate.Blocked`.
         """
+        return await self._in_force(site, (_Stop(site.name, group),), visit, siblings)
+
+    async def _in_force(
+        self, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
+    ) -> RobotsCopy:
+        """As :meth:`in_force`, for the last site of ``way``. Each site before it redirects to the next."""
         if site.name in self._mains:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
-        copy, answer, rules = await self._asked(site, group, visit)
+        group = way[-1].group
+        (copy, answer, answered_by), rules = await self._asked(site, way, visit, siblings)
         crawl_delay_s = None if rules is None else rules.crawl_delay_s
         if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
             crawl_delay_s = site.crawl_delay_s
@@ -129,8 +178,9 @@ class RobotsCache:
         else:
             self._mains[site.name] = main_site
         news = RobotsNews(site.id, site.name, copy, crawl_delay_s, main_site, _agent_lines(rules))
-        said = tuple((name, value) for name, value in answer.headers if name.lower() in _KEPT)
-        news = replace(news, answered_by=answer.url, headers=said)
+        said = answer.headers if answered_by == answer.url else ()
+        kept = tuple((name, value) for name, value in said if name.lower() in _KEPT)
+        news = replace(news, answered_by=answered_by, headers=kept)
         self._unsettled.add(site.name)
         try:
             site.heed(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
@@ -210,13 +260,13 @@ class RobotsCache:
         return early_s <= 0
 
     async def _asked(
-        self, site: ClaimedSite, group: str, visit: Visit
-    ) -> tuple[RobotsCopy, FetchResult, SiteRules | None]:
+        self, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
+    ) -> tuple[_Heard, SiteRules | None]:
         """The copy, the last answer and the rules of robots.txt now. A bug that comes to light defers the site."""
-        seen = [f"{site.name}/robots.txt"]
+        seen = [f"{site.name}{ROBOTS_PATH}"]
         try:
-            copy, answer = await self._ask(site, group, seen, visit)
-            return copy, answer, await self.rules(site.name, copy, visit)
+            heard = await self._ask(site, way, seen, visit, siblings)
+            return heard, await self.rules(site.name, heard.copy, visit)
         except (CrawlerError, Blocked):
             raise
         except Exception as error:
@@ -225,38 +275,51 @@ class RobotsCache:
             failed = Failed(seen[-1], now, now, kind=ErrorKind.FAULT, detail=detail)
             unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)
             assert isinstance(unread, RobotsCopy)
-            return unread, failed, None
+            return _Heard(unread, failed, failed.url), None
 
     async def _ask(
-        self, site: ClaimedSite, group: str, seen: list[str], visit: Visit
-    ) -> tuple[RobotsCopy, FetchResult]:
-        """Fetch /robots.txt over any redirects, each host at its own pace. Returns the copy and the last answer.
-
-        ``seen`` gets the URLs.
-        """
-        heard: FetchResult | None = None
+        self,
+        site: ClaimedSite,
+        way: tuple[_Stop, ...],
+        seen: list[str],
+        visit: Visit,
+        siblings: Collection[ClaimedSite],
+    ) -> _Heard:
+        """Request /robots.txt, and follow its redirects as far as the invariants allow. ``seen`` gets the URLs."""
+        settings = self._needs.settings
+        answer = await self._send(seen[-1], site, FetchPermit(site.id, way[-1].group), visit)
         while True:
-            await visit.end_processing()
-            answer = await self._send(seen[-1], site, group, first=len(seen) == 1)
-            await visit.begin_processing()
-            if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
-                raise Fault(answer.detail)
-            now = self._clock.now()
-            if isinstance(answer, str):  # nothing was sent: the robots.txt cannot be fetched now
-                answer = Failed(seen[-1], now, now, kind=ErrorKind.CONNECT, detail=answer)
-            else:
-                heard = answer
             meaning = interpret(
-                answer, settings=self._needs.settings, previous=site.copy, hops=len(seen) - 1, seen=tuple(seen), now=now
+                answer,
+                settings=settings,
+                previous=site.copy,
+                hops=len(seen) - 1,
+                seen=tuple(seen),
+                now=self._clock.now(),
             )
             if isinstance(meaning, RobotsCopy):
-                return meaning, heard or answer
+                return _Heard(meaning, answer, answer.url)
             assert isinstance(meaning, Follow)
             seen.append(meaning.url)
+            found = await self._follow(meaning.url, site, way, visit, siblings)
+            match found:
+                case _Target(target_site, copy):
+                    now = self._clock.now()
+                    copy = shared(copy, target_site, settings=settings, previous=site.copy, now=now)
+                    by = answer.url if copy.action is RobotsAction.DEFER else meaning.url
+                    return _Heard(copy, answer, by)
+                case _NoAnswer(why, until):
+                    now = self._clock.now()
+                    copy = unanswered(why, settings=settings, previous=site.copy, now=now, not_before=until)
+                    return _Heard(copy, answer, answer.url)
+                case _:
+                    answer = found
 
-    async def _send(self, url: str, site: ClaimedSite, group: str, *, first: bool) -> FetchResult | str:
-        """The answer, or the reason why another site may not be asked now."""
-        previous = site.copy if first else None
+    async def _send(self, url: str, site: ClaimedSite, permit: FetchPermit, visit: Visit) -> FetchResult:
+        """The answer to a request for the robots.txt of ``site``. Raises :class:`Busy` if the permit runs out."""
+        await visit.end_processing()
+        own = permit.for_site_id is None and split(url).path == ROBOTS_PATH
+        previous = site.copy if own else None
         request = Request(
             url,
             Purpose.ROBOTS,
@@ -266,48 +329,106 @@ class RobotsCache:
             etag=previous.etag if previous else None,
             last_modified=previous.last_modified if previous else None,
         )
-        host_site = split(url).site
-        if host_site == site.name:
-            answer = await self._gate.send(request, FetchPermit(site.id, group))
-        else:
-            try:
-                answer = await self._send_abroad(request, host_site, site.id)
-            except Blocked:  # the other site is, not the one that the robots.txt is for
-                return f"{host_site} is {BLOCKED}"
-            except _Busy:
-                return f"{host_site} is held by another worker"
-        assert answer is not None, "a permit for robots.txt does not run out"
+        answer = await self._gate.send(request, permit)
+        if answer is None:
+            raise Busy(f"{split(url).site} could not be asked in time")
+        await visit.begin_processing()
+        if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
+            raise Fault(answer.detail)
         return answer
 
-    async def _send_abroad(self, request: Request, host_site: str, site_id: int) -> FetchResult | None:
-        """Send a request to another site, which another task may work on: at that site's pace and ``Crawl-delay``."""
-        group = group_name(host_site, self._needs.group_by)
-        self._gate.enter(group, Pace())  # before the store is asked: the gate must not forget the group meanwhile
-        self._outbox.begin_reservation(group)
+    # --- redirects ----------------------------------------------------------------------------
+
+    async def _follow(
+        self, url: str, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
+    ) -> FetchResult | _Target | _NoAnswer:
+        """The answer of the URL that the robots.txt of ``site`` redirects to, or the copy of another site there."""
+        await visit.end_processing()
+        place, here = split(url), way[-1]
+        held = {stop.group for stop in way}
         try:
-            number = await self._admission(host_site)
-            host = await self._store.site(host_site)
-            delay_s = None if host is None else host.crawl_delay_s
-            self._gate.keep(group, await self._store.group_pace(group))
-            return await self._gate.send(
-                request, FetchPermit(number, group, crawl_delay_s=delay_s, for_site_id=site_id)
-            )
-        finally:
-            self._gate.leave(group)
-            self._outbox.end_reservation(group)
+            if place.site == site.name:
+                self._reservations.require_free(site.name, here.group, held)
+                return await self._send(url, site, FetchPermit(site.id, here.group), visit)
+            if any(stop.site == place.site for stop in way):
+                return _NoAnswer(f"redirected in a circle, to {url}")
+            if len(way) > self._needs.settings.max_redirects:
+                return _NoAnswer(f"more than {self._needs.settings.max_redirects} redirects")
+            return await self._ask_target(url, site, way, visit, siblings)
+        except Blocked:
+            if place.site == site.name:
+                raise
+            return _NoAnswer(f"{place.site} is {BLOCKED}")  # the other site is, not the one that the file is for
+        except Busy as busy:
+            return _NoAnswer(str(busy), busy.until)
 
-    async def _admission(self, host_site: str) -> int:
-        """The number of a site that no other worker has claimed: it may be asked once.
+    async def _ask_target(
+        self, url: str, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
+    ) -> FetchResult | _Target | _NoAnswer:
+        """As :meth:`_follow`, on another site. Looks again for a moment while another task is at work there.
 
-        Raises :class:`_Busy` if another worker keeps the site: two workers that wait for each other's sites would wait
-        forever.
+        Raises :class:`Busy` and :class:`Blocked`.
         """
-        for _ in range(_TRIES_ABROAD):
-            number = await self._store.reserve(host_site)
-            if number is not None:
-                return number
-            await self._gate.idle(self._clock.sleep(_TRY_ABROAD_EVERY_S))
-        raise _Busy
+        place = split(url)
+        group = group_name(place.site, self._needs.group_by)
+        held = {stop.group for stop in way}
+        for pause_s in _looks(self._reservations.patience_s):
+            if place.path == ROBOTS_PATH:
+                target = await self._site(place.site, siblings)
+                if target is not None and target.copy is not None and self._is_settled(target.copy):
+                    return _Target(place.site, target.copy)
+            try:
+                async with self._reservations.reserved(place.site, group, held):
+                    return await self._ask_reserved(url, site, (*way, _Stop(place.site, group)), visit, siblings)
+            except Busy as busy:
+                if busy.until or pause_s is None:
+                    raise
+            await self._gate.idle(self._clock.sleep(pause_s))
+        raise AssertionError("the last look has no pause behind it")
+
+    async def _ask_reserved(
+        self, url: str, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
+    ) -> FetchResult | _Target | _NoAnswer:
+        """As :meth:`_ask_target`, for a site that this task has reserved: the last stop of ``way``."""
+        place, here = split(url), way[-1]
+        target = await self._site(place.site, siblings)
+        assert target is not None, "the store knows a site that is reserved"
+        copy = await self._in_force(target, way, visit, siblings)
+        if place.path == ROBOTS_PATH:
+            return _Target(place.site, copy)
+        rules = await self.rules(target.name, copy, visit)
+        allowed = permission(target.name, copy, rules, place.path)
+        if isinstance(allowed, Closed):
+            return _NoAnswer(allowed.why, 0.0 if copy.retry_at is None else copy.retry_at)
+        self._reservations.require_free(target.name, here.group, {stop.group for stop in way[:-1]})
+        permit = FetchPermit(
+            target.id,
+            here.group,
+            valid_until=copy.expires_at,
+            robots_id=target.robots_id,
+            verdict_line=None if allowed.verdict is None else allowed.verdict.line,
+            crawl_delay_s=None if rules is None else rules.crawl_delay_s,
+            for_site_id=site.id,
+        )
+        return await self._send(url, site, permit, visit)
+
+    async def _site(self, name: str, siblings: Collection[ClaimedSite]) -> ClaimedSite | None:
+        """A site of the claim, or else as the store has it."""
+        return next((site for site in siblings if site.name == name), None) or await self._store.site(name)
+
+    def _is_settled(self, copy: RobotsCopy) -> bool:
+        """Whether there is nothing to ask a site for, because its copy holds or because it is deferred."""
+        now = self._clock.now()
+        return now < (copy.expires_at if copy.retry_at is None else copy.retry_at)
+
+
+def _looks(patience_s: float) -> Iterator[float | None]:
+    """The pauses between the looks at a site that another task works on, in seconds; ``None`` after the last look."""
+    pause_s = _FIRST_LOOK_S
+    while pause_s < min(patience_s, _LAST_LOOK_S):
+        yield pause_s
+        pause_s *= 2
+    yield None
 
 
 def _agent_lines(rules: SiteRules | None) -> tuple[AgentLine, ...]:

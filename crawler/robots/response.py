@@ -64,7 +64,10 @@ class RobotsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Fetch this canonical URL next, on any host. The file found there applies to the site first asked."""
+    """Fetch this canonical URL next. The file found there applies to the site first asked.
+
+    On another site, :class:`crawler.engine.robots_cache.RobotsCache` decides whether the URL may be requested.
+    """
 
     url: str
 
@@ -95,6 +98,43 @@ def interpret(
             return asked.fail(answer)
         case _:
             assert_never(answer)
+
+
+def shared(
+    target: RobotsCopy, target_site: str, *, settings: RobotsSettings, previous: RobotsCopy | None, now: float
+) -> RobotsCopy:
+    """The copy of a site whose /robots.txt redirects to that of ``target_site``, of which ``target`` is known.
+
+    It holds for as long as ``target``. If nothing lasting is known of the target, there is no answer: the site is
+    deferred until the target is asked again, or for longer. ``previous`` is the site's copy so far.
+    """
+    if target.action not in _LASTING:
+        detail = f"{target_site}/robots.txt has no usable answer: {target.note or target.status}"
+        asked_at = target.retry_at or target.expires_at
+        return unanswered(detail, settings=settings, previous=previous, now=now, not_before=asked_at)
+    return RobotsCopy(
+        action=target.action,
+        status=target.status,
+        fetched_at=now,
+        expires_at=target.expires_at,
+        body=target.body,
+        sha256=target.sha256,
+        note=target.note,
+    )
+
+
+def unanswered(
+    detail: str, *, settings: RobotsSettings, previous: RobotsCopy | None, now: float, not_before: float = 0.0
+) -> RobotsCopy:
+    """The copy of a site whose robots.txt redirects to another site that cannot be asked, for the reason ``detail``.
+
+    The site is deferred as after a failure, and at least until ``not_before`` (epoch seconds).
+    """
+    nothing = Answer(url="", started_at=now, finished_at=now)
+    copy = _Asked(settings, previous, 0, now).defer(nothing, "redirect", detail)
+    if copy.action is not RobotsAction.DEFER or copy.retry_at is None or copy.retry_at >= not_before:
+        return copy
+    return replace(copy, retry_at=not_before, expires_at=not_before)
 
 
 def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now: float) -> float:
@@ -147,13 +187,13 @@ class _Asked:
         """2xx: parse and obey, unless it is a part of a file. Of a body above the limit only whole lines are kept."""
         if is_part(answer.status, answer.headers):
             ranges = shown(", ".join(header_values(answer.headers, "content-range")), _SHOWN_CHARS)
-            return self._defer(answer, "206", f"only a part of the file was sent ({ranges or 'it does not say which'})")
+            return self.defer(answer, "206", f"only a part of the file was sent ({ranges or 'it does not say which'})")
         came = answer.body
         packed = came.startswith(_GZIP)
         if packed:
             plain = _unpacked(came, self.settings.max_bytes, is_cut=answer.truncated)
             if plain is None:
-                return self._defer(answer, "encoding", "the body is undeclared gzip, and it is broken or cut short")
+                return self.defer(answer, "encoding", "the body is undeclared gzip, and it is broken or cut short")
             came = plain
         body = whole_lines(came, self.settings.max_bytes, cut=answer.truncated)
         said = (*notes(body), *(["gzip that was not declared; decompressed and read"] if packed else []))
@@ -164,7 +204,7 @@ class _Asked:
     def renew(self, answer: NotModified) -> RobotsCopy:
         """304: renew the previous copy. The 304 states its lifetime again (RFC 9110, 15.4.5)."""
         if self.hops or self.previous is None or self.previous.action is not RobotsAction.PARSE:
-            return self._defer(answer, "304", "not modified, but there is no earlier copy to renew")
+            return self.defer(answer, "304", "not modified, but there is no earlier copy to renew")
         return replace(
             self.previous,
             fetched_at=self.now,
@@ -182,11 +222,11 @@ class _Asked:
         try:
             target = url.canonicalise(answer.location, answer.url)
         except url.NotCrawlable as error:
-            return self._defer(answer, "bad redirect", f"redirected to {error}")
+            return self.defer(answer, "bad redirect", f"redirected to {error}")
         if target == answer.url or target in seen:
-            return self._defer(answer, "redirect loop", f"redirected in a circle, to {target}")
+            return self.defer(answer, "redirect loop", f"redirected in a circle, to {target}")
         if self.hops >= self.settings.max_redirects:
-            return self._defer(answer, "too many redirects", f"more than {self.settings.max_redirects} redirects")
+            return self.defer(answer, "too many redirects", f"more than {self.settings.max_redirects} redirects")
         return Follow(target)
 
     def fail(self, answer: Failed) -> RobotsCopy:
@@ -196,9 +236,9 @@ class _Asked:
             return RobotsCopy(RobotsAction.UNREACHABLE, "address", self.now, again_at, note=answer.error.sentence)
         status = answer.status
         if answer.kind is not ErrorKind.HTTP or status is None:
-            return self._defer(answer, answer.kind.value, answer.error.sentence)
+            return self.defer(answer, answer.kind.value, answer.error.sentence)
         if not 400 <= status <= 499 or status in _TEMPORARY:
-            return self._defer(answer, str(status), answer.error.sentence)
+            return self.defer(answer, str(status), answer.error.sentence)
         if status in _RESTRICTING and self.settings.reading is not Reading.RFC9309:
             return self._lasting(RobotsAction.RESTRICTED, answer, str(status))
         return self._lasting(RobotsAction.FREE, answer, str(status))
@@ -224,7 +264,7 @@ class _Asked:
             note=note,
         )
 
-    def _defer(self, answer: Answer, status: str, detail: str) -> RobotsCopy:
+    def defer(self, answer: Answer, status: str, detail: str) -> RobotsCopy:
         """A temporary failure: try again after a pause that doubles, or longer if ``Retry-After`` asks for it."""
         settings, previous = self.settings, self.previous
         failures = previous.failures + 1 if previous else 1

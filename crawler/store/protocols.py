@@ -546,11 +546,12 @@ class Frontier(Overview, Protocol):
         """Put every site into its politeness group under another rule than before; pauses are kept."""
         ...
 
-    async def reserve(self, site: str) -> int | None:
-        """Reserve the group of a site that is not claimed, for one request.
+    async def reserve(self, site: str, idle_at: float | None = None) -> int | None:
+        """Reserve the group of a site that is not claimed, for one request. A reserved group is not claimed.
 
         If the worker dies, the reservation keeps the pause of the group. Returns the number of the site, or ``None``
-        while another worker holds the group.
+        while another worker holds the group. With ``idle_at`` (epoch seconds) also ``None`` if this worker has claimed
+        the group, or if a URL of the group is ready at that time or when the pause is over.
         """
         ...
 

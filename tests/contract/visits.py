@@ -12,6 +12,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, CrawlStore, RequestRow, RobotsNews
+from crawler.url import host_of
 from tests.reasons import reason, refusal
 
 NOW = 1_800_000_000.0
@@ -141,8 +142,9 @@ class Harness:
         return {row.pop("url"): next(iter(row.values())) if len(row) == 1 else tuple(row.values()) for row in rows}
 
     async def news(self, site_id: int, site: str, copy: RobotsCopy, **more: Any) -> int:
+        """Hand in a robots copy of a site, and end the reservation of its host."""
         news = RobotsNews(site_id, site, copy, more.get("crawl_delay_s"), more.get("main_site"))
-        return (await self.commit(robots=[news])).robots_ids[site_id]
+        return (await self.commit(robots=[news], unreserved=[host_of(site)])).robots_ids[site_id]
 
 
 def queued_urls(claims: Iterable[Claim]) -> list[str]:

@@ -137,8 +137,9 @@ def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_pa
             asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "503"))}
             await store.commit(CommitBatch(clock.now(), ClaimLimits(0), paces=asked_lately))
             await run.run()
-        (hop,) = web.web.hits("rules.test")
-        assert hop.started_at >= 500
-        assert len(web.web.hits("a.test")) == 2
+        hops = web.web.hits("rules.test")
+        assert [hop.path for hop in hops] == ["/robots.txt", "/"]
+        assert hops[0].started_at >= 500
+        assert [hit.path for hit in web.web.hits("a.test")] == ["/robots.txt", "/robots.txt", "/"], "deferred once"
 
     run_virtual(main)

@@ -1,4 +1,4 @@
-"""A robots.txt that is redirected to a site that another worker of the crawl has claimed."""
+"""A robots.txt that redirects to another site: what is requested there, at which pace, and how often."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ import pytest
 from crawler.audit.checks import Violation
 from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.lease import Lease
-from crawler.engine.polite_client import Closed, PoliteClient
+from crawler.engine.permission import Closed
+from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
-from crawler.model import Purpose, Request, RobotsAction
+from crawler.model import FetchResult, Purpose, Redirected, Request, RobotsAction, State
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
-from tests.simulation.crawls import Options, rows, session, states
+from tests.simulation.crawls import Options, crawl_for, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
+ONE = "site = 'http://a.test'"
 SITES: dict[str, Site] = {
     "a.test": {"/robots.txt": redirect("http://www.test/robots.txt"), "/": Page("x")},
     "www.test": {"/robots.txt": plain("User-agent: *\nDisallow: /x\n"), "/": Page("x")},
@@ -37,8 +40,8 @@ def at_work(store: CrawlStore, site: str, monkeypatch: pytest.MonkeyPatch) -> as
     """Another worker holds a site until the event is set."""
     visit, over = store.reserve, asyncio.Event()
 
-    async def held(name: str) -> int | None:
-        return None if name == site and not over.is_set() else await visit(name)
+    async def held(name: str, idle_at: float | None = None) -> int | None:
+        return None if name == site and not over.is_set() else await visit(name, idle_at)
 
     monkeypatch.setattr(store, "reserve", held)
     return over
@@ -91,7 +94,7 @@ def test_an_earlier_robots_copy_stays_in_force_if_configured(db_path: Path, monk
             await store.end_run(RunEnd(EndCode.DONE), clock.now())
 
     run_virtual(main)
-    copies = asyncio.run(rows(db_path, "SELECT action, failures FROM robots_answers ORDER BY robots_copy"))
+    copies = asyncio.run(rows(db_path, f"SELECT action, failures FROM robots_answers WHERE {ONE} ORDER BY robots_copy"))
     assert copies[:3] == [("parse", 0), ("parse", 1), ("parse", 2)]
     assert asyncio.run(violations(db_path, robots)) == []
 
@@ -134,3 +137,183 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
         assert "http://a.test/robots.txt could not be fetched" in said.why
 
     run_virtual(main)
+
+
+# --- what a redirect may reach ----------------------------------------------------------------
+
+
+def crawled(db_path: Path, sites: dict[str, Site], seeds: list[str], seconds: float = 7200.0) -> SimulatedWeb:
+    """The web after a crawl from ``seeds``, to its end or for ``seconds``. The audit finds no violation in its log."""
+
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, sites)
+        await crawl_for(clock, db_path, web, seeds, Options(), seconds, crash=False)
+        return web
+
+    web = run_virtual(main)
+    assert asyncio.run(violations(db_path, RobotsSettings())) == []
+    return web
+
+
+def paths(web: SimulatedWeb, host: str) -> list[str]:
+    return [hit.path for hit in web.web.hits(host)]
+
+
+CLOSED = plain("User-agent: *\nDisallow: /private/\n")
+
+
+@pytest.mark.parametrize("is_crawled", [True, False])
+def test_a_path_that_the_target_forbids_is_not_requested(db_path: Path, is_crawled: bool) -> None:
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://healthy.test/private/delete?id=1"), "/": Page("x")},
+        "healthy.test": {"/robots.txt": CLOSED, "/": Page("x"), "/private/delete?id=1": plain("")},
+    }
+    seeds = ["http://a.test/", *(["http://healthy.test/"] if is_crawled else [])]
+    web = crawled(db_path, sites, seeds)
+    assert set(paths(web, "healthy.test")) == {"/robots.txt", *(["/"] if is_crawled else [])}
+    assert set(paths(web, "a.test")) == {"/robots.txt"}, "no answer is no permission"
+    assert asyncio.run(states(db_path))["http://a.test/"][0] == "queued"
+    (note,) = asyncio.run(rows(db_path, f"SELECT DISTINCT note FROM robots_answers WHERE {ONE}"))
+    assert note == (
+        "http://healthy.test/robots.txt forbids /private/delete (line 2, Disallow: /private/): it is not requested",
+    )
+
+
+@pytest.mark.parametrize("status", [503, 403])
+def test_a_path_is_not_requested_if_the_target_has_no_robots_txt_that_allows_it(db_path: Path, status: int) -> None:
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://b.test/rules"), "/": Page("x")},
+        "b.test": {"/robots.txt": Page(status=status), "/rules": plain("")},
+    }
+    web = crawled(db_path, sites, ["http://a.test/"])
+    assert set(paths(web, "b.test")) == {"/robots.txt"}
+    assert set(paths(web, "a.test")) == {"/robots.txt"}
+
+
+def test_a_path_that_the_target_allows_is_the_robots_txt(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://b.test/rules"), "/": Page("x"), "/x": Page("x")},
+        "b.test": {"/robots.txt": CLOSED, "/rules": plain("User-agent: *\nDisallow: /x\n")},
+    }
+    web = crawled(db_path, sites, ["http://a.test/", "http://a.test/x"])
+    assert paths(web, "b.test") == ["/robots.txt", "/rules"]
+    assert paths(web, "a.test") == ["/robots.txt", "/"]
+
+
+@pytest.mark.parametrize("target", [{}, {"/robots.txt": plain("User-agent: *\nDisallow: /x\n")}])
+def test_a_target_is_asked_once_for_all_sites_that_redirect_to_it(db_path: Path, target: Site) -> None:
+    sites: dict[str, Site] = {
+        f"s{n}.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "/": Page("x"), "/x": Page("x")}
+        for n in range(40)
+    }
+    seeds = [f"http://{host}/{path}" for host in sites for path in ("", "x")]
+    web = crawled(db_path, {**sites, "b.test": target}, seeds)
+    assert paths(web, "b.test") == ["/robots.txt"]
+    fetched = {hit.host for hit in web.log if hit.path == "/"}
+    assert fetched == set(sites)
+    assert {hit.host for hit in web.log if hit.path == "/x"} == (set() if target else set(sites))
+
+
+def test_the_redirect_to_https_asks_each_site_once(db_path: Path) -> None:
+    """Both sites are of one group and one claim, in either order."""
+    site: Site = {"/robots.txt": CLOSED, "*": Page("x")}
+    secure: dict[str, Site] = {"a.test": site}
+
+    class Upgrading(SimulatedWeb):
+        async def fetch(self, request: Request) -> FetchResult:
+            if request.url == "http://a.test/robots.txt":
+                now = self._clock.now()
+                return Redirected(request.url, now, now, (), 0, 301, "https://a.test/robots.txt")
+            return await super().fetch(request)
+
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = Upgrading(clock, secure)
+        seeds = ["http://a.test/1", "https://a.test/2", "http://a.test/private/3", "https://a.test/private/4"]
+        await crawl_for(clock, db_path, web, seeds, Options(), 60.0, crash=False)
+        return web
+
+    assert sorted(paths(run_virtual(main), "a.test")) == ["/1", "/2", "/robots.txt"]
+    assert asyncio.run(violations(db_path, RobotsSettings())) == []
+
+
+def test_redirects_over_several_sites_and_in_a_circle(db_path: Path) -> None:
+    chain: dict[str, Site] = {
+        f"c{n}.test": {"/robots.txt": redirect(f"http://c{n + 1}.test/robots.txt"), "/": Page("x")} for n in range(13)
+    }
+    chain["c13.test"] = {"/robots.txt": plain("")}
+    circle: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "/": Page("x")},
+        "b.test": {"/robots.txt": redirect("http://a.test/robots.txt"), "/": Page("x")},
+    }
+    web = crawled(db_path, {**chain, **circle}, ["http://c0.test/", "http://a.test/", "http://b.test/"], 50.0)
+    assert {hit.host for hit in web.log} == {"a.test", "b.test", *(f"c{n}.test" for n in range(11))}
+    assert {hit.path for hit in web.log} == {"/robots.txt"}
+    assert len(web.log) <= 11 + 4
+    web = crawled(db_path.with_name("other.db"), chain, ["http://c5.test/"], 50.0)
+    assert {hit.host for hit in web.log if hit.path == "/"} == {"c5.test"}
+
+
+# --- what waits for another group gives its claim back ----------------------------------------
+
+
+def healthy(pages: int) -> Site:
+    links = "".join(f"<a href='/{n}'>n</a>" for n in range(1, pages))
+    return {"/robots.txt": CLOSED, "/": Page(links), "*": Page("x")}
+
+
+def test_sites_that_redirect_to_a_host_with_a_crawl_delay_of_a_year_hold_nothing(db_path: Path) -> None:
+    """The rules of the target are a path, so each of these sites needs a request there, a year after the other."""
+    sites: dict[str, Site] = {
+        f"s{n}.test": {"/robots.txt": redirect("http://slow.test/rules"), "/": Page("x")} for n in range(300)
+    }
+    sites["slow.test"] = {"/robots.txt": plain("User-agent: *\nCrawl-delay: 31536000\n"), "/rules": plain("")}
+    sites["healthy.test"] = healthy(50)
+    held = fetched = 0
+
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        nonlocal held, fetched
+        web = SimulatedWeb(clock, sites)
+        options = Options(crawl=CrawlSettings(claimed_groups=100))
+        seeds = [f"http://{host}/" for host in sites if host != "slow.test"]
+        async with session(clock, db_path, web, seeds, options) as (run, store):
+            task = asyncio.create_task(run.run())
+            await clock.sleep(70)
+            held = run.progress.active
+            fetched = (await store.counts()).states[State.FETCHED]
+            run.stop(RunEnd(EndCode.CALLER))
+            await task
+        return web
+
+    web = run_virtual(main)
+    assert len(paths(web, "healthy.test")) == 51
+    assert paths(web, "slow.test") == ["/robots.txt"]
+    assert held == 0, "no claim waits for a year"
+    assert fetched == 50
+
+
+def test_sites_that_redirect_to_a_crawled_host_do_not_stand_before_its_pages(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        f"s{n}.test": {"/robots.txt": redirect(f"http://healthy.test/{'robots.txt' if n % 2 else 'rules'}")}
+        for n in range(200)
+    }
+    sites["healthy.test"] = {**healthy(50), "/rules": plain("")}
+    web = crawled(db_path, sites, [f"http://{host}/" for host in sites], 58.0)
+    asked = web.web.hits("healthy.test")[:51]
+    assert sorted(hit.path for hit in asked) == sorted(["/robots.txt", "/", *(f"/{n}" for n in range(1, 50))])
+    assert asked[-1].started_at < 56, "at its own pace"
+
+
+def test_a_site_that_redirects_on_itself_and_asks_to_wait_gives_its_claim_back(db_path: Path) -> None:
+    later = replace(redirect("/rules"), headers=(("Location", "/rules"), ("Retry-After", "3600")))
+    sites: dict[str, Site] = {"a.test": {"/robots.txt": later, "/rules": plain(""), "/": Page("x")}}
+
+    async def main(clock: VirtualClock) -> int:
+        async with session(clock, db_path, SimulatedWeb(clock, sites), ["http://a.test/"], Options()) as (run, _):
+            task = asyncio.create_task(run.run())
+            await clock.sleep(30)
+            held = run.progress.active
+            run.stop(RunEnd(EndCode.CALLER))
+            await task
+        return held
+
+    assert run_virtual(main) == 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from crawler.clock import Clock
-from crawler.engine.polite_client import Closed, PoliteClient
+from crawler.engine.permission import Closed
+from crawler.engine.polite_client import PoliteClient
 from crawler.errors import CrawlerError, Reference
 from crawler.model import Failed, Fetched, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind

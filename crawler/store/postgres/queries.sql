@@ -278,7 +278,8 @@ FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :wait_
   groups_named(:name)) AS t (next_at, pause_s, backoff_s, wait_code, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
 
 -- name: end_reservation
-UPDATE politeness_group SET reserved_by = NULL WHERE id = ANY(groups_named(:name));
+UPDATE politeness_group SET reserved_by = NULL WHERE id = ANY(groups_named(:name))
+  AND reserved_by = ANY(:worker::bigint[]);
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL, deaths = 0 WHERE id = ANY(numbers(:groups));
@@ -312,7 +313,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
 SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL AND (reserved_by IS NULL OR reserved_by = :worker)
+WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: claim_groups

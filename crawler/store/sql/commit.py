@@ -69,7 +69,8 @@ class Committer:
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
-        await self._sql.execute_many("end_reservation", [{"name": name} for name in batch.unreserved])
+        me = self._workers.id
+        await self._sql.execute_many("end_reservation", [{"name": name, "worker": me} for name in batch.unreserved])
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
@@ -357,7 +358,7 @@ class Committer:
         if limits.groups <= 0:
             return []
         me, until = self._workers.id, now + limits.horizon_s
-        groups = await self._sql.fetch("claimable_groups", until=until, worker=me, limit=limits.groups)
+        groups = await self._sql.fetch("claimable_groups", until=until, limit=limits.groups)
         claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, [], in_caution=g.deaths > 0) for g in groups}
         if not claims:
             return []

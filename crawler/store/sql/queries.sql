@@ -120,6 +120,12 @@ WHERE u.id > :after AND u.state = 'queued' ORDER BY u.id LIMIT :limit;
 UPDATE politeness_group SET reserved_by = :worker WHERE name = :group_name
   AND (claimed_by IS NULL OR claimed_by = :worker) AND (reserved_by IS NULL OR reserved_by = :worker) RETURNING id;
 
+-- name: reserve_idle_group
+-- The same for a group that nobody has claimed, and that has no URL of its own to fetch now or after its pause.
+UPDATE politeness_group SET reserved_by = :worker WHERE name = :group_name AND claimed_by IS NULL
+  AND (reserved_by IS NULL OR reserved_by = :worker)
+  AND (ready_at IS NULL OR (ready_at > next_at AND ready_at > :idle_at)) RETURNING id;
+
 -- name: keep_longer_pauses
 -- Lengthen pauses that are shorter than the new minimum.
 UPDATE politeness_group SET next_at = next_at - pause_s + :pause_s, pause_s = :pause_s WHERE pause_s < :pause_s

@@ -342,11 +342,14 @@ class SqlStore(ABC):
             self._offers.forget()
 
     @retrying
-    async def reserve(self, site: str) -> int | None:
+    async def reserve(self, site: str, idle_at: float | None = None) -> int | None:
         async with self._writing():
             number = (await self._offers.sites([site]))[site].site
-            group = group_name(site, self._politeness.group)
-            reserved = await self._sql.fetch("reserve_group", worker=self._workers.id, group_name=group)
+            group, me = group_name(site, self._politeness.group), self._workers.id
+            if idle_at is None:
+                reserved = await self._sql.fetch("reserve_group", worker=me, group_name=group)
+            else:
+                reserved = await self._sql.fetch("reserve_idle_group", worker=me, group_name=group, idle_at=idle_at)
             return number if reserved else None
 
     @retrying

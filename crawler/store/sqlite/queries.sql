@@ -149,7 +149,7 @@ UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = 
   wait_code = :wait_code, waits_for = :waits_for WHERE name = :name AND next_at <= :next_at;
 
 -- name: end_reservation
-UPDATE politeness_group SET reserved_by = NULL WHERE name = :name;
+UPDATE politeness_group SET reserved_by = NULL WHERE name = :name AND reserved_by = :worker;
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL, deaths = 0
@@ -186,7 +186,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 -- name: claimable_groups
 -- The groups that have been ready longest.
 SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL AND (reserved_by IS NULL OR reserved_by = :worker)
+WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
   ORDER BY ready_at LIMIT :limit;
 
 -- name: claim_groups

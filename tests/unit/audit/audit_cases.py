@@ -75,8 +75,15 @@ def _with(terms: RunRecord, section: str, values: Mapping[str, object]) -> RunRe
     return replace(terms, settings=replace(terms.settings, **changed))
 
 
-def events(requests: Sequence[LoggedRequest], versions: Sequence[RobotsVersion] | None) -> list[Event]:
-    """The events, in order. Without ``versions``, every answer of 200 brought the same file."""
+def events(
+    requests: Sequence[LoggedRequest],
+    versions: Sequence[RobotsVersion] | None,
+    there: Sequence[RobotsVersion] = (),
+) -> list[Event]:
+    """The events, in order. Without ``versions``, every answer of 200 brought the same file.
+
+    ``there`` are the versions of the second site.
+    """
     happened: list[tuple[float, int, Event]] = []
     names = {request.site_id: request.site for request in requests}
     for request in requests:
@@ -88,17 +95,19 @@ def events(requests: Sequence[LoggedRequest], versions: Sequence[RobotsVersion] 
                 came = version(request.finished_at, by=request.url)._replace(run=request.run)
                 happened.append((request.finished_at, 1, Event("test", of, names[of], came)))
     happened += [(came.valid_from, 1, Event("test", 1, SITE, came)) for came in versions or ()]
+    happened += [(came.valid_from, 1, Event("test", 2, names[2], came)) for came in there]
     return [event for *_, event in sorted(happened, key=lambda what: what[:2])]
 
 
 def judged(
     *requests: LoggedRequest,
     versions: Sequence[RobotsVersion] | None = None,
+    there: Sequence[RobotsVersion] = (),
     terms: Sequence[RunRecord] = (TERMS,),
     texts: Sequence[bytes] = (CLOSED,),
 ) -> tuple[list[Violation], Replay]:
     replay = Replay({run.run: run for run in terms})
-    return list(replay.replay(events(requests, versions), {hash(text): text for text in texts})), replay
+    return list(replay.replay(events(requests, versions, there), {hash(text): text for text in texts})), replay
 
 
 def breaches(*requests: LoggedRequest, **more: object) -> list[Check]:

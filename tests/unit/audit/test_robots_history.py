@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.audit.checks import Check
-from crawler.audit.records import LoggedRequest, RunRecord
+from crawler.audit.records import LoggedRequest, RunRecord, SourceVersion
 from crawler.model import Reading
 from tests.unit.audit.audit_cases import (
     CLOSED,
@@ -96,13 +96,45 @@ def abroad(at: float, path: str = "/x", **more: object) -> LoggedRequest:
     return robots(at, path=path, site=OTHER, site_id=2, for_site_id=1, **more)
 
 
+#: The robots.txt of the other site, and its version: it allows ``/x`` and forbids ``/closed/``.
+ROBOTS_THERE = robots(1, site=OTHER, site_id=2)
+THERE = version(1.1, by=f"{OTHER}/robots.txt")
+
+
 def test_a_redirected_robots_counts_for_the_site_first_asked() -> None:
-    log = (led(), abroad(5), sent(10))
-    assert breaches(*log, versions=[version(5.1, by=f"{OTHER}/x")]) == []
-    assert breaches(*log, sent(15, "/closed/x"), versions=[version(5.1, by=f"{OTHER}/x")]) == [Check.PERMISSION]
+    log = (led(), ROBOTS_THERE, abroad(5), sent(10))
+    came = version(5.1, by=f"{OTHER}/x")
+    assert breaches(*log, versions=[came], there=[THERE]) == []
+    assert breaches(*log, sent(15, "/closed/x"), versions=[came], there=[THERE]) == [Check.PERMISSION]
     free = version(5.1, None, action="free", by=f"{OTHER}/x")
-    (found,), _ = judged(*log, versions=[free])
+    (found,), _ = judged(*log, versions=[free], there=[THERE])
     assert found.done == "/robots.txt had answered 200 (parse), and free is recorded"
+
+
+def test_a_path_of_another_site_needs_the_permission_of_that_site() -> None:
+    """A robots.txt that redirects to a path does not open the path."""
+    closed = (led(to=f"{OTHER}/closed/x"), ROBOTS_THERE, abroad(5, "/closed/x"), sent(10))
+    came = version(5.1, by=f"{OTHER}/closed/x")
+    (found,), _ = judged(*closed, versions=[came], there=[THERE])
+    assert (found.check, found.url, found.line) == (Check.PERMISSION, f"{OTHER}/closed/x", 2)
+    unasked = (led(), abroad(5), sent(10))
+    assert breaches(*unasked, versions=[version(5.1, by=f"{OTHER}/x")]) == [Check.ROBOTS_FIRST, Check.FRESH]
+
+
+def test_the_version_of_another_site_serves_the_sites_that_redirect_to_its_robots() -> None:
+    log = (led(to=f"{OTHER}/robots.txt"), sent(10), sent(15, "/closed/x"))
+    source = SourceVersion("parse", THERE.text_id, 500.0)
+    shared = version(0.1, until=500.0, by=f"{OTHER}/robots.txt")._replace(source=source)
+    assert breaches(*log, versions=[shared]) == [Check.PERMISSION], "only the closed page"
+    for forged in (
+        shared._replace(valid_until=501.0),
+        shared._replace(action="free", text_id=None),
+        shared._replace(source=source._replace(action="defer")),
+        shared._replace(source=source._replace(valid_until=0.0)),
+        shared._replace(source=None),
+        shared._replace(answered_by="http://c.test/robots.txt"),
+    ):
+        assert Check.LOG in breaches(*log, versions=[forged]), forged
 
 
 def test_a_redirect_on_the_same_site_is_resolved_against_it() -> None:
@@ -122,7 +154,8 @@ def test_a_robots_asked_for_another_site_is_none_of_its_own() -> None:
 @pytest.mark.parametrize("location", [f"{SITE}/robots.txt", "ftp://a.test/", "http://c.test/"])
 def test_a_robots_request_to_where_nothing_led(location: str) -> None:
     """A loop and what is no address are not followed."""
-    found = breaches(led(to=location), abroad(5), sent(10), versions=[version(5.1, by=f"{OTHER}/x")])
+    log = (led(to=location), ROBOTS_THERE, abroad(5), sent(10))
+    found = breaches(*log, versions=[version(5.1, by=f"{OTHER}/x")], there=[THERE])
     assert found == [Check.PERMISSION]
 
 
@@ -131,9 +164,10 @@ def test_a_redirect_is_followed_when_it_has_come() -> None:
 
 
 def test_no_more_redirects_than_the_settings_follow() -> None:
-    log = (led(), abroad(5, status=302, location="/y"), abroad(10, "/y"))
+    log = (led(), ROBOTS_THERE, abroad(5, status=302, location="/y"), abroad(10, "/y"))
+    versions = [version(10.1, by=f"{OTHER}/y")]
     for most, expected in ((2, []), (1, [Check.PERMISSION])):
-        assert breaches(*log, versions=[version(10.1, by=f"{OTHER}/y")], terms=[under(max_redirects=most)]) == expected
+        assert breaches(*log, versions=versions, there=[THERE], terms=[under(max_redirects=most)]) == expected
 
 
 def test_a_redirect_that_was_not_followed_opens_nothing() -> None:

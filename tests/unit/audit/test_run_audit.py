@@ -192,25 +192,45 @@ async def test_recorded_ends_are_not_believed(doctored: Doctored) -> None:
 
 async def test_a_redirect_to_another_site(doctored: Doctored) -> None:
     """The sites are of two politeness groups, so their requests are judged far from each other."""
-    doctored.run(settings())
+    doctored.run(settings(), at=-1)
     asked, there = doctored.site("http://z.test"), doctored.site("http://a.test")
     doctored.request(asked, 0, "/robots.txt", "robots", status=301, location="//a.test/shared")
+    doctored.robots(there, -1)
     doctored.robots(asked, 3, b"")
     doctored.db.execute(
-        "UPDATE request SET site_id = ?, path = '/shared', for_site_id = ? WHERE id = 2", (there, asked)
+        "UPDATE request SET site_id = ?, path = '/shared', for_site_id = ? WHERE id = 3", (there, asked)
     )
-    doctored.db.execute("UPDATE robots_copy SET answered_by = 'http://a.test/shared'")
+    doctored.db.execute("UPDATE robots_copy SET answered_by = 'http://a.test/shared' WHERE site_id = ?", (asked,))
     doctored.request(asked, 5, "/")
     assert (await audited(doctored)).violations == []
-    doctored.db.execute("UPDATE request SET path = '/secret' WHERE id = 2")
+    doctored.db.execute("UPDATE request SET path = '/secret' WHERE id = 3")
     found = (await audited(doctored)).violations
     assert [(v.check, v.url) for v in found] == [
         (Check.LOG, "http://z.test/robots.txt"), (Check.PERMISSION, "http://a.test/secret"),
     ]  # fmt: skip
-    doctored.db.execute("UPDATE request SET for_site_id = 77 WHERE id = 2")
+    doctored.db.execute("UPDATE request SET for_site_id = 77 WHERE id = 3")
     assert (Check.PERMISSION, "http://a.test/secret") in [
         (v.check, v.url) for v in (await audited(doctored)).violations
     ]
+
+
+async def test_a_redirect_to_the_robots_of_another_site(doctored: Doctored) -> None:
+    """The version there serves both sites, and is requested once."""
+    doctored.run(settings())
+    asked, there = doctored.site("http://z.test"), doctored.site("http://a.test")
+    doctored.robots(there, 0)
+    doctored.request(asked, 1, "/robots.txt", "robots", status=301, location="//a.test/robots.txt")
+    doctored.db.execute(
+        "INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, run_id,"
+        " answered_by, headers) SELECT ?, text_id, action, status, 2 + ?, 2 + ?, valid_until, run_id,"
+        " 'http://a.test/robots.txt', '[]' FROM robots_copy",
+        (asked, START, START),
+    )
+    doctored.request(asked, 5, "/")
+    assert (await audited(doctored)).violations == []
+    doctored.db.execute("UPDATE robots_copy SET valid_until = valid_until + 5 WHERE site_id = ?", (asked,))
+    (found,) = (await audited(doctored)).violations
+    assert (found.check, found.url) == (Check.LOG, "http://z.test/robots.txt")
 
 
 async def test_headers_that_cannot_be_read(doctored: Doctored) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.engine.polite_client import Closed, permission
+from crawler.engine.permission import Closed, permission
 from crawler.frontier.decide import Fetch
 from crawler.model import Reading, RobotsAction, RobotsCopy
 from crawler.robots.readings import read
