@@ -9,5 +9,6 @@ at each hop. A request is sent exactly once, so the request log is complete.
 - :mod:`crawler.fetch.decoding` decodes content codings within bounds;
 - :mod:`crawler.fetch.failures` describes a failure in one sentence for people;
 - :mod:`crawler.fetch.resolver` resolves names to addresses;
-- :mod:`crawler.fetch.address_guard` decides which addresses the crawler may connect to.
+- :mod:`crawler.fetch.address_guard` decides which addresses the crawler may connect to;
+- :mod:`crawler.fetch.own_network` recognises the addresses of the machine and its network.
 """

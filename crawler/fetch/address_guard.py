@@ -7,6 +7,7 @@ its successors), RFC 6052 (``64:ff9b::/96``), RFC 7526 (``192.88.99.0/24``), RFC
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import chain
 
@@ -36,11 +37,19 @@ _reserved = [ip_network(text) for text in chain(_RESERVED_V4, _RESERVED_V6)]
 _GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
 
 
-def refusal(address: str, *, allow_private: bool, loopback_only: bool) -> str | None:
+def refusal(
+    address: str,
+    *,
+    allow_private: bool,
+    loopback_only: bool,
+    is_own: Callable[[Address], bool] = lambda _: False,
+    nat64: Collection[IPv6Network] = (),
+) -> str | None:
     """Why the crawler must not connect to ``address`` (an IP address in text), or ``None`` if it may.
 
     ``allow_private`` permits every address that a web server can have. ``loopback_only``, for a crawl without a
-    contact, permits loopback only. An IPv4-mapped IPv6 address is treated as the IPv4 address.
+    contact, permits loopback only. ``is_own`` says whether this machine has an address, and ``nat64`` are the prefixes
+    with which its network reaches IPv4; both are private. An IPv4-mapped IPv6 address is treated as the IPv4 address.
     """
     bare = address.partition("%")[0]  # fe80::1%eth0
     try:
@@ -52,7 +61,7 @@ def refusal(address: str, *, allow_private: bool, loopback_only: bool) -> str | 
     never = next((kind for kind, network in _never if ip in network), None)
     if never:
         return f"{bare} is {never} address, which no web server can have"
-    kind = None if allow_private else _kind(ip)
+    kind = None if allow_private else _kind(ip) or _kind_here(ip, is_own, nat64)
     return f"{bare} is {kind} address; fetch.allow_private permits it" if kind else None
 
 
@@ -68,3 +77,10 @@ def _kind(ip: Address) -> str | None:
     unassigned = isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST_V6
     # ``is_global`` alone does not suffice: before Python 3.11.9 it is true for several reserved ranges.
     return "a reserved" if unassigned or any(ip in network for network in _reserved) or not ip.is_global else None
+
+
+def _kind_here(ip: Address, is_own: Callable[[Address], bool], nat64: Collection[IPv6Network]) -> str | None:
+    """The kind of an address that is special on this machine only."""
+    if any(ip in prefix for prefix in nat64):
+        return "a NAT64"
+    return "this machine's own" if is_own(ip) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
@@ -30,6 +30,7 @@ from crawler.fetch.failures import (
     before_answer,
     in_body,
 )
+from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
 from crawler.model import (
@@ -112,6 +113,7 @@ class HttpFetcher:
         self._resolver = Resolver(self._settings.resolve)
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
+            self._before_connecting,
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=self._resolver,
@@ -279,11 +281,26 @@ class HttpFetcher:
             extra["Content-Type"] = "application/x-www-form-urlencoded"
         return extra
 
+    def _refusal(self, address: str) -> str | None:
+        return refusal(
+            address,
+            allow_private=self._settings.allow_private,
+            loopback_only=self._settings.loopback_only,
+            is_own=is_own,
+            nat64=self._resolver.nat64,
+        )
+
+    async def _before_connecting(self, addresses: Sequence[str]) -> None:
+        """Learn the prefixes of NAT64 before a connection to an IPv6 address that would otherwise be permitted."""
+        if self._settings.allow_private:
+            return
+        if any(":" in address and self._refusal(address) is None for address in addresses):
+            await self._resolver.learn_nat64()
+
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         """Make the socket of a connection. The address guard is here: this is the last call that knows the address."""
         family, kind, protocol, _, where = address
-        allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
-        reason = refusal(str(where[0]), allow_private=allow_private, loopback_only=loopback_only)
+        reason = self._refusal(str(where[0]))
         attempts = current_transfer().attempts
         if reason:
             attempts.refusals.append(reason)

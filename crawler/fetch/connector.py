@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import select
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-
-from crawler.fetch.connection import Connection
 
 
 class Connector(aiohttp.TCPConnector):
@@ -17,12 +16,19 @@ class Connector(aiohttp.TCPConnector):
 
     The client would take such data for the answer to the next request, and each later answer for that to the request
     after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open. It has no
-    public method to override, so this class overrides the private ``_get``; tests fail if the library changes it. The
-    private ``_factory`` makes the protocol of each connection.
+    public method to override, so this class overrides the private ``_get`` and ``_resolve_host``; tests fail if the
+    library changes them. The private ``_factory`` makes the protocol of each connection.
     """
 
-    def __init__(self, connection_type: type[ResponseHandler] = Connection, **options: Any) -> None:
+    def __init__(
+        self,
+        connection_type: type[ResponseHandler],
+        before_connecting: Callable[[Sequence[str]], Awaitable[None]],
+        **options: Any,
+    ) -> None:
+        """``before_connecting`` gets the addresses of a host, before the connector tries them."""
         super().__init__(**options)
+        self._before_connecting = before_connecting
         self._factory = partial(connection_type, loop=self._loop)
 
     async def _get(self, *args: Any) -> Any:
@@ -33,6 +39,11 @@ class Connector(aiohttp.TCPConnector):
                 return connection
             connection.close()
         return None
+
+    async def _resolve_host(self, *args: Any, **options: Any) -> Any:
+        found = await super()._resolve_host(*args, **options)
+        await self._before_connecting([result["host"] for result in found])
+        return found
 
 
 def _has_unread(transport: Any) -> bool:

@@ -8,11 +8,18 @@ the few threads of the pool.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Sequence
+from ipaddress import IPv6Network
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawler.fetch.own_network import NAT64_NAME, nat64_prefixes
+
+_NAT64_LOOKUP_S = 3.0
+_NAT64_EVERY_S = 300.0
 
 
 def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
@@ -24,12 +31,16 @@ def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
 class Resolver(AbstractResolver):
     """The resolver of the connector. ``overrides`` are the (pattern, address) pairs of the setting ``fetch.resolve``.
 
-    The connector caches the results, and bounds their number and age.
+    The connector caches the results, and bounds their number and age. :attr:`nat64` has the prefixes of the network's
+    NAT64, as far as they are known.
     """
 
     def __init__(self, overrides: Sequence[tuple[str, str]]) -> None:
         self._overrides = tuple(overrides)
         self._system = aiohttp.DefaultResolver()
+        self.nat64: frozenset[IPv6Network] = frozenset()
+        self._nat64_until = 0.0
+        self._nat64_lock = asyncio.Lock()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -42,6 +53,23 @@ class Resolver(AbstractResolver):
             return await self._system.resolve(host, port, family)
         except UnicodeError:
             raise OSError(None, "not a name that DNS can hold") from None
+
+    async def learn_nat64(self) -> None:
+        """Look :attr:`nat64` up, at most every five minutes. If the look-up fails, there are no prefixes.
+
+        To be called before a connection to a public IPv6 address.
+        """
+        now = asyncio.get_running_loop().time
+        async with self._nat64_lock:
+            if now() < self._nat64_until:
+                return
+            try:
+                async with asyncio.timeout(_NAT64_LOOKUP_S):
+                    found = await self._system.resolve(NAT64_NAME, 0, socket.AF_INET6)
+                self.nat64 = nat64_prefixes(result["host"] for result in found)
+            except OSError:
+                self.nat64 = frozenset()
+            self._nat64_until = now() + _NAT64_EVERY_S
 
     async def close(self) -> None:
         await self._system.close()

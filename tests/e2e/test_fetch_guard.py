@@ -6,10 +6,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+import aiohttp
 import pytest
 import uvloop
 
 from crawler.clock import SystemClock
+from crawler.fetch import client
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.resolver import Resolver
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
@@ -121,6 +123,37 @@ def test_the_reason_is_told_beside_a_refused_connection(
     assert result.kind is ErrorKind.CONNECT
     assert result.detail.startswith("no connection to many.example: ")
     assert result.detail.endswith("; 10.0.0.1 is not loopback, and a crawl without identity.contact stays on loopback")
+
+
+def test_an_address_of_this_machine_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "is_own", lambda address: str(address) == "8.8.8.8")
+    for host in ("own.example", "8.8.8.8"):
+        resolving_to(monkeypatch, "8.8.8.8")
+        result, _ = run(visit(host, CLOSED))
+        assert isinstance(result, Failed)
+        assert (result.kind, result.detail) == (
+            ErrorKind.ADDRESS,
+            "8.8.8.8 is this machine's own address; fetch.allow_private permits it",
+        )
+
+
+def test_an_address_of_the_networks_nat64_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def resolve(_: object, host: str, port: int, family: int) -> list[dict[str, object]]:
+        asked.append(host)
+        return [{"hostname": host, "host": "2a00:64::c000:aa", "port": port, "family": family, "proto": 0, "flags": 0}]
+
+    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", resolve)
+    resolving_to(monkeypatch, "2a00:64::a00:1")
+    for host in ("translated.example", "[2a00:64::a00:1]"):
+        result, _ = run(visit(host, CLOSED))
+        assert isinstance(result, Failed)
+        assert (result.kind, result.detail) == (
+            ErrorKind.ADDRESS,
+            "2a00:64::a00:1 is a NAT64 address; fetch.allow_private permits it",
+        )
+    assert asked == ["ipv4only.arpa"] * 2
 
 
 def test_a_name_that_moves_to_a_private_address_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

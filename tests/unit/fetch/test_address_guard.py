@@ -1,5 +1,7 @@
 """The address guard's judgement, address by address."""
 
+from ipaddress import IPv6Network, ip_address
+
 import pytest
 
 from crawler.fetch.address_guard import refusal
@@ -63,3 +65,23 @@ def test_loopback_itself_still_needs_permission_without_a_contact() -> None:
 
 def test_a_text_that_is_no_address_is_refused() -> None:
     assert refusal("localhost", allow_private=True, loopback_only=False) == "'localhost' is not an IP address"
+
+
+def test_an_address_of_this_machine_is_private() -> None:
+    own = ip_address("8.8.8.8")
+
+    def judged(address: str, *, allow_private: bool = False) -> str | None:
+        return refusal(address, allow_private=allow_private, loopback_only=False, is_own=lambda ip: ip == own)
+
+    for address in ("8.8.8.8", "::ffff:8.8.8.8"):
+        assert judged(address) == f"{address} is this machine's own address; fetch.allow_private permits it"
+        assert judged(address, allow_private=True) is None
+    assert judged("8.8.4.4") is None
+
+
+def test_the_networks_own_nat64_is_private() -> None:
+    prefix = IPv6Network("2a00:64::/96")
+    for address, refused in (("2a00:64::a00:1", True), ("2a00:64::808:808", True), ("2a00:65::808:808", False)):
+        reason = refusal(address, allow_private=False, loopback_only=False, nat64=[prefix])
+        assert reason == (f"{address} is a NAT64 address; fetch.allow_private permits it" if refused else None)
+        assert refusal(address, allow_private=True, loopback_only=False, nat64=[prefix]) is None
