@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
@@ -179,9 +181,15 @@ class ClaimTasks:
     def __init__(self, context: ClaimContext) -> None:
         self._context = context
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
+        self._of_large = Counter[str]()  # groups by large domain
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    @property
+    def of_large_domains(self) -> Mapping[str, int]:
+        """The number of groups of each large domain (:attr:`Claim.large_domain`)."""
+        return {domain: groups for domain, groups in self._of_large.items() if domain}
 
     def start(self, claim: Claim) -> None:
         """Start a task on ``claim``."""
@@ -189,6 +197,7 @@ class ClaimTasks:
         context.gate.enter(claim.group, claim.pace)
         task = asyncio.create_task(ClaimTask(claim, context).run())
         self._tasks[claim.group_id] = task
+        self._of_large[claim.large_domain] += 1
         context.budget.enter_group(for_pages=is_for_pages(claim))
         self._note_size()
         task.add_done_callback(lambda done: self._end(claim, done))
@@ -196,6 +205,9 @@ class ClaimTasks:
     def _end(self, claim: Claim, task: asyncio.Task[None]) -> None:
         context = self._context
         del self._tasks[claim.group_id]
+        self._of_large[claim.large_domain] -= 1
+        if not self._of_large[claim.large_domain]:
+            del self._of_large[claim.large_domain]
         context.budget.leave_group(for_pages=is_for_pages(claim))
         self._note_size()
         context.outbox.release(claim.group_id, claim.group, context.gate.leave(claim.group))

@@ -125,3 +125,15 @@ async def test_a_slot_given_to_a_wait_that_is_then_cancelled_goes_to_the_next() 
     first.cancel()
     await asyncio.wait_for(second, 5)
     assert first.cancelled()
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+def test_a_domain_of_ten_thousand_names_leaves_claims_for_healthy_sites(db_path: Path) -> None:
+    wild: Site = {"/robots.txt": plain(""), "*": Page("<a href='/1'>1</a><a href='/2'>2</a>", delay_s=0.09)}
+    sites = {f"n{n}.wild.test": wild for n in range(10_000)} | {f"good{n}.test": healthy(10) for n in range(20)}
+    log = crawled(db_path, sites, 4.0, Options(politeness=PolitenessSettings(delay_s=0.1)))
+    good = [hit for hit in log if hit.host.startswith("good")]
+    assert sum(hit.path != "/robots.txt" for hit in good) == 200
+    assert max(hit.finished_at for hit in good) < 1.5, "11 requests to each site at a pause of 0.1 s"
