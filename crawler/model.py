@@ -78,7 +78,7 @@ class Exchange:
 
     request: bytes
     response: bytes
-    address: str  # the server's
+    address: str  # the server's; empty if only a proxy knows it
     complete: bool
 
 

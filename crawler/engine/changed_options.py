@@ -34,7 +34,7 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", "scope"),
     ReasonCode.TRAP: ("traps",),
     ReasonCode.TYPE: ("fetch.accept_types",),
-    ReasonCode.ADDRESS: ("fetch.allow_private", "fetch.resolve", "identity.contact"),
+    ReasonCode.ADDRESS: ("fetch.allow_private", "fetch.proxy", "fetch.resolve", "identity.contact"),
     ReasonCode.REDIRECTS: ("retry.max_redirects",),
     ReasonCode.TOO_LARGE: ("crawl.max_body_bytes",),
     ReasonCode.SAMPLE: FRAME_KEYS,
@@ -128,7 +128,7 @@ async def rescope(
 
     if changed("robots.reading", "identity.agent"):
         await store.expire_robots(now)
-    elif changed("fetch.allow_private", "fetch.resolve", "identity.contact"):
+    elif changed(*DECIDED_BY[ReasonCode.ADDRESS]):
         await store.expire_robots(now, unreached=True)
     if changed("politeness.group"):
         await store.regroup()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import chain
 
+from crawler.url import is_loopback, literal_address
+
 Address = IPv4Address | IPv6Address
 
 #: No web server can have these addresses, so no setting permits them.
@@ -63,6 +65,20 @@ def refusal(
         return f"{bare} is {never} address, which no web server can have"
     kind = None if allow_private else _kind(ip) or _kind_here(ip, is_own, nat64)
     return f"{bare} is {kind} address; fetch.allow_private permits it" if kind else None
+
+
+def refusal_behind_proxy(host: str, *, allow_private: bool, loopback_only: bool) -> str | None:
+    """Why ``host`` must not be requested through a proxy, or ``None`` if it may, as far as its name says.
+
+    Only the proxy knows the address that it connects to, so a crawl without a contact cannot use one.
+    """
+    if loopback_only:
+        return f"{host} is behind a proxy, and a crawl without identity.contact stays on loopback"
+    if literal_address(host) is not None:
+        return refusal(host, allow_private=allow_private, loopback_only=False)
+    if is_loopback(host) and not allow_private:
+        return f"{host} is a loopback name; fetch.allow_private permits it"
+    return None
 
 
 def _unmapped(ip: Address) -> Address:

@@ -18,7 +18,7 @@ from yarl import URL
 
 from crawler.clock import Clock
 from crawler.errors import fault
-from crawler.fetch.address_guard import refusal
+from crawler.fetch.address_guard import refusal, refusal_behind_proxy
 from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
@@ -85,6 +85,7 @@ class FetchSettings:
     total_timeout_s: float = 120  # from the lookup of the name to the last byte
     resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``resolver.address_for``
     allow_private: bool = False
+    proxy: str = ""  # the URL of an HTTP proxy, without a user name
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
@@ -137,6 +138,7 @@ class HttpFetcher:
             max_line_size=MAX_FIELD_BYTES,
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEADERS,
+            proxy=self._settings.proxy or None,
             trace_configs=None if self._may_send is None else [_check_before_sending(self._may_send)],
         )
         # aiohttp repeats a GET at once if a connection breaks before the answer. A second request without a pause is
@@ -157,7 +159,11 @@ class HttpFetcher:
         :class:`asyncio.CancelledError`.
         """
         request = _with_usable_validators(request)
-        transfer = Tape(request.max_bytes) if self._settings.keep_exchanges else Transfer(request.max_bytes)
+        transfer = (
+            Tape(request.max_bytes, knows_address=not self._settings.proxy)
+            if self._settings.keep_exchanges
+            else Transfer(request.max_bytes)
+        )
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
         return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
@@ -175,6 +181,10 @@ class HttpFetcher:
 
     async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
+        host = host_of(request.url)
+        refused = self._settings.proxy and self._refusal_by_name(host)
+        if refused:
+            return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
         try:
             response = await self._session.request(
                 "GET" if request.form is None else "POST",
@@ -184,7 +194,7 @@ class HttpFetcher:
                 allow_redirects=False,
             )
         except FETCH_ERRORS as error:
-            problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
+            problem = before_answer(error, host, self._timeouts, transfer.attempts)
             times = (request.url, started_at, self._clock.now())
             return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail)
         try:
@@ -290,9 +300,13 @@ class HttpFetcher:
             nat64=self._resolver.nat64,
         )
 
+    def _refusal_by_name(self, host: str) -> str | None:
+        allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
+        return refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
+
     async def _before_connecting(self, addresses: Sequence[str]) -> None:
         """Learn the prefixes of NAT64 before a connection to an IPv6 address that would otherwise be permitted."""
-        if self._settings.allow_private:
+        if self._settings.allow_private or self._settings.proxy:
             return
         if any(":" in address and self._refusal(address) is None for address in addresses):
             await self._resolver.learn_nat64()
@@ -300,7 +314,7 @@ class HttpFetcher:
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         """Make the socket of a connection. The address guard is here: this is the last call that knows the address."""
         family, kind, protocol, _, where = address
-        reason = self._refusal(str(where[0]))
+        reason = None if self._settings.proxy else self._refusal(str(where[0]))
         attempts = current_transfer().attempts
         if reason:
             attempts.refusals.append(reason)

@@ -68,6 +68,10 @@ class Transfer:
         self.received = 0  # octets, after TLS
         self.max_framing = max_bytes + FRAMING_BYTES
 
+    def begin(self) -> None:
+        """Forget what arrived so far: the answer of a proxy that has made a tunnel for the request."""
+        self.received = 0
+
     def receive(self, data: bytes) -> None:
         """Count octets that have arrived for the request."""
         self.received += len(data)
@@ -113,6 +117,7 @@ class Connection(ResponseHandler):
     def set_response_params(self, **params: Any) -> None:
         """Begin the request of the current task."""
         self._transfer = _current.get()
+        self._transfer.begin()
         self._answer = None
         self._head_bytes = self._interim = 0
         self._edge = b""

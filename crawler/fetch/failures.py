@@ -35,6 +35,12 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
             return error.problem
         case TimeoutError():
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
+        case aiohttp.ClientConnectorDNSError() if error.host != host:
+            return RequestError(ErrorKind.CONNECT, f"the name of the proxy has no address: {_reason(error.os_error)}")
+        case aiohttp.ClientProxyConnectionError():
+            return RequestError(ErrorKind.CONNECT, f"no connection to the proxy: {_reason(error.os_error)}")
+        case aiohttp.ClientHttpProxyError():
+            return RequestError(ErrorKind.CONNECT, f"the proxy made no connection to {host}: status {error.status}")
         case aiohttp.ClientConnectorDNSError():
             return RequestError(ErrorKind.DNS, f"the name {host} has no address: {_reason(error.os_error)}")
         case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):

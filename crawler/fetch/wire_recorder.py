@@ -13,18 +13,30 @@ from crawler.model import Exchange
 
 
 class Tape(Transfer):
-    """A transfer that keeps the octets of the request and of its final answer."""
+    """A transfer that keeps the octets of the request and of its final answer.
 
-    def __init__(self, max_bytes: int) -> None:
+    ``knows_address`` is false behind a proxy: the peer of the connection is not the server.
+    """
+
+    def __init__(self, max_bytes: int, *, knows_address: bool) -> None:
         super().__init__(max_bytes)
-        self.address = ""
+        self._knows_address = knows_address
+        self._address = ""
         self.complete = False  # whether the answer was received to its end, as HTTP delimits it
         self._sent: list[bytes] = []
         self._kept: list[bytes] = []
 
-    def send(self, data: bytes) -> None:
-        """Keep octets of the request."""
+    def begin(self) -> None:
+        """Forget what went to a proxy and came from it."""
+        super().begin()
+        self._sent.clear()
+        self._kept.clear()
+
+    def send(self, data: bytes, peer: str) -> None:
+        """Keep octets of the request, which go to the address ``peer``."""
         self._sent.append(bytes(data))
+        if self._knows_address:
+            self._address = peer
 
     def receive(self, data: bytes) -> None:
         """Count and keep octets of the answer."""
@@ -40,7 +52,7 @@ class Tape(Transfer):
         if not self._sent:
             return None
         answer = b"".join(self._kept).lstrip(b"\r\n")  # parsers ignore these (RFC 9112, 2.2)
-        return Exchange(b"".join(self._sent), answer, self.address, self.complete)
+        return Exchange(b"".join(self._sent), answer, self._address, self.complete)
 
 
 class RecordedConnection(Connection):
@@ -58,8 +70,7 @@ class _RecordingTransport:
     def write(self, data: bytes) -> None:
         tape = current_transfer()
         if isinstance(tape, Tape):
-            tape.address = (self._transport.get_extra_info("peername") or ("",))[0]
-            tape.send(data)
+            tape.send(data, (self._transport.get_extra_info("peername") or ("",))[0])
         self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:

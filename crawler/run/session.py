@@ -106,8 +106,10 @@ async def begun(
 
     ``at_work`` says whether this process is a worker of the run. ``tell`` gets a sentence on what changed options do to
     known URLs. Raises :class:`UsageError` if there is nothing to crawl, if the crawl would leave loopback without a
-    contact for the owners of sites, and if others work on the store with other settings.
+    contact for the owners of sites, for settings that exclude a proxy, and if others work on the store with other
+    settings.
     """
+    require_usable_proxy(settings)
     require_contact(settings, seeds)
     db = settings.output.db
     if not seeds and not await is_there(db):
@@ -350,6 +352,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         total_timeout_s=fetch.total_timeout_s,
         resolve=fetch.resolve,
         allow_private=fetch.allow_private,
+        proxy=fetch.proxy,
         loopback_only=not contact,
         concurrency=settings.crawl.concurrency,
         keep_exchanges=bool(settings.output.warc),
@@ -388,5 +391,19 @@ def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
         raise UsageError(
             f"{outside} is not on loopback: give a URL or an e-mail address at which the owner of the site can reach "
             "you, with ",
+            Setting("identity.contact"),
+        )
+
+
+def require_usable_proxy(settings: Settings) -> None:
+    """Raise :class:`UsageError` for settings that exclude a proxy: it looks names up, and it is not on loopback."""
+    if not settings.fetch.proxy:
+        return
+    if settings.fetch.resolve:
+        raise UsageError(Setting("fetch.resolve"), " has no effect with ", Setting("fetch.proxy"))
+    if not settings.identity.contact:
+        raise UsageError(
+            Setting("fetch.proxy"),
+            " needs a URL or an e-mail address at which the owner of a site can reach you, with ",
             Setting("identity.contact"),
         )

@@ -26,6 +26,7 @@ from crawler.settings.values import (
     FACTOR,
     FLAG,
     MORE_THAN_0_SECONDS,
+    PROXY,
     REGEXES,
     RESOLVE,
     SAMPLE_SIZE,
@@ -510,6 +511,16 @@ _TABLE = (
         "Fix the address of a name: '*.test=127.0.0.1'.",
         'A pattern is a host name, "*.test" for all names below test, or "*". This is meant for test servers.',
         "--resolve",
+    ),
+    Key(
+        "fetch.proxy",
+        PROXY,
+        "fetch.proxy",
+        "Send all requests through this HTTP proxy.",
+        "The proxy looks names up and connects, so only the proxy can keep the crawler from private addresses. The "
+        "crawler refuses only addresses and loopback names that stand in a URL. A user name and password are not "
+        "supported. The variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY are ignored.",
+        "--proxy",
     ),
     Key(
         "fetch.allow_private",

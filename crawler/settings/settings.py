@@ -82,6 +82,7 @@ class FetchLimits:
     total_timeout_s: float = 120.0
     resolve: tuple[tuple[str, str], ...] = ()
     allow_private: bool = False
+    proxy: str = ""  # the URL of an HTTP proxy
 
 
 @dataclass(frozen=True, slots=True)

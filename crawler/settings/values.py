@@ -10,7 +10,7 @@ from enum import Enum, StrEnum, auto
 from typing import Any
 
 from crawler.store.location import require_store
-from crawler.url import literal_address
+from crawler.url import NotCrawlable, canonicalise, literal_address, split
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _LONG_UNITS = ("day", "hour", "minute")  # a default is written in the first of these that it is a multiple of
@@ -167,6 +167,19 @@ def address_override(text: str) -> tuple[str, str]:
     return pattern, address
 
 
+def _proxy(value: object) -> str:
+    text = _text(value)
+    if not text:
+        return ""
+    try:
+        canonical = canonicalise(text)
+    except NotCrawlable as error:
+        raise ValueError(f"must be the URL of an HTTP proxy: {error}") from None
+    if not canonical.startswith("http://") or split(canonical).path != "/":
+        raise ValueError("must be the URL of an HTTP proxy: http://HOST:PORT")
+    return canonical
+
+
 def whole(least: int) -> ValueKind:
     """A whole number of ``least`` or more."""
     return ValueKind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
@@ -215,6 +228,7 @@ STORE = ValueKind(
     "a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL"
 )
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
+PROXY = ValueKind("the URL of an HTTP proxy", Form.TEXT, _proxy, metavar="http://HOST:PORT")
 TYPES = ValueKind("a list of content types", Form.LIST, _types, metavar="TYPE")
 RESOLVE = ValueKind(
     "a list of PATTERN=ADDRESS",

@@ -82,6 +82,19 @@ def test_a_crawl_outside_loopback_needs_a_contact(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "--proxy needs a URL or an e-mail address at which the owner of a site can reach you, with --contact\n"),
+        (["--contact", "me@example.org", "--resolve", "a.test=127.0.0.1"], "--resolve has no effect with --proxy\n"),
+    ],
+)
+def test_settings_that_exclude_a_proxy(options: list[str], told: str, tmp_path: Path) -> None:
+    proxy = ["--proxy", "http://127.0.0.1:3128", "--db", tmp_path / "c.db"]
+    assert refused("run", SEED, *proxy, *options).endswith(told)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("command", ["status", "why"])
 def test_a_missing_store(command: str, tmp_path: Path) -> None:
     url = [SEED] if command == "why" else []

@@ -36,7 +36,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 def _requests(command: Command) -> Command:
     """Add the options of a command that sends requests."""
-    names = ("identity.contact", "identity.agent", "fetch.resolve", "fetch.allow_private")
+    names = ("identity.contact", "identity.agent", "fetch.resolve", "fetch.proxy", "fetch.allow_private")
     command = setting_options(*names, "output.log_level", "output.log_format")(command)
     config = click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
     return db_option(config(command))

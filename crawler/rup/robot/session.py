@@ -16,7 +16,7 @@ from crawler.fetch.client import HttpFetcher
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
-from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact
+from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact, require_usable_proxy
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
 from crawler.settings.loading import recorded
@@ -57,8 +57,10 @@ async def robot(
     ``site``: the site concerned; ``None``: all.
 
     ``make``: create a missing store. Raises the errors of :func:`crawler.settings.stores.open_store`, and
-    :class:`UsageError` if the settings name no contact or differ from those of the crawl in the store.
+    :class:`UsageError` if the settings name no contact, exclude a proxy, or differ from those of the crawl in the
+    store.
     """
+    require_usable_proxy(settings)
     if site is not None:
         require_contact(settings, [f"{site}/"])
     _require_same(await settings_of_crawl(settings.output.db), settings)
