@@ -57,7 +57,7 @@ SELECT row_number() OVER (ORDER BY unit, at, kind, number), kind, number, site_i
 -- that the request was sent to.
 SELECT e.n, e.kind, s.unit, s.site_id AS event_site_id, s.site AS event_site, q.request_id AS id, q.run_id AS run,
   q.site_id, h.site, q.path, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind, q.error, q.bytes,
-  q.retry_after_s, q.for_site_id, q.location
+  q.retry_after_s, q.for_site_id, q.location, q.lag_s
 FROM audit_event e JOIN requests_by_id q ON q.request_id = e.number JOIN audit_site s ON s.site_id = e.site_id
 JOIN audit_site h ON h.site_id = q.site_id
 WHERE e.n > :after AND e.n <= :last AND e.kind <> 1
@@ -96,7 +96,7 @@ WHERE r.robots_copy > :after ORDER BY r.robots_copy LIMIT :limit
 
 -- name: hashed_requests
 SELECT 'request' AS kind, q.request_id AS number, q.run_id, s.site, q.path, q.purpose, q.started_at, q.finished_at,
-  q.status, q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location
+  q.status, q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location, q.lag_s
 FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
 WHERE q.request_id > :after ORDER BY q.request_id LIMIT :limit
 

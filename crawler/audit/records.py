@@ -30,7 +30,7 @@ class LoggedRequest(NamedTuple):
     """One request of the log. Times are in seconds since the epoch, ``bytes`` counts octets.
 
     ``for_site_id`` is the site whose robots.txt was requested, if a redirect led to another site. ``location`` is the
-    target of a redirect, as received.
+    target of a redirect, as received. ``lag_s`` is the lag of the crawler's own event loop during the request.
     """
 
     id: int
@@ -48,6 +48,7 @@ class LoggedRequest(NamedTuple):
     for_site_id: int | None = None
     location: str | None = None
     error_kind: str | None = None
+    lag_s: float = 0.0
 
     @property
     def url(self) -> str:

@@ -334,7 +334,9 @@ def _add_obligations(case: _Case, group: _Group) -> None:
     request, settings, end = case.request, case.run.politeness, case.request.finished_at
     if group.last is None or end > group.last.finished_at:
         group.last = request
-    facts = AnswerFacts(request.started_at, end, request.status, request.error_kind, request.retry_after_s)
+    facts = AnswerFacts(
+        request.started_at, end, request.status, request.error_kind, request.retry_after_s, request.lag_s
+    )
     # A failure below HTTP may be noticed late, after the group has passed to another worker. The back-off of earlier
     # failures is not required for the same reason.
     answered = facts._replace(error_kind=None)

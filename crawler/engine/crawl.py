@@ -14,6 +14,7 @@ from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.driver import Driver, OnPages
 from crawler.engine.gate import Fetcher, Gate
 from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import LoopLag, loop_lag_measured
 from crawler.engine.operator import OperatorListener
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, budget_for
@@ -49,7 +50,9 @@ class Crawl:
         on_pages: OnPages | None = None,
         frame: SamplingFrame | None = None,
         recorder: Recorder | None = None,
+        lag: LoopLag | None = None,
     ) -> None:
+        self._lag = lag or LoopLag(clock)
         alarm, capacity = Alarm(), ClaimCapacity(clock)
         self._progress = progress = Progress(clock.now())
         self._outbox = outbox = Outbox(clock, alarm)
@@ -57,7 +60,15 @@ class Crawl:
             fetcher = RecordingFetcher(fetcher, outbox)
         limits = policy.crawl
         self._gate = gate = Gate(
-            fetcher, clock, policy.politeness, limits.concurrency, outbox, scope.blocks, lease, reader.has_room
+            fetcher,
+            clock,
+            policy.politeness,
+            limits.concurrency,
+            outbox,
+            scope.blocks,
+            lease,
+            reader.has_room,
+            self._lag,
         )
         self._shutdown = shutdown = Shutdown(gate, alarm)
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
@@ -131,6 +142,10 @@ class Crawl:
         Raises :class:`crawler.errors.StoreError` if the store fails. What was committed is kept, also on cancellation.
         """
         return await self._driver.run()
+
+    def measuring_lag(self) -> AbstractAsyncContextManager[None]:
+        """A context in which the lag of the event loop is measured, and taken out of the times of answers."""
+        return loop_lag_measured(self._lag, self._progress)
 
     def obeying_operator(self) -> AbstractAsyncContextManager[None]:
         """A context in which the operator's orders are carried out.

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import LoopLag
 from crawler.engine.slots import Slots
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, facts_of, with_crawl_delay
@@ -90,8 +91,10 @@ class Gate:
         blocks: Blocks | None = None,
         lease: Lease | None = None,
         has_room: asyncio.Event | None = None,
+        lag: LoopLag | None = None,
     ) -> None:
         self._blocks = blocks or Blocks()
+        self._lag = lag or LoopLag(clock)
         self._lease = lease
         self._fetcher = fetcher
         self._clock = clock
@@ -274,10 +277,14 @@ class Gate:
                 await self.idle(self._lease.renewed())
 
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
-        """Set the pace that follows from an answer, and log the request."""
+        """Set the pace that follows from an answer, and log the request.
+
+        The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
+        """
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         before = live.pace
-        live.pace = after_answer(before, facts_of(answer), crawl_delay_s, self._settings)
+        lag_s = self._lag.within(answer.started_at, answer.finished_at)
+        live.pace = after_answer(before, facts_of(answer, lag_s), crawl_delay_s, self._settings)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
         operator_log.paced(permit.group, before, live.pace)
@@ -285,7 +292,7 @@ class Gate:
         over_at = answer.finished_at
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
-        self._log.add_request(_row(request, permit, answer, over_at), permit.group, live.pace)
+        self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, live.pace)
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
@@ -300,7 +307,7 @@ def shown_location(request: Request, answer: Redirected) -> str:
     return answer.location if request.shown_url is None else "-"
 
 
-def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float) -> RequestRow:
+def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float, lag_s: float) -> RequestRow:
     return RequestRow(
         site_id=permit.site_id,
         path=split(request.shown_url or request.url).path,
@@ -317,4 +324,5 @@ def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: fl
         verdict_line=permit.verdict_line,
         for_site_id=permit.for_site_id,
         location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
+        lag_s=lag_s,
     )

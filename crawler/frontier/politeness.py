@@ -62,7 +62,8 @@ def group_name(site: str, by: GroupBy) -> str:
 class AnswerFacts(NamedTuple):
     """The facts about an answer that decide the pause after it. Times in seconds since the epoch.
 
-    The gate takes them from the answer itself, and the audit from the log.
+    The gate takes them from the answer itself, and the audit from the log. ``lag_s`` is the part of the time between
+    start and end in which the crawler's own event loop was late, in seconds.
     """
 
     started_at: float
@@ -70,6 +71,12 @@ class AnswerFacts(NamedTuple):
     status: int | None = None
     error_kind: str | None = None
     retry_after_s: float | None = None
+    lag_s: float = 0.0
+
+    @property
+    def took_s(self) -> float:
+        """How long the server took, in seconds: without the lag of the crawler."""
+        return max(0.0, self.finished_at - self.started_at - max(0.0, self.lag_s))
 
     @property
     def is_trouble(self) -> bool:
@@ -90,8 +97,11 @@ class Constraint(NamedTuple):
         return WaitReason(self.code, self.detail)
 
 
-def facts_of(answer: FetchResult) -> AnswerFacts:
-    """The facts about ``answer`` that decide the pause after it. Only a failure or redirect may ask for a pause."""
+def facts_of(answer: FetchResult, lag_s: float = 0.0) -> AnswerFacts:
+    """The facts about ``answer`` that decide the pause after it. Only a failure or redirect may ask for a pause.
+
+    ``lag_s`` is the lag of the crawler's own event loop during the request, in seconds.
+    """
     asks = isinstance(answer, Failed | Redirected)
     return AnswerFacts(
         answer.started_at,
@@ -99,6 +109,7 @@ def facts_of(answer: FetchResult) -> AnswerFacts:
         answer.status,
         answer.kind if isinstance(answer, Failed) else None,
         retry_after_s(answer.headers, answer.finished_at) if asks else None,
+        lag_s,
     )
 
 
@@ -118,7 +129,7 @@ def constraints(
     ``backoff_s`` is the back-off after this answer. A new rule about pauses is a line of this table: the gate and the
     audit both read it. Source: ``docs/protocols.md``, section 6.
     """
-    slow_s = min(settings.slow_factor * (answer.finished_at - answer.started_at), settings.slow_cap_s)
+    slow_s = min(settings.slow_factor * answer.took_s, settings.slow_cap_s)
     return (
         Constraint(WaitCode.DELAY, settings.delay_s),
         Constraint(WaitCode.SLOW, slow_s, f"{settings.slow_factor:g}"),

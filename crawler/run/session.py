@@ -16,7 +16,6 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.driver import OnPages
 from crawler.engine.lease import Lease
-from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
@@ -275,7 +274,7 @@ async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alo
     """
     end = RunEnd(EndCode.FAILURE)
     try:
-        async with loop_lag_measured(crawl.progress), crawl.obeying_operator():
+        async with crawl.measuring_lag(), crawl.obeying_operator():
             end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
             await look_back(crawl.progress, store, clock)

@@ -50,6 +50,7 @@ class RequestRow:
     verdict_line: int | None
     for_site_id: int | None = None  # of a robots.txt requested behind a redirect: its site
     location: str | None = None  # of a redirect, as received
+    lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,12 @@ def logged(at: float, answer: Answered) -> LoggedRequest:
 
 def facts(request: LoggedRequest) -> AnswerFacts:
     return AnswerFacts(
-        request.started_at, request.finished_at, request.status, request.error_kind, request.retry_after_s
+        request.started_at,
+        request.finished_at,
+        request.status,
+        request.error_kind,
+        request.retry_after_s,
+        request.lag_s,
     )
 
 

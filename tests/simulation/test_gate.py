@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError, WaitCode, WaitReason
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
-from tests.simulation.crawls import Options, session
+from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
@@ -143,3 +144,39 @@ def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_pa
         assert [hit.path for hit in web.web.hits("a.test")] == ["/robots.txt", "/robots.txt", "/"], "deferred once"
 
     run_virtual(main)
+
+
+def test_a_pause_does_not_count_the_lag_of_the_own_loop(db_path: Path) -> None:
+    """A host whose answer keeps the loop busy for 12.4 s makes no pause of another host longer."""
+
+    class Blocking(SimulatedWeb):
+        async def fetch(self, request: Request) -> FetchResult:
+            if request.url == "http://heavy.test/1":
+                await quick_is_asked.wait()
+                self._clock.loop._now += 12.4
+            if not request.url.startswith("http://quick.test"):
+                return await super().fetch(request)
+            quick_is_asked.set()
+            try:
+                return await super().fetch(request)
+            finally:
+                quick_is_asked.clear()
+
+    quick_is_asked = asyncio.Event()
+
+    site: Site = {"/robots.txt": plain(""), "*": Page("x")}
+    sites = {"heavy.test": site, "quick.test": site}
+
+    async def main(clock: VirtualClock) -> list[float]:
+        web = Blocking(clock, sites, latency_s=0.004)
+        seeds = [f"http://heavy.test/{n}" for n in range(2)] + [f"http://quick.test/{n}" for n in range(20)]
+        options = Options(politeness=PolitenessSettings(delay_s=0.1, slow_cap_s=1000.0))
+        async with session(clock, db_path, web, seeds, options) as (run, _), run.measuring_lag():
+            await run.run()
+        hits = web.web.hits("quick.test")
+        return [after.started_at - before.finished_at for before, after in pairwise(hits)]
+
+    assert max(run_virtual(main)) < 1.0
+    logged = asyncio.run(rows(db_path, "SELECT lag_s, finished_at - started_at FROM requests"))
+    assert max(lag_s for lag_s, _ in logged) == pytest.approx(12.4, abs=0.1)
+    assert all(0 <= lag_s <= took_s for lag_s, took_s in logged)

@@ -228,18 +228,19 @@ DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.fo
 WITH n AS (UPDATE request_number SET last = last + cardinality(:run_id::bigint[])
   RETURNING last - cardinality(:run_id::bigint[]) AS before)
 INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
-  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location)
+  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s)
 SELECT t.group_id, n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at,
   t.status,
-  t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location
+  t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location, t.lag_s
 FROM n, unnest(groups_of(:site_id), :run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::text[],
   :started_at::float8[], :finished_at::float8[], :status::int[],
   :error_kind::text[], :error::text[], :bytes::bigint[], :retry_after_s::float8[], :robots_id::bigint[],
-    :verdict_line::int[], :for_site_id::bigint[], :location::text[])
+    :verdict_line::int[], :for_site_id::bigint[], :location::text[],
+    :lag_s::float8[])
   WITH ORDINALITY
   AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
     retry_after_s,
-  robots_id, verdict_line, for_site_id, location, ordinality);
+  robots_id, verdict_line, for_site_id, location, lag_s, ordinality);
 
 -- name: count_fetched
 UPDATE site s SET fetched = s.fetched + t.n FROM unnest(groups_of(:site_id), :pages::bigint[],

@@ -294,6 +294,7 @@ CREATE TABLE request (
   verdict_line integer,
   for_site_id bigint,
   location text,
+  lag_s double precision NOT NULL DEFAULT 0,
   PRIMARY KEY (id, group_id)
 );
 

@@ -279,6 +279,7 @@ class Committer:
                     "verdict_line": r.verdict_line,
                     "for_site_id": r.for_site_id,
                     "location": r.location,
+                    "lag_s": r.lag_s,
                 }
                 for r in requests
             ],

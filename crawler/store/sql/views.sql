@@ -100,7 +100,7 @@ CREATE VIEW agent_servers AS
 CREATE VIEW requests AS
   SELECT s.name || q.path AS url, s.name AS site, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind,
          q.error, q.bytes, as_hex(t.sha256) AS robots_version, q.verdict_line, q.retry_after_s,
-         q.run_id, q.robots_id AS robots_copy
+         q.run_id, q.robots_id AS robots_copy, q.lag_s
   FROM request q JOIN site s ON s.id = q.site_id
   LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id;
 
@@ -204,7 +204,7 @@ CREATE VIEW links_by_id AS
 
 CREATE VIEW requests_by_id AS
   SELECT id AS request_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
-         retry_after_s, robots_id AS robots_copy, verdict_line, for_site_id, location
+         retry_after_s, robots_id AS robots_copy, verdict_line, for_site_id, location, lag_s
   FROM request;
 
 CREATE VIEW sites_by_id AS

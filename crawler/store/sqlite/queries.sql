@@ -116,9 +116,9 @@ INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, 
 
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
-  retry_after_s, robots_id, verdict_line, for_site_id, location) VALUES (:run_id, :site_id, :path, :purpose,
+  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s) VALUES (:run_id, :site_id, :path, :purpose,
     :started_at, :finished_at, :status, :error_kind, :error, :bytes, :retry_after_s, :robots_id, :verdict_line,
-      :for_site_id, :location);
+      :for_site_id, :location, :lag_s);
 
 -- name: count_fetched
 UPDATE site SET fetched = fetched + :pages WHERE id = :site_id;

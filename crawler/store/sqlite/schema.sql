@@ -244,7 +244,8 @@ CREATE TABLE request (                   -- every request ever sent
   robots_id INTEGER,                     -- the robots_copy in force when the request was sent
   verdict_line INTEGER,
   for_site_id INTEGER,                   -- of a robots.txt requested behind a redirect: the site that it is for
-  location TEXT                          -- of a redirect, as received
+  location TEXT,                         -- of a redirect, as received
+  lag_s REAL NOT NULL DEFAULT 0          -- of the own event loop, between started_at and finished_at
 );
 
 -- ---- revisits

@@ -255,3 +255,11 @@ def test_the_log_must_be_of_its_run() -> None:
     ended = [replace(TERMS, finished_at=50.0)]
     assert breaches(robots(0), sent(50.0), terms=ended) == []
     assert breaches(robots(0), sent(50.1), terms=ended) == [Check.LOG]
+
+
+def test_the_lag_of_the_crawler_lengthens_no_pause() -> None:
+    slow = sent(20, "/a", took_s=4.0)
+    assert breaches(robots(0), slow, sent(27, "/b")) == [Check.PAUSE]
+    assert breaches(robots(0), slow._replace(lag_s=3.9), sent(27, "/b")) == []
+    assert breaches(robots(0), slow._replace(lag_s=3.9), sent(25, "/b")) == [Check.PAUSE], "the delay stays"
+    assert breaches(robots(0), slow._replace(lag_s=-9.0), sent(44, "/b")) == []
