@@ -50,6 +50,11 @@ class LoopLag:
         finally:
             self._due_at = None
 
+    def lately(self, seconds: float) -> float:
+        """How much of the last ``seconds`` was lag, in seconds."""
+        now = self._clock.now()
+        return self.within(now - seconds, now)
+
     def within(self, started_at: float, finished_at: float) -> float:
         """How much of a period was lag, in seconds. The period ends now or ended lately; times are epoch seconds.
 

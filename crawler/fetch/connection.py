@@ -32,6 +32,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
+from crawler.fetch.time_limit import RecentLag, no_lag
 from crawler.reasons import ErrorKind, RequestError
 
 MAX_HEAD_BYTES = 262_144
@@ -105,8 +106,10 @@ class Connection(ResponseHandler):
     the header section of the final answer is complete.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, recent_lag_s: RecentLag = no_lag) -> None:
         super().__init__(loop)
+        self._recent_lag_s = recent_lag_s
+        self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
         self._head_bytes = 0
@@ -156,6 +159,19 @@ class Connection(ResponseHandler):
         else:
             self._answer = body
             super().feed_data(data, size)
+
+    def _reschedule_timeout(self) -> None:
+        self._waits_longer = False
+        super()._reschedule_timeout()
+
+    def _on_read_timeout(self) -> None:
+        """End the wait for data, or continue it once, for as long as the own loop was late meanwhile."""
+        lag_s = 0.0 if self._waits_longer else self._recent_lag_s(self.read_timeout or 0.0)
+        if lag_s > 0:
+            self._waits_longer = True
+            self._read_timeout_handle = self._loop.call_later(lag_s, self._on_read_timeout)
+        else:
+            super()._on_read_timeout()
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException = aiohttp.helpers._EXC_SENTINEL) -> None:
         """End the request with ``exc``, in its body too: the library would let the reader of the body wait."""

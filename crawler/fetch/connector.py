@@ -10,26 +10,34 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from crawler.fetch.time_limit import RecentLag, time_limit
+
 
 class Connector(aiohttp.TCPConnector):
     """Closes idle connections on which data arrived after the last answer, instead of reusing them.
 
     The client would take such data for the answer to the next request, and each later answer for that to the request
     after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open. It has no
-    public method to override, so this class overrides the private ``_get`` and ``_resolve_host``; tests fail if the
-    library changes them. The private ``_factory`` makes the protocol of each connection.
+    public method to override, so this class overrides the private ``_get``, ``_wrap_create_connection`` and
+    ``_resolve_host``; tests fail if the library changes them. The private ``_factory`` makes the protocol of each
+    connection.
     """
 
     def __init__(
         self,
-        connection_type: type[ResponseHandler],
+        connection_type: Callable[..., ResponseHandler],
         before_connecting: Callable[[Sequence[str]], Awaitable[None]],
+        recent_lag_s: RecentLag,
         **options: Any,
     ) -> None:
-        """``before_connecting`` gets the addresses of a host, before the connector tries them."""
+        """``before_connecting`` gets the addresses of a host, before the connector tries them.
+
+        Time limits of connections do not count the lag of the event loop, which ``recent_lag_s`` returns.
+        """
         super().__init__(**options)
         self._before_connecting = before_connecting
-        self._factory = partial(connection_type, loop=self._loop)
+        self._recent_lag_s = recent_lag_s
+        self._factory = partial(connection_type, loop=self._loop, recent_lag_s=recent_lag_s)
 
     async def _get(self, *args: Any) -> Any:
         while (connection := await super()._get(*args)) is not None:
@@ -39,6 +47,10 @@ class Connector(aiohttp.TCPConnector):
                 return connection
             connection.close()
         return None
+
+    async def _wrap_create_connection(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
+        async with time_limit(timeout.sock_connect, self._recent_lag_s):
+            return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
 
     async def _resolve_host(self, *args: Any, **options: Any) -> Any:
         found = await super()._resolve_host(*args, **options)

@@ -16,6 +16,7 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.driver import OnPages
 from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
@@ -154,16 +155,17 @@ async def _fetching(
 ) -> AsyncIterator[Crawl]:
     """A crawl with connections and parsers of its own. They send nothing when the lease is over."""
     policy = crawl_policy(settings)
+    lag = LoopLag(clock)
     lease = Lease(store, clock, policy.longest_request_s)
     may_send = None if store.lease_s is None else lease.is_valid
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
     parsers = settings.team.parsers or default_parsers(settings.team.workers)
     async with (
-        HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher,
+        HttpFetcher(fetch_settings(settings), clock, may_send, lag.lately) as fetcher,
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
-        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder)
+        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder, lag)
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:

@@ -1,0 +1,58 @@
+"""Time limits on a loop that is late."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from crawler.engine.loop_lag import LoopLag
+from crawler.engine.progress import Progress
+from crawler.engine.tasks import background_task
+from crawler.fetch.connection import Connection
+from crawler.fetch.time_limit import no_lag, time_limit
+from tests.virtual_time import VirtualClock, run_virtual
+
+
+def test_a_limit_ends_what_takes_longer() -> None:
+    async def main(clock: VirtualClock) -> None:
+        began = clock.loop.time()
+        with pytest.raises(TimeoutError):
+            async with time_limit(10.0, no_lag):
+                await asyncio.sleep(1000)
+        assert clock.loop.time() - began == pytest.approx(10.0)
+        async with time_limit(10.0, no_lag), time_limit(None, no_lag):
+            await asyncio.sleep(9)
+        await asyncio.sleep(100)  # no timer is left
+
+    run_virtual(main)
+
+
+def test_a_blocked_loop_does_not_use_up_a_limit() -> None:
+    async def main(clock: VirtualClock) -> None:
+        lag = LoopLag(clock)
+        async with background_task(lag.measure(Progress(clock.now()))):
+            began = clock.loop.time()
+            async with time_limit(10.0, lag.lately):
+                await asyncio.sleep(1.0)
+                clock.loop._now += 12.4
+                await asyncio.sleep(5.0)
+            assert clock.loop.time() - began == pytest.approx(18.4)
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 12.4])
+def test_a_blocked_loop_is_no_silence_of_a_server(lag_s: float) -> None:
+    """The wait for data is longer by the lag, once."""
+
+    async def main(clock: VirtualClock) -> None:
+        connection = Connection(clock.loop, lambda seconds: lag_s)
+        connection.read_timeout = 30.0
+        connection.start_timeout()
+        await asyncio.sleep(29.0 + lag_s)
+        assert connection.exception() is None
+        await asyncio.sleep(2.0)
+        assert isinstance(connection.exception(), TimeoutError)
+
+    run_virtual(main)
