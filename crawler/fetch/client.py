@@ -115,6 +115,7 @@ class HttpFetcher:
         self._clock = clock
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._max_sockets = settings.concurrency * CONNECTIONS_PER_REQUEST
+        self._decoding = asyncio.Lock()  # a decoder at work holds a window of up to 16 MB
         self._accepted = frozenset((*settings.accept_types, ""))
         self._timeouts = aiohttp.ClientTimeout(
             total=settings.total_timeout_s, sock_connect=settings.connect_timeout_s, sock_read=settings.read_timeout_s
@@ -276,7 +277,12 @@ class HttpFetcher:
         connection = response.connection and response.connection.protocol  # None if all was received
         try:
             decoder = decoder_for(header_values(headers, "Content-Encoding"))
-            body = await _read(response.content, decoder, request.max_bytes)
+            pieces, size = await _receive(response.content, request.max_bytes)
+            if decoder is None:
+                body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes)
+            else:
+                async with self._decoding:
+                    body = await _decode(pieces, decoder, request.max_bytes)
         except BODY_ERRORS as error:
             return in_body(error, host_of(request.url), self._timeouts)
         if body.overflowed:
@@ -352,27 +358,39 @@ class _Body(NamedTuple):
     overflowed: bool  # the body was longer than allowed
 
 
-async def _read(content: aiohttp.StreamReader, decoder: Decoder | None, max_bytes: int) -> _Body:
-    """Read a body until its end, or until more than ``max_bytes`` were received or decoded.
+async def _receive(content: aiohttp.StreamReader, max_bytes: int) -> tuple[list[bytes], int]:
+    """A body as it is sent, until its end or until more than ``max_bytes`` have arrived, and its length so far.
 
-    A body that is one gzip member is decoded to check it, and kept as it was received. Raises
-    :class:`~crawler.fetch.decoding.BadCoding` for broken data, and the errors of the HTTP library.
+    Raises the errors of the HTTP library.
     """
     pieces: list[bytes] = []
-    coded: list[bytes] = []
-    size = wire = 0
-    while size <= max_bytes and wire <= max_bytes and (piece := await content.readany()):
-        wire += len(piece)
-        if decoder is not None:
-            coded.append(piece)
-            piece = decoder.feed(piece, max_bytes - size + 1)
+    size = 0
+    while size <= max_bytes and (piece := await content.readany()):
         pieces.append(piece)
         size += len(piece)
+    return pieces, size
+
+
+async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int) -> _Body:
+    """Decode the pieces of a body until its end, or until there are more than ``max_bytes``.
+
+    A body that is one gzip member is decoded to check it, and kept as it was received. Raises
+    :class:`~crawler.fetch.decoding.BadCoding` for broken data.
+    """
+    decoded: list[bytes] = []
+    wire = size = 0
+    for piece in coded:
+        if wire:
+            await asyncio.sleep(0)  # other tasks get their turn between the pieces of a long body
+        wire += len(piece)
+        decoded.append(decoder.feed(piece, max_bytes - size + 1))
+        size += len(decoded[-1])
+        if size > max_bytes:
+            break
     overflowed = size > max_bytes or wire > max_bytes
-    keep_coded = decoder is not None and wire < size and not overflowed and decoder.is_one_gzip()
-    if keep_coded:
+    if wire < size and not overflowed and decoder.is_one_gzip():
         return _Body(None, b"".join(coded), False)
-    return _Body(b"".join(pieces)[:max_bytes], None, overflowed)
+    return _Body(b"".join(decoded)[:max_bytes], None, overflowed)
 
 
 def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:

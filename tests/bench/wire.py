@@ -9,7 +9,8 @@ import argparse
 import asyncio
 import multiprocessing
 import resource
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -21,6 +22,11 @@ from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Purpose, Request
 from tests.bench.table import Row
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 _MAX_BODY = 10_000_000
 _TOTAL_S = 10.0
@@ -29,20 +35,40 @@ MOST_LAG_S, MOST_MEMORY_MB = 0.1, 100.0
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A server sends ``start``, and then ``again`` without end, to ``hosts`` requests at once."""
+    """A server sends ``start()``, and then ``again`` without end, to ``hosts`` requests at once."""
 
-    start: bytes
+    start: Callable[[], bytes]
     again: bytes
     hosts: int
     keep_exchanges: bool = False
 
 
-_EXTENSION = Attack(_OK + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 1_000_000, 1)
+def _nothing() -> bytes:
+    return b""
+
+
+def _headers() -> bytes:
+    return _OK + (b"X: " + b"y" * 30_000 + b"\r\n") * 250
+
+
+def _chunk() -> bytes:
+    return _OK + b"Transfer-Encoding: chunked\r\n\r\n1;"
+
+
+def _bomb() -> bytes:
+    """The beginning of an answer that decodes to 9.9 MB with a window of 8 MB."""
+    stream = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 23})
+    coded = stream.compress(b"".join(b"%08x" % number * 16 for number in range(77_000)), stream.FLUSH_BLOCK)
+    return _OK + b"Content-Encoding: zstd\r\nContent-Length: 9000000\r\n\r\n" + coded
+
+
+_EXTENSION = b"x" * 1_000_000
 ATTACKS = {
-    "interim answers": Attack(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 10_000, 1),
-    "7.5 MB of headers, then silence": Attack(_OK + (b"X: " + b"y" * 30_000 + b"\r\n") * 250, b"", 200),
-    "chunk extensions": _EXTENSION,
-    "chunk extensions, recorded": Attack(_EXTENSION.start, _EXTENSION.again, 1, keep_exchanges=True),
+    "interim answers": Attack(_nothing, b"HTTP/1.1 102 Processing\r\n\r\n" * 10_000, 1),
+    "7.5 MB of headers, then silence": Attack(_headers, b"", 200),
+    "9.9 MB in zstd, then silence": Attack(_bomb, b"", 64),
+    "chunk extensions": Attack(_chunk, _EXTENSION, 1),
+    "chunk extensions, recorded": Attack(_chunk, _EXTENSION, 1, keep_exchanges=True),
 }
 
 
@@ -76,10 +102,12 @@ def _measure(attack: Attack) -> tuple[float, float, str]:
 
 
 def _serve(attack: Attack, port: Connection) -> None:
+    start = attack.start()
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(attack.start)
+            writer.write(start)
             while True:
                 writer.write(attack.again)
                 await writer.drain()

@@ -12,6 +12,7 @@ import brotli
 import pytest
 
 from crawler.clock import SystemClock
+from crawler.fetch import decoding
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
@@ -332,6 +333,31 @@ async def test_the_limit_is_exact(length: int) -> None:
         result = await fetch_from(answer(encode(bytes(length)), header), max_bytes=100, truncate=True)
         assert isinstance(result, Fetched)
         assert (result.body, result.truncated) == (bytes(min(length, 100)), length > 100)
+
+
+async def test_a_body_is_decoded_when_all_of_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder holds a window of many megabytes, so it must not wait for a slow server."""
+    coded = gzip.compress(PAGE)
+    fed: list[bytes] = []
+    fed_early: list[bytes] = []
+    feed = decoding._Members.feed
+
+    def record(self: decoding._Members, data: bytes, room: int) -> bytes:
+        fed.append(data)
+        return feed(self, data, room)
+
+    async def in_halves(_: bytes, writer: asyncio.StreamWriter) -> None:
+        whole = answer(coded, "Content-Encoding: gzip")
+        writer.write(whole[:-10])
+        await asyncio.sleep(0.1)
+        fed_early.extend(fed)
+        writer.write(whole[-10:])
+
+    monkeypatch.setattr(decoding._Members, "feed", record)
+    result = await fetch_from(in_halves)
+    assert isinstance(result, Fetched)
+    assert result.body == PAGE
+    assert (fed_early, b"".join(fed)) == ([], coded)
 
 
 async def test_an_endless_body_is_cut_or_fails() -> None:
