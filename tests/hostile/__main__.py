@@ -1,0 +1,98 @@
+"""Crawl the hostile web, and print what came out: ``python -m tests.hostile``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tests.hostile import catalogue, scenarios
+from tests.hostile.attacks import SCENARIOS
+from tests.hostile.behaviour import Crawl
+from tests.hostile.crawl import MAX_TIME_S, crawl
+from tests.hostile.mail import read_mails
+from tests.hostile.rup_run import attack, register
+from tests.hostile.verdict import Verdict, judge_times, judged
+
+#: Seconds for a crawl of hosts that want to be left alone for a year.
+_ENDLESS_S = 8.0
+
+
+def run(names: Iterable[str], *, quick: bool, folder: Path) -> Verdict:
+    """Crawl the chosen behaviours beside the healthy sites, and judge everything; if ``quick``, everything but time."""
+    chosen = catalogue.chosen(names, quick=quick)
+    whole = Verdict()
+    if not quick:
+        wanted = set(names)
+        for name, part in (("rup", register), ("clients", attack), ("mail", read_mails)):
+            if not wanted or name in wanted:
+                own_folder = folder / name
+                own_folder.mkdir(parents=True)
+                whole.wrong |= dict(part(own_folder))
+    for kind in (Crawl.MAIN, Crawl.ENDLESS, Crawl.GUARDED):
+        hostile = [one for one in chosen if one.crawl is kind]
+        if not hostile:
+            continue
+        healthy = () if kind is Crawl.GUARDED else catalogue.HEALTHY
+        own_folder = folder / kind.value
+        own_folder.mkdir(parents=True)
+        max_time_s = _ENDLESS_S if kind is Crawl.ENDLESS else MAX_TIME_S
+        crawled = crawl((*hostile, *healthy), own_folder, max_time_s, allow_private=kind is not Crawl.GUARDED)
+        verdict = judged(crawled, hostile, healthy, kind)
+        if kind is Crawl.MAIN and not quick:
+            judge_times(crawled, healthy, max_time_s, verdict)
+        for name, wrong in verdict.wrong.items():
+            whole.wrong[name] = [*whole.wrong.get(name, ()), *wrong]
+        whole.whole += [f"{kind.value} crawl: {fault}" for fault in verdict.whole]
+        whole.figures |= {f"{kind.value} crawl: {name}": figure for name, figure in verdict.figures.items()}
+    return whole
+
+
+def main() -> int:
+    """The exit code is 1 if anything is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="behaviours or families")
+    parser.add_argument("--quick", action="store_true", help="the short form of CI: some behaviours, nothing timed")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="a new folder for the stores and logs, which are kept"
+    )
+    parser.add_argument(
+        "--scenario", nargs="+", metavar="NAME", choices=("all", *SCENARIOS),
+        help=f"attacks of a zone on one healthy site: all, or {', '.join(SCENARIOS)}",
+    )  # fmt: skip
+    options = parser.parse_args()
+    if options.scenario:
+        return _scenarios(options.scenario)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        verdict = run(options.only, quick=options.quick, folder=folder)
+    print(table(verdict))
+    return int(bool(verdict.whole or any(verdict.wrong.values())))
+
+
+def _scenarios(names: Sequence[str]) -> int:
+    wrong = False
+    for name in SCENARIOS if "all" in names else names:
+        with tempfile.TemporaryDirectory() as folder:
+            stood = scenarios.run(name, Path(folder))
+        print(stood, flush=True)
+        wrong = wrong or bool(stood.wrong)
+    return int(wrong)
+
+
+def table(verdict: Verdict) -> str:
+    """The verdict for people: a line for each thing that is wrong, and the figures."""
+    lines = []
+    for name, wrong in verdict.wrong.items():
+        note = f" (not yet: {catalogue.NOT_YET[name]})" if name in catalogue.NOT_YET else ""
+        lines += [f"WRONG  {name}{note}: {fault}" for fault in wrong]
+    lines += [f"WRONG  {fault}" for fault in verdict.whole]
+    good = sum(not wrong for wrong in verdict.wrong.values())
+    figures = {"hosts as expected": f"{good} of {len(verdict.wrong)}", **verdict.figures}
+    return "\n".join([*lines, *(f"{name:46} {figure}" for name, figure in figures.items())])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Crawl behaviours with the real command, in a process of its own, and measure it."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.demo.pages import Hit
+from tests.bench.spend import Spent, spend
+from tests.command import ROOT
+from tests.hostile import certificates
+from tests.hostile.behaviour import Behaviour
+from tests.hostile.server import DNS_ADDRESS, Servers, addresses
+
+DELAY_S = 0.1
+MAX_TIME_S = 90.0
+#: Seconds after --max-time within which the run must end.
+STOPS_WITHIN_S = 10.0
+
+#: The configuration: short time-outs and pauses. It is a template.
+CONFIG = """
+[politeness]
+delay = {delay_s}
+slow_cap = 1
+backoff_first = 0.2
+backoff_max = 1
+[robots]
+retry_first = 0.5
+retry_max = 2
+give_up_after = 4
+[fetch]
+connect_timeout = 5
+read_timeout = 4
+total_timeout = 6
+retry_pause = 0.2
+retries = 1
+max_body_bytes = 4_000_000
+allow_private = {allow_private}
+resolve = {resolve}
+[discovery]
+sitemaps = true
+[limits]
+max_pages_per_site = 60
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Crawled:
+    """A crawl of some behaviours: the use of resources, the store, the output, the log and the port of the servers.
+
+    ``started_at`` is the start of the command by ``time.monotonic``.
+    """
+
+    spent: Spent
+    db: Path
+    output: str
+    log: list[Hit]
+    port: int
+    started_at: float
+
+
+def crawl(
+    behaviours: Sequence[Behaviour], folder: Path, max_time_s: float, *, allow_private: bool, config: str = CONFIG
+) -> Crawled:
+    """Serve and crawl the behaviours. ``folder`` gets the store, the seeds, the configuration and the output."""
+    port, db, output = free_port(), folder / "crawl.db", folder / "output"
+    seeds = [one.url(path, port) for one in behaviours for path in one.seeds]
+    (folder / "seeds.txt").write_text("".join(f"{seed}\n" for seed in seeds))
+    (folder / "crawl.toml").write_text(configured(config, behaviours, allow_private=allow_private))
+    command = ["env", f"PYTHONPATH={ROOT}", f"HOSTILE_DNS={DNS_ADDRESS}:{port}"]
+    command += [f"SSL_CERT_FILE={certificates.AUTHORITY}", sys.executable, "-m", "tests.hostile.crawler_with_dns"]
+    command += ["run", "--seeds", str(folder / "seeds.txt"), "--config", str(folder / "crawl.toml"), "--db", str(db)]
+    command += ["--max-time", str(max_time_s), "--contact", "mailto:tests@crawler.test", "--no-progress"]
+    with Servers(behaviours, port, folder) as servers:
+        started_at = time.monotonic()
+        spent = spend(command, folder, output, limit_s=max_time_s + 60)
+    return Crawled(spent, db, output.read_text(errors="replace"), servers.log, port, started_at)
+
+
+def configured(template: str, behaviours: Sequence[Behaviour], *, allow_private: bool) -> str:
+    """The configuration of a template, with the addresses of the behaviours."""
+    where = addresses(behaviours)
+    hosts = [one.host for one in behaviours if one.dns is None]
+    resolve = [f"{pattern}{host}={where[host]}" for host in hosts for pattern in ("", "*.")]
+    return template.format(
+        delay_s=DELAY_S, allow_private=json.dumps(allow_private), resolve=json.dumps(resolve)
+    )  # fmt: skip
+
+
+def free_port() -> int:
+    """A port of five digits that is free on loopback."""
+    while True:
+        port = random.randint(20_000, 30_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("0.0.0.0", port))  # a port that is taken on any address is taken
+            except OSError:
+                continue
+            return port

@@ -1,0 +1,214 @@
+"""Judge a crawl of the hostile web: by its store, by the server's log, and by the commands that read the store."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from crawler import open as open_crawl
+from crawler.demo.pages import Hit
+from crawler.url import host_of
+from tests import judge
+from tests.command import Ended, crawler, here
+from tests.hostile.behaviour import Behaviour, Crawl, End
+from tests.hostile.crawl import DELAY_S, STOPS_WITHIN_S, Crawled
+
+MOST_BYTES = 1_000_000_000
+MOST_LAG_S = 1.0
+#: How many times as long as its pauses alone a healthy site may take, from its first request to its last.
+MOST_STRETCH = 3.0
+
+#: Everything that acts on a terminal or reorders its text: C0 but line feeds, DEL, C1, marks of direction, separators.
+_UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+#: Errors of requests that a server need not have seen.
+_UNSEEN = ("dns", "connect", "tls", "address", "timeout", "protocol", "stopped")
+_EXPORTS = (("jsonl", "pages"), ("jsonl", "requests"), ("csv", "urls"), ("csv", "links"), ("parquet", "pages"))
+
+
+#: The exit codes of the command, and the ends of the run.
+_CODES = {Crawl.MAIN: (0,), Crawl.ENDLESS: (0,), Crawl.GUARDED: (0, 5)}
+_ENDED = {
+    Crawl.MAIN: ("done", "max_pages_per_site"),
+    Crawl.ENDLESS: ("max_time",),
+    Crawl.GUARDED: ("done", "seeds_left_out"),
+}
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was wrong, for each behaviour by its name and for the crawl as a whole, and the figures."""
+
+    wrong: dict[str, list[str]] = field(default_factory=dict)
+    whole: list[str] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
+
+
+def judged(crawled: Crawled, hostile: Sequence[Behaviour], healthy: Sequence[Behaviour], ends: Crawl) -> Verdict:
+    """Judge everything but time."""
+    verdict = Verdict()
+    by_host: dict[str, list[Hit]] = defaultdict(list)
+    for hit in crawled.log:
+        by_host[hit.host].append(hit)
+    with closing(sqlite3.connect(f"file:{crawled.db}?mode=ro", uri=True)) as store:
+        for one in (*hostile, *healthy):
+            hits = [hit for host, found in by_host.items() if _belongs(host, one) for hit in found]
+            verdict.wrong[one.name] = [*_wrong_ends(store, one, crawled.port), *_wrong_requests(one, hits)]
+        verdict.whole += _run(crawled, store, verdict, ends)
+        verdict.whole += _log(store, crawled, {one.host for one in hostile if one.at_accept is not None})
+    if ends is Crawl.MAIN:
+        verdict.whole += _readers(crawled.db)
+    for one in hostile:
+        for path in one.ends:
+            verdict.wrong[one.name] += _explained(one.url(path, crawled.port), crawled.db)
+    return verdict
+
+
+def _belongs(host: str, one: Behaviour) -> bool:
+    name = host.rstrip(".")
+    return name == one.host or name.endswith(f".{one.host}")
+
+
+def _wrong_ends(store: sqlite3.Connection, one: Behaviour, port: int) -> Iterator[str]:
+    for path, end in one.ends.items():
+        url = one.url(path, port)
+        row = store.execute("SELECT state, reason_code, reason FROM urls WHERE url = ?", (url,)).fetchone()
+        if row is None or not _meets(row, end):
+            yield f"{path}: {'unknown' if row is None else '/'.join(row[:2])} ({row and row[2]!r}), expected {end}"
+    for path, title in one.titles.items():
+        row = store.execute("SELECT title FROM pages WHERE url = ?", (one.url(path, port),)).fetchone()
+        if row != (title,):
+            yield f"{path}: title {row and row[0]!r}, expected {title!r}"
+
+
+def _meets(row: tuple[str, str, str], end: End) -> bool:
+    state, code, sentence = row
+    return state == end.state and code in end.codes and end.says in sentence
+
+
+def _wrong_requests(one: Behaviour, hits: Sequence[Hit]) -> Iterator[str]:
+    if len(hits) > one.most_requests:
+        yield f"{len(hits)} requests, at most {one.most_requests} expected"
+    for hit in hits:
+        if hit.path.startswith(one.never) and one.never:
+            yield f"{hit.path} was requested"
+
+
+def _run(crawled: Crawled, store: sqlite3.Connection, verdict: Verdict, ends: Crawl) -> Iterator[str]:
+    """The end of the run."""
+    if crawled.spent.code not in _CODES[ends]:
+        yield f"crawler run ended with {crawled.spent.code}: {crawled.output[-2000:]}"
+    if "Traceback" in crawled.output:
+        yield f"a traceback: {crawled.output[-2000:]}"
+    yield from unprintable("crawler run", crawled.output)
+    lag_s, ended = store.execute("SELECT worst_lag_s, ended_code FROM runs").fetchone()
+    (faults,) = store.execute("SELECT count(*) FROM urls WHERE reason_code IN ('fault', 'worker_died')").fetchone()
+    if ended not in _ENDED[ends]:
+        yield f"the run ended by {ended}"
+    if faults:
+        yield f"{faults} URLs ended with a bug of the crawler"
+    if store.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+        yield "the store is damaged"
+    spent = crawled.spent
+    verdict.figures |= {
+        "end of the run": f"{ended}, after {spent.wall_s:.0f} s, {spent.cpu_s:.0f} s of processor time",
+        "peak memory of all processes": f"{spent.peak_bytes / 1e6:.0f} MB",
+        "worst lag": "unknown" if lag_s is None else f"{lag_s:.2f} s",
+        "requests": f"{len(crawled.log):,} seen by the servers",
+    }
+
+
+def _log(store: sqlite3.Connection, crawled: Crawled, unread: Collection[str]) -> Iterator[str]:
+    """The server's own log: polite, and the same requests as the store, but for hosts that read no request."""
+    manners = judge.Manners(DELAY_S, agent="PoliteCrawler/")
+    rules = (judge.robots_first, judge.overlaps, judge.pauses, judge.retry_after, judge.agents)
+    impolite = [str(found) for rule in rules for found in rule(crawled.log, manners)]
+    if impolite:
+        yield f"{len(impolite)} violations by the server's log, such as {impolite[0]}"
+    seen = Counter(f"http{{}}://{hit.host}:{crawled.port}{hit.path}" for hit in crawled.log)
+    stored: Counter[str] = Counter()
+    certain: Counter[str] = Counter()
+    for url, kind in store.execute("SELECT url, error_kind FROM requests"):
+        rest = url.partition("://")[2].replace(".test.:", ".test:")  # a Host header has no final dot
+        stored[f"http{{}}://{rest}"] += 1
+        certain[f"http{{}}://{rest}"] += kind not in _UNSEEN and host_of(url) not in unread
+    unlogged = [url for url, count in seen.items() if count > stored[url]]
+    if unlogged:
+        yield f"{len(unlogged)} URLs were requested more often than the store says, such as {unlogged[0]}"
+    invented = [url for url, count in certain.items() if count > seen[url]]
+    if invented:
+        yield f"{len(invented)} URLs were requested less often than the store says, such as {invented[0]}"
+
+
+def _readers(db: Path) -> Iterator[str]:
+    """Every command that reads the store ends well and prints nothing that acts on a terminal."""
+    folder = db.parent
+    for arguments in (("audit",), ("status",), ("index",), ("search", "title"), ("report", folder / "report.html")):
+        yield from ended_well(arguments, crawler(*arguments, "--db", db, timeout_s=300))
+    for format, table in _EXPORTS:
+        export = ("export", format, folder / f"{table}.{format}", "--table", table)
+        yield from ended_well(export, here(*export, "--db", db))
+    if not asyncio.run(_queried(db)):
+        yield "a query finds no page"
+
+
+async def _queried(db: Path) -> list[dict[str, Any]]:
+    async with open_crawl(db) as crawl:
+        return await crawl.query("SELECT url, title FROM pages")
+
+
+def _explained(url: str, db: Path) -> Iterator[str]:
+    for json in ((), ("--json",)):
+        yield from ended_well(("why", url, *json), here("why", url, *json, "--db", db))
+
+
+def ended_well(arguments: Sequence[object], ended: Ended, codes: Collection[int] = (0,)) -> Iterator[str]:
+    """Faults of a command's end: another exit code than these, a traceback, control characters on its output."""
+    command = " ".join(map(str, arguments))
+    if "Traceback" in ended.err:
+        yield f"crawler {command} prints a traceback: {ended.err[-400:]}"
+    if ended.code not in codes:
+        yield f"crawler {command} ended with {ended.code}: {(ended.err or ended.out)[-400:]}"
+    yield from unprintable(f"crawler {command}", ended.out + ended.err)
+
+
+def unprintable(command: str, text: str) -> Iterator[str]:
+    """The first control character in an output, with the text around it."""
+    if found := _UNPRINTABLE.search(text):
+        around = text[max(0, found.start() - 30) : found.end() + 30]
+        yield f"{command} prints a control character: {around!r}"
+
+
+def stretches(log: Sequence[Hit], healthy: Sequence[Behaviour]) -> list[float]:
+    """For each healthy site, its time from the first request to the last by the server's log, over its pauses."""
+    found = []
+    for one in healthy:
+        times = sorted(hit.started_at for hit in log if hit.host == one.host)
+        least_s = DELAY_S * max(1, len(times) - 1)
+        found.append((times[-1] - times[0]) / least_s if times else float("inf"))
+    return sorted(found)
+
+
+def judge_times(crawled: Crawled, healthy: Sequence[Behaviour], max_time_s: float, verdict: Verdict) -> None:
+    """Judge what depends on time and on the machine."""
+    stretch = stretches(crawled.log, healthy)
+    verdict.figures["healthy sites"] = (
+        f"took {median(stretch):.1f} times as long as their pauses in the median, {stretch[-1]:.1f} times at worst"
+    )
+    if stretch[-1] > MOST_STRETCH:
+        verdict.whole.append(f"a healthy site took {stretch[-1]:.1f} times its pauses, at most {MOST_STRETCH} expected")
+    if crawled.spent.wall_s > max_time_s + STOPS_WITHIN_S:
+        verdict.whole.append(f"the run took {crawled.spent.wall_s:.0f} s, with --max-time {max_time_s:.0f}")
+    if crawled.spent.peak_bytes > MOST_BYTES:
+        verdict.whole.append(f"more than {MOST_BYTES / 1e6:.0f} MB at once")
+    with closing(sqlite3.connect(crawled.db)) as store:
+        (lag_s,) = store.execute("SELECT worst_lag_s FROM runs").fetchone()
+    if lag_s > MOST_LAG_S:
+        verdict.whole.append(f"the event loop was held up for {lag_s:.1f} s, at most {MOST_LAG_S} s expected")
