@@ -124,6 +124,7 @@ const about = (seen, run) => {
 const remark = (seen, run) => {
   if (run?.state === "silent") return `No sign of life from the crawl since ${clock(run.seen_at, seen.at)}: it was killed (the same command continues it), or it is stuck.`;
   if (seen.paused_since != null) return `Paused by the operator since ${clock(seen.paused_since, seen.at)}: nothing new is sent, and nothing is lost${run?.state === "ended" ? "; the next run begins paused" : ""}.`;
+  if (run?.low_disk != null) return `Paused: ${run.low_disk}. Make room, and the crawl goes on by itself.`;
   if (!seen.log_read) return "The dashboard is still reading the request log: the sums are not complete yet.";
   return "";
 };

@@ -11,7 +11,7 @@ from typing import Any
 from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTotals
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
-from crawler.inspect.status import SILENT_S, are_several, last_seen, reasons, workers
+from crawler.inspect.status import SILENT_S, are_several, last_seen, low_disk, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
 from crawler.store.location import is_url, store_name
@@ -102,6 +102,7 @@ class SnapshotReader:
             "finished_at": run["finished_at"],
             "ended_by": run["ended_by"],
             "seen_at": seen_at,
+            "low_disk": low_disk(run, beats, now),
             "agent": identity.get("agent", ""),
             "contact": identity.get("contact", ""),
             "memory_bytes": sum(beat.memory_bytes or 0 for beat in beats) or None,

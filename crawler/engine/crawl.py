@@ -11,6 +11,7 @@ from crawler.engine.caution import Caution
 from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.claim_task import ClaimContext, ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.driver import Driver, OnPages
 from crawler.engine.gate import Fetcher, Gate
 from crawler.engine.lease import Lease
@@ -35,7 +36,8 @@ class Crawl:
     """One run of a crawl. It runs once.
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``frame``
-    is closed, and its sample drawn, when nothing is left but the pages that it holds back.
+    is closed, and its sample drawn, when nothing is left but the pages that it holds back. The crawl pauses while a
+    disk has less free space than ``reserve``.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Crawl:
         frame: SamplingFrame | None = None,
         recorder: Recorder | None = None,
         lag: LoopLag | None = None,
+        reserve: DiskReserve | None = None,
     ) -> None:
         self._lag = lag or LoopLag(clock)
         alarm, capacity = Alarm(), ClaimCapacity(clock)
@@ -96,6 +99,7 @@ class Crawl:
                 caution=Caution(store, gate, outbox, reader),
             )
         )
+        self._disk_watch = DiskWatch(reserve or DiskReserve(()), clock, gate, progress)
         self._operator = OperatorListener(store, clock, gate, scope.blocks, outbox, shutdown, progress, frame)
         self._driver = Driver(
             store=store,
@@ -141,7 +145,8 @@ class Crawl:
 
         Raises :class:`crawler.errors.StoreError` if the store fails. What was committed is kept, also on cancellation.
         """
-        return await self._driver.run()
+        async with self._disk_watch.watching(self._shutdown.fail):
+            return await self._driver.run()
 
     def measuring_lag(self) -> AbstractAsyncContextManager[None]:
         """A context in which the lag of the event loop is measured, and taken out of the times of answers."""

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
@@ -68,13 +69,20 @@ class _Group:
     crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
 
 
+class Hold(Enum):
+    """Who holds the whole crawl back."""
+
+    OPERATOR = auto()
+    DISK = auto()  # a disk has too little free space
+
+
 class Gate:
     """Sends requests: one at a time per group, its pause kept between end and start, ``concurrency`` slots in all.
 
     Invariants, for every request that leaves the process:
 
     1. Its group had no other request in flight, and its pause was over when the request began.
-    2. The operator held neither the crawl nor blocked the site.
+    2. Nothing held the crawl (:class:`Hold`), and the operator had not blocked the site.
     3. The robots copy of its permit was in force.
     4. The lease lasted for longer than a request may take.
     5. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
@@ -103,7 +111,8 @@ class Gate:
         self._groups: dict[str, _Group] = {}
         self._log = log
         self._closed = False
-        self._open = asyncio.Event()  # cleared while the operator pauses the crawl
+        self._holds = set[Hold]()
+        self._open = asyncio.Event()  # set while nothing holds the crawl
         self._open.set()
         self._has_room = has_room or self._open  # cleared while too many pages wait for a parser
         self._idle: set[asyncio.Task[object]] = set()
@@ -120,12 +129,15 @@ class Gate:
         for task in self._idle:
             task.cancel()
 
-    def hold(self, held: bool) -> None:
-        """Send nothing new while ``held``. Tasks at the gate go on waiting, and pauses run on."""
+    def hold(self, held: bool, by: Hold = Hold.OPERATOR) -> None:
+        """Send nothing new while ``held`` by any of :class:`Hold`. Tasks at the gate wait, and pauses run on."""
         if held:
+            self._holds.add(by)
             self._open.clear()
         else:
-            self._open.set()
+            self._holds.discard(by)
+            if not self._holds:
+                self._open.set()
 
     async def idle(self, waiting: Awaitable[T]) -> T:
         """Wait for something. When the gate closes, the task that waits is cancelled."""

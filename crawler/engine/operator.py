@@ -113,9 +113,9 @@ class OperatorListener:
 
     async def _keep_beating(self) -> None:
         while True:
-            now, lag_s = self._clock.now(), self._progress.take_lag()
+            now, lag_s, disk = self._clock.now(), self._progress.take_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
-                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s))
+                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk))
             await self._clock.sleep(_BEAT_EVERY_S)
 
     async def _keep_working(self) -> None:

@@ -62,6 +62,14 @@ def commit_took(took_s: float, requests: int) -> None:
         _STORE.warning("a commit of %d requests took %s", requests, duration(took_s), extra=facts)
 
 
+def disk_is_short(shortage: str | None) -> None:
+    """The crawl pauses because a disk is nearly full, or goes on (``None``)."""
+    if shortage is None:
+        _STORE.warning("goes on: the disk has room again")
+    else:
+        _STORE.warning("pauses: %s", shortage, extra={"shortage": shortage})
+
+
 def parser_ended(why: str, *, unread: bool) -> None:
     """A parser process ended before the crawl did; ``unread``: the document that it was reading is not read again."""
     _PARSERS.warning("a parser process ended: %s%s", why, "; its document is unread" if unread else "")

@@ -39,6 +39,7 @@ class Progress:
     worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
     recent_lag_s: float = 0.0  # since the last take_lag
     paused_since: float | None = None  # when the operator paused the crawl
+    low_disk: str | None = None  # the disk for whose free space the crawl pauses
 
     def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
         """A commit took these in. What is not committed is not counted: it is done again, and would count twice."""
@@ -96,6 +97,7 @@ class Progress:
             total.active += report["active"]
             total.late(report["worst_lag_s"])
             total.paused_since = total.paused_since or report["paused_since"]
+            total.low_disk = total.low_disk or report["low_disk"]
             total.ends.update({State(state): n for state, n in report["ends"].items()})
             total.revisits.update({Found(found): n for found, n in report["revisits"].items()})
             total.troubles.update(report["troubles"])

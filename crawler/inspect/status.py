@@ -125,6 +125,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "last_run": run,
         "workers": status.workers,
         "paused_since": status.standing.paused_since,
+        "low_disk": low_disk(status.last_run, status.beats, status.at),
         "blocked": dict(status.standing.blocked),
         "heartbeats": [asdict(beat) for beat in status.beats],
     }
@@ -148,6 +149,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             rows.append(("Lag", f"the event loop was late by at most {1000 * status.last_run['worst_lag_s']:,.0f} ms"))
     if status.standing.paused_since is not None:
         rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {resume_hint(db)}"))
+    if (shortage := low_disk(status.last_run, status.beats, status.at)) is not None:
+        rows.append(("Paused", f"{shortage}; make room, and the crawl goes on by itself"))
     if status.standing.blocked:
         rows.append(("Blocked", ", ".join(status.standing.blocked)))
     if any(code is not ReasonCode.FETCHED for code, _ in status.fetched_for):
@@ -195,6 +198,14 @@ def _end(run: Mapping[str, Any]) -> str:
 def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
     """The time of the last sign of life of a run, in seconds since the epoch."""
     return max((beat.seen_at for beat in beats if beat.run_id == run["id"]), default=float(run["started_at"]))
+
+
+def low_disk(run: Mapping[str, Any] | None, beats: Sequence[Beat], now: float) -> str | None:
+    """The disk for whose free space a process of ``run`` pauses; ``None`` if none does, or the run has ended."""
+    if run is None or run["finished_at"] is not None:
+        return None
+    alive = (beat for beat in beats if beat.run_id == run["id"] and now - beat.seen_at < SILENT_S)
+    return next((beat.low_disk for beat in alive if beat.low_disk is not None), None)
 
 
 def _workers_table(status: Status) -> Table:

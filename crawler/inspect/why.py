@@ -15,6 +15,7 @@ from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
+from crawler.inspect.status import low_disk
 from crawler.model import Kind, RobotsAction
 from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind, Reason, ReasonCode
@@ -67,6 +68,7 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
         known["waits_for"] = _waits_for(known, now)
         if known["site"]["at_limit"]:
             known["next_at"] = None
+        known["low_disk"] = low_disk(await store.last_run(), await store.control.beats(), now)
     return known
 
 
@@ -218,6 +220,8 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     if "next_at" in known:
         when = "" if known["next_at"] is None else f"{brief_time(known['next_at'], known['at'])}, "
         rows.append(("next", f"{when}waits for {known['waits_for']}"))
+    if known.get("low_disk"):
+        rows.append(("paused", f"{known['low_disk']}; the crawl goes on by itself when there is room"))
     rows += [("found by", url) for url in known["chain"][:-1]]
     linked = known["linked_from"]
     for link in linked["first"]:

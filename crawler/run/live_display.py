@@ -158,6 +158,8 @@ class Watch:
         if progress.paused_since is not None:
             since = brief_time(progress.paused_since, now)
             lines.append(Text(f"paused by the operator since {since}; {resume_hint(self._db)}", style="bold yellow"))
+        if progress.low_disk is not None:
+            lines.append(Text(f"paused: {progress.low_disk}; goes on by itself (--min-free)", style="bold yellow"))
         stopped_by = self._stopped_by()
         hint = self._hint
         if stopped_by is not None:
@@ -183,8 +185,9 @@ class Watch:
 class WaitNotes:
     """Prints notes while the context is entered, in place of a live display.
 
-    It prints what the crawl waits for if all of it waits for long, that the operator paused or resumed it, and
-    that the database does not answer. The crawl waits for the database for ``patience_s`` seconds at most.
+    It prints what the crawl waits for if all of it waits for long, that the operator paused or resumed it, that it
+    pauses for a full disk, and that the database does not answer. The crawl waits for the database for ``patience_s``
+    seconds at most.
     """
 
     def __init__(
@@ -212,12 +215,19 @@ class WaitNotes:
     async def _note(self) -> None:
         noted_at = -_NOTE_EVERY_S
         paused: float | None = None
+        is_short = False
         next_at = self._clock.now() + _LONG_WAIT_S
         while True:
             await self._clock.sleep(_REFRESH_S)
             now, wait = self._clock.now(), self._crawl.progress.idle_for
             if paused != (paused := self._crawl.progress.paused_since):
                 self._tell("resumed" if paused is None else f"paused by the operator; {resume_hint(self._db)}")
+            if is_short != (is_short := self._crawl.progress.low_disk is not None):
+                self._tell(
+                    f"paused: {self._crawl.progress.low_disk}; make room, and the crawl goes on by itself (--min-free)"
+                    if is_short
+                    else "goes on: the disk has room again"
+                )
             self._note_silence()
             if now < next_at:
                 continue

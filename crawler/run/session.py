@@ -14,6 +14,7 @@ from crawler.clock import Clock, SystemClock
 from crawler.engine.changed_options import WAIT, adopt_known, begin, require_same_crawl
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -31,7 +32,7 @@ from crawler.sampling import load
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
-from crawler.store.location import shown
+from crawler.store.location import is_url, shown
 from crawler.store.open import is_there
 from crawler.store.protocols import CrawlStore, EngineStore, Samples
 from crawler.url import host_of, is_loopback
@@ -165,7 +166,15 @@ async def _fetching(
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
-        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder, lag)
+        reserve = DiskReserve(_written_folders(settings), settings.output.min_free)
+        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder, lag, reserve)
+
+
+def _written_folders(settings: Settings) -> tuple[Path, ...]:
+    """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, and of the archive."""
+    output = settings.output
+    store = () if is_url(output.db) else (Path(output.db).resolve().parent,)
+    return (*store, Path(output.warc)) if output.warc else store
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:

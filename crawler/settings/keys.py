@@ -32,6 +32,7 @@ from crawler.settings.values import (
     SAMPLE_SIZE,
     SECONDS,
     SECONDS_OR_NO_LIMIT,
+    SIZE_OR_AUTO,
     STORE,
     TEXT,
     TOKEN,
@@ -130,6 +131,16 @@ _TABLE = (
         "The crawler makes a SQLite file that does not exist. A PostgreSQL database serves any number of machines; the "
         "crawler takes its password from PGPASSWORD, PGPASSFILE or ~/.pgpass.",
         "--db",
+    ),
+    Key(
+        "store.min_free",
+        SIZE_OR_AUTO,
+        "output.min_free",
+        "The crawl pauses while the disk of the SQLite file or of the WARC folder has less free space than this.",
+        '"auto" is 1 GB, or a twentieth of a disk smaller than 20 GB. The crawl goes on by itself when the disk has a '
+        "tenth more. Requests in flight still use the reserve. A PostgreSQL server's disk is not watched.",
+        "--min-free",
+        "Pause while the disk has less free space; 0 is off.  [default: 1GB, or 5% of a smaller disk]",
     ),
     Key(
         "seeds.file",

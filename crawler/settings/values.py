@@ -17,6 +17,9 @@ _LONG_UNITS = ("day", "hour", "minute")  # a default is written in the first of 
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(ms|s)|(second|minute|hour|day|week)s?)\s*")
 _MAX_SECONDS = 100 * 366 * 86400.0  # a century: a later time cannot be shown as a date
 _MAX_COUNT = 10**15
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?B)?", re.IGNORECASE)
+_SIZE_UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+_AUTO = "auto"
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _HOSTS = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
@@ -83,6 +86,23 @@ def _written_seconds(seconds: float | None) -> float | str:
             count = int(seconds // _UNITS_S[unit])
             return f"{count} {unit}{'s' * (count != 1)}"
     return int(seconds or 0) if (seconds or 0) % 1 == 0 else float(seconds or 0)
+
+
+def _size(value: object) -> int | None:
+    if value == _AUTO:
+        return None
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+        value = round(float(match[1]) * _SIZE_UNITS[(match[2] or "B").upper()])
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
+        raise ValueError(f'must be "{_AUTO}", a number of bytes, or a text such as "500 MB", "1 GB"')
+    return value
+
+
+def _written_size(octets: int | None) -> int | str:
+    if octets is None:
+        return _AUTO
+    unit, factor = next(((unit, n) for unit, n in _SIZE_UNITS.items() if octets and octets % n == 0), ("B", 1))
+    return octets if factor == 1 else f"{octets // factor} {unit}".replace("KB", "kB")
 
 
 def _factor(value: object) -> float:
@@ -219,6 +239,10 @@ DEPTH = ValueKind(
 )
 FACTOR = ValueKind(
     "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value, "X"
+)
+#: ``None`` is "auto": the crawler chooses.
+SIZE_OR_AUTO = ValueKind(
+    f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size, metavar="SIZE"
 )
 FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, _text, metavar="TEXT")

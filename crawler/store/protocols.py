@@ -194,7 +194,8 @@ class Counts:
 class Beat:
     """A heartbeat of a process that crawls.
 
-    ``lag_s`` is the longest delay of its event loop since the heartbeat before.
+    ``lag_s`` is the longest delay of its event loop since the heartbeat before. ``low_disk`` says which disk has too
+    little free space, for which the process pauses.
     """
 
     run_id: int
@@ -202,6 +203,7 @@ class Beat:
     seen_at: float
     memory_bytes: int | None
     lag_s: float
+    low_disk: str | None = None
 
 
 class PageRank(NamedTuple):

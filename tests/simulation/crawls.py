@@ -14,6 +14,7 @@ from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages
 from crawler.engine.gate import Fetcher
 from crawler.engine.lease import Lease
@@ -56,6 +57,7 @@ async def session(
     on_pages: OnPages | None = None,
     recorder: Recorder | None = None,
     frame: Callable[[CrawlStore], SamplingFrame] | None = None,
+    reserve: DiskReserve | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
@@ -71,7 +73,10 @@ async def session(
         lease = Lease(store, clock, policy.longest_request_s)
         made = None if frame is None else frame(store)
         reader = ReaderInProcess(reading)
-        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, made, recorder), store
+        yield (
+            Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, made, recorder, reserve=reserve),
+            store,
+        )
     finally:
         await store.close()
 

@@ -59,7 +59,8 @@ CREATE TABLE heartbeat (
   pid bigint NOT NULL,
   seen_at double precision NOT NULL,
   memory_bytes bigint,
-  lag_s double precision NOT NULL
+  lag_s double precision NOT NULL,
+  low_disk text
 );
 
 CREATE TABLE store_copy (

@@ -80,13 +80,11 @@ class SqlControl:
             "seen_at": beat.seen_at,
             "memory_bytes": beat.memory_bytes,
             "lag_s": beat.lag_s,
+            "low_disk": beat.low_disk,
         }
 
     async def beats(self) -> list[Beat]:
-        return [
-            Beat(row.run_id, row.pid, row.seen_at, row.memory_bytes, row.lag_s)
-            for row in await self._read.fetch("beats")
-        ]
+        return [Beat(**row._asdict()) for row in await self._read.fetch("beats")]
 
 
 async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Order:

@@ -242,7 +242,7 @@ UPDATE control SET done_at = :now WHERE id = :id;
 SELECT max(id) AS id FROM control WHERE asked_at = :now AND command = :command;
 
 -- name: beats
-SELECT run_id, pid, seen_at, memory_bytes, lag_s FROM heartbeat;
+SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk FROM heartbeat;
 
 -- name: rup_offer
 SELECT site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span

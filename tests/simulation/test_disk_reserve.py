@@ -1,0 +1,155 @@
+"""A crawl pauses before a disk is full, and goes on when there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crawler.clock import Clock
+from crawler.demo.pages import Page, plain
+from crawler.engine.crawl import Crawl
+from crawler.engine.disk_reserve import DiskReserve
+from crawler.inspect.status import low_disk
+from crawler.reasons import EndCode, RunEnd
+from crawler.store.sqlite.store import SqliteStore
+from tests.simulation.crawls import Options, session
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+GB = 10**9
+URLS = 30
+
+
+@dataclass
+class Disk:
+    """A disk whose space the test sets."""
+
+    free: int = 100 * GB
+    total: int = 200 * GB
+
+
+def web_of(clock: Clock) -> SimulatedWeb:
+    links = "".join(f"<a href=/{number}>" for number in range(URLS))
+    return SimulatedWeb(clock, {"a.test": {"/robots.txt": plain(""), "/": Page(links), "*": Page("leaf")}})
+
+
+@asynccontextmanager
+async def crawl_on(
+    clock: VirtualClock, path: Path, web: SimulatedWeb, reserve: DiskReserve
+) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd], SqliteStore]]:
+    async with session(clock, path, web, ["http://a.test/"], Options(), reserve=reserve) as (run, store):
+        async with run.obeying_operator():
+            task = asyncio.create_task(run.run())
+            try:
+                yield run, task, store
+            except BaseException:
+                task.cancel()
+                raise
+            finally:
+                await asyncio.wait([task])
+        await store.end_run(RunEnd(EndCode.DONE), clock.now())
+
+
+@pytest.mark.parametrize("full", ["store", "archive"])
+def test_a_crawl_pauses_before_the_disk_is_full_and_goes_on(
+    full: str, db_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disks = {Path("store"): Disk(), Path("archive"): Disk()}
+    disk = disks[Path(full)]
+
+    async def main(clock: VirtualClock) -> str:
+        web = web_of(clock)
+        reserve = DiskReserve(tuple(disks), space_of=lambda folder: disks[folder])
+        async with crawl_on(clock, db_path, web, reserve) as (run, task, store):
+            await clock.sleep(5)
+            disk.free = 9 * GB // 10
+            await clock.sleep(10)
+            sent = len(web.log)
+            assert 0 < sent < URLS
+            assert run.progress.low_disk is not None
+            assert full in run.progress.low_disk
+            await clock.sleep(5)
+            last, beats = await store.last_run(), await store.control.beats()
+            assert low_disk(last, beats, clock.now()) == run.progress.low_disk
+            disk.free = GB + 1  # not enough more for the crawl to go on
+            await clock.sleep(100)
+            assert len(web.log) == sent
+            disk.free = 2 * GB
+            return str(await task)
+
+    with caplog.at_level(logging.WARNING, "crawler.store"):
+        assert run_virtual(main) == "nothing is left in the frontier"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"pauses: the disk of {full} has 900 MB free; 1 GB are to stay free",
+        "goes on: the disk has room again",
+    ]
+
+
+def test_a_crawl_on_a_full_disk_begins_paused_and_is_stopped_at_once(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[str, int, float]:
+        web = web_of(clock)
+        reserve = DiskReserve((db_path.parent,), 5 * GB, lambda folder: Disk(free=GB))
+        async with crawl_on(clock, db_path, web, reserve) as (run, task, _):
+            await clock.sleep(1000)
+            stopped_at = clock.now()
+            run.stop(RunEnd(EndCode.STOPPED))
+            return str(await task), len(web.log), clock.now() - stopped_at
+
+    ended_by, sent, took_s = run_virtual(main)
+    assert sent == 0
+    assert "stopped" in ended_by
+    assert took_s < 10
+
+
+def test_the_operator_and_the_disk_hold_the_crawl_apart(db_path: Path) -> None:
+    """Neither lets go of what the other one holds."""
+    disk = Disk(free=0)
+
+    async def main(clock: VirtualClock) -> None:
+        web = web_of(clock)
+        reserve = DiskReserve((db_path.parent,), space_of=lambda folder: disk)
+        async with crawl_on(clock, db_path, web, reserve) as (run, task, _):
+            run._operator._gate.hold(True)
+            await clock.sleep(5)
+            disk.free = 100 * GB
+            await clock.sleep(5)
+            assert web.log == []
+            disk.free = 0
+            await clock.sleep(5)
+            run._operator._gate.hold(False)
+            await clock.sleep(5)
+            assert web.log == []
+            disk.free = 100 * GB
+            await task
+        assert len(web.log) == URLS + 2
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("disk", "min_free", "is_short"),
+    [
+        (Disk(free=GB), None, False),
+        (Disk(free=GB - 1), None, True),
+        (Disk(free=60_000_000, total=GB), None, False),
+        (Disk(free=40_000_000, total=GB), None, True),
+        (Disk(free=60_000_000, total=GB), GB, True),
+        (Disk(free=0), 0, False),
+    ],
+)
+def test_the_reserve_of_a_disk(disk: Disk, min_free: int | None, is_short: bool) -> None:
+    reserve = DiskReserve((Path(),), min_free, lambda folder: disk)
+    assert (reserve.shortage(is_paused=False) is not None) is is_short
+
+
+def test_a_disk_that_cannot_be_read_has_enough() -> None:
+    def unreadable(folder: Path) -> Disk:
+        raise FileNotFoundError(folder)
+
+    assert DiskReserve((Path(),), GB, unreadable).shortage(is_paused=True) is None
