@@ -194,6 +194,7 @@ class WaitCode(Code):
     CRASH = "crash", "pause after a crash", "a worker died, and may have sent a request"
     ROBOTS = "robots", "robots.txt: {}", "its robots.txt could not be fetched"
     RETRY = "retry", "retry", "the next attempt for a URL"
+    ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"
 
 
 @dataclass(frozen=True, slots=True)

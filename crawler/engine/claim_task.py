@@ -15,7 +15,7 @@ from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate
+from crawler.engine.gate import FetchPermit, Gate, Unsent
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, is_for_pages
 from crawler.engine.progress import Progress
@@ -82,7 +82,7 @@ class ClaimTask:
                 continue
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.idle(context.clock.sleep(early_s))
-            with suppress(Blocked):  # the next claim of the URL excludes it
+            with suppress(Unsent):  # the next claim of a blocked URL excludes it
                 async with context.caution.visit(queued, in_caution=self._claim.in_caution) as visit:
                     await self._take(queued, visit)
 
@@ -118,7 +118,7 @@ class ClaimTask:
         context = self._context
         try:
             await self._decide_and_fetch(queued, site, visit)
-        except (CrawlerError, Blocked):
+        except (CrawlerError, Unsent):
             raise
         except Exception as error:
             self._refuse(after_fault(queued, context.progress.count_fault(error)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from crawler.clock import Clock
+from crawler.engine.addresses import AddressBook
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution
@@ -54,6 +55,7 @@ class Crawl:
         recorder: Recorder | None = None,
         lag: LoopLag | None = None,
         reserve: DiskReserve | None = None,
+        book: AddressBook | None = None,
     ) -> None:
         self._lag = lag or LoopLag(clock)
         alarm, capacity = Alarm(), ClaimCapacity(clock)
@@ -72,6 +74,7 @@ class Crawl:
             lease,
             reader.has_room,
             self._lag,
+            book,
         )
         self._shutdown = shutdown = Shutdown(gate, alarm)
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)

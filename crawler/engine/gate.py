@@ -5,28 +5,41 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
+from crawler.engine.addresses import Address, AddressBook, Addresses
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.slots import Slots
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, facts_of, with_crawl_delay
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.store.protocols import RequestRow
-from crawler.url import registrable_domain, split
+from crawler.url import host_of, registrable_domain, split
 
 T = TypeVar("T")
 
 
-class Blocked(Exception):
-    """The operator blocked the site while a request to it waited. Nothing was sent."""
+class Unsent(Exception):
+    """A request was not sent. Its URL is still queued."""
+
+
+class Blocked(Unsent):
+    """The operator blocked the site while a request to it waited."""
+
+
+class AddressBusy(Unsent):
+    """Too many requests wait for the address of the site. The group's pause lasts ``until`` then (epoch seconds)."""
+
+    def __init__(self, why: str, until: float) -> None:
+        super().__init__(why)
+        self.until = until
 
 
 class Fetcher(Protocol):
@@ -87,6 +100,8 @@ class Gate:
     4. The lease lasted for longer than a request may take.
     5. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
     6. It held one of the slots. No registered domain held more than a quarter of them (:class:`Slots`).
+    7. No more than ``per_address`` requests were in flight to its address, and it started a pause after the one before
+       it if the address has more than four groups (:class:`Address`). This holds for each process by itself.
     """
 
     def __init__(
@@ -100,6 +115,7 @@ class Gate:
         lease: Lease | None = None,
         has_room: asyncio.Event | None = None,
         lag: LoopLag | None = None,
+        book: AddressBook | None = None,
     ) -> None:
         self._blocks = blocks or Blocks()
         self._lag = lag or LoopLag(clock)
@@ -107,7 +123,8 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._settings = settings
-        self._slots = Slots(concurrency)
+        self._slots = Slots(concurrency, clock)
+        self._addresses = Addresses(settings, book)
         self._groups: dict[str, _Group] = {}
         self._log = log
         self._closed = False
@@ -159,9 +176,9 @@ class Gate:
         else:
             await lock.acquire()  # at once
 
-    async def _take_slot(self, domain: str) -> None:
-        if self._closed or not self._slots.take(domain):
-            await self.idle(self._slots.wait(domain))
+    async def _take_slot(self, domain: str, address: Address | None = None) -> None:
+        if self._closed or not self._slots.take(domain, address):
+            await self.idle(self._slots.wait(domain, address))
 
     # --- groups -------------------------------------------------------------------------------
 
@@ -240,7 +257,8 @@ class Gate:
         """Wait until the group may be asked, send the request, log it, and set the group's next time.
 
         Returns ``None`` without sending if the robots copy ran out while the request waited: robots.txt is to be
-        requested first. Raises :class:`Blocked` without sending if the operator has blocked the site.
+        requested first. Raises :class:`Unsent` without sending: :class:`Blocked` if the operator has blocked the site,
+        :class:`AddressBusy` if the group should be given back until there is room at its address.
 
         Cancellation while the request waits sends nothing and leaves no trace. Cancellation in flight, and an error of
         the fetcher, count as sent: the request is logged as failed, and the pause runs from then on.
@@ -248,7 +266,7 @@ class Gate:
         live = self._groups[permit.group]
         await self._acquire(live.slot)
         try:
-            await self._wait_to_send(permit.group, live.domain)
+            address = await self._wait_to_send(permit.group, live, request)
             try:
                 if self._blocks.covers(request.url):
                     raise Blocked
@@ -264,14 +282,18 @@ class Gate:
                 finally:
                     self._in_flight -= 1
             finally:
-                self._slots.release(live.domain)
+                self._slots.release(live.domain, address)
             self._settle(live, request, permit, answer)
             return answer
         finally:
             live.slot.release()
 
-    async def _wait_to_send(self, group: str, domain: str) -> None:
-        """Wait until all that holds a request back is over, and return with one of the slots, held by ``domain``."""
+    async def _wait_to_send(self, group: str, live: _Group, request: Request) -> Address | None:
+        """Wait until all that holds a request back is over, and return with a slot and a place at the address.
+
+        ``None``: the address has no limit.
+        """
+        host, domain = host_of(request.url), live.domain
         while True:
             await self.pause(group)
             if not self._open.is_set():
@@ -280,13 +302,37 @@ class Gate:
             if not self._has_room.is_set():
                 await self.idle(self._has_room.wait())
                 continue
-            await self._take_slot(domain)
+            if (text := self._addresses.book.cached(host)) is None:
+                text = await self._look_up(host, domain)
+            address = self._addresses.at(text, group, self._clock.now())
+            if address is not None and not address.admits(domain):
+                self._give_way(live, address)
+            if address is not None and address.next_at > live.pace.next_at:
+                wait = WaitReason(WaitCode.ADDRESS, address.name)
+                live.pace = replace(live.pace, next_at=address.next_at, waits_for=wait)
+            await self._take_slot(domain, address)
             covered = self._lease is None or self._lease.covers_request()
             if self._open.is_set() and self._has_room.is_set() and covered:
-                return
-            self._slots.release(domain)  # while the task waited for the slot, something else came to hold it back
+                return address
+            self._slots.release(domain, address)  # while the task waited for it, something else came to hold it back
             if self._lease is not None and not covered:
                 await self.idle(self._lease.renewed())
+
+    async def _look_up(self, host: str, domain: str) -> str:
+        """The address of ``host``. The look-up holds a slot: a stranger's name server may be slow, too."""
+        await self._take_slot(domain)
+        try:
+            return await self.idle(self._addresses.book.look_up(host))
+        finally:
+            self._slots.release(domain)
+
+    def _give_way(self, live: _Group, address: Address) -> NoReturn:
+        """Let the group wait for its address in the store, and raise :class:`AddressBusy`."""
+        until = address.book(live.domain, self._clock.now())
+        wait = WaitReason(WaitCode.ADDRESS, address.name)
+        live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
+        live.unsaved = True
+        raise AddressBusy(f"{wait}", until)
 
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.

@@ -13,7 +13,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.claim_capacity import HOLD_S
-from crawler.engine.gate import Blocked, FetchPermit, Gate
+from crawler.engine.gate import AddressBusy, Blocked, FetchPermit, Gate, Unsent
 from crawler.engine.outbox import Outbox
 from crawler.engine.permission import Closed, permission
 from crawler.engine.reservations import Busy, Reservations
@@ -267,7 +267,7 @@ class RobotsCache:
         try:
             heard = await self._ask(site, way, seen, visit, siblings)
             return heard, await self.rules(site.name, heard.copy, visit)
-        except (CrawlerError, Blocked):
+        except (CrawlerError, Unsent):
             raise
         except Exception as error:
             now, detail = self._clock.now(), self._faults.count_fault(error)
@@ -359,6 +359,10 @@ class RobotsCache:
             if place.site == site.name:
                 raise
             return _NoAnswer(f"{place.site} is {BLOCKED}")  # the other site is, not the one that the file is for
+        except AddressBusy as busy:
+            if place.site == site.name:
+                raise
+            return _NoAnswer(f"{place.site} gets no request now: its pause lasts because of {busy}", busy.until)
         except Busy as busy:
             return _NoAnswer(str(busy), busy.until)
 

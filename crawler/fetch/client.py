@@ -57,8 +57,6 @@ CONNECTIONS_PER_REQUEST = 4
 #: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
 MAX_FIELD_BYTES = 32_768
 MAX_HEADERS = 256
-DNS_CACHE_S = 300
-DNS_CACHE_NAMES = 10_000
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
@@ -130,8 +128,7 @@ class HttpFetcher:
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=self._resolver,
-            ttl_dns_cache=DNS_CACHE_S,
-            dns_cache_max_size=DNS_CACHE_NAMES,
+            use_dns_cache=False,  # the resolver has one
             socket_factory=self._new_socket,
         )
         headers = {
@@ -163,6 +160,11 @@ class HttpFetcher:
     ) -> None:
         await self._session.close()
         await self._resolver.close()
+
+    @property
+    def book(self) -> Resolver | None:
+        """The addresses of hosts, while this client is entered; ``None`` if a proxy chooses them."""
+        return None if self._settings.proxy else self._resolver
 
     async def fetch(self, request: Request) -> FetchResult:
         """Send one request and read its answer.

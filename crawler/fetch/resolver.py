@@ -12,12 +12,18 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv6Network
+from typing import NamedTuple
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.fetch.own_network import NAT64_NAME, nat64_prefixes
+from crawler.url import literal_address
 
+#: What the system has found holds for so many seconds, and is kept for so many names.
+CACHE_S = 300.0
+CACHE_NAMES = 10_000
+FAILURE_CACHE_S = 5.0
 _NAT64_LOOKUP_S = 3.0
 _NAT64_EVERY_S = 300.0
 
@@ -28,16 +34,33 @@ def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
     return next((address for pattern, address in overrides if _matches(pattern, name)), None)
 
 
+class _Found(NamedTuple):
+    """What the system has found for a name: addresses, or an error. It holds ``until`` then, in the loop's time."""
+
+    until: float
+    results: tuple[ResolveResult, ...] = ()
+    error: OSError | None = None
+
+    @property
+    def first(self) -> str:
+        """The first address in text; empty if there is none."""
+        return self.results[0]["host"] if self.results else ""
+
+
 class Resolver(AbstractResolver):
     """The resolver of the connector. ``overrides`` are the (pattern, address) pairs of the setting ``fetch.resolve``.
 
-    The connector caches the results, and bounds their number and age. :attr:`nat64` has the prefixes of the network's
-    NAT64, as far as they are known.
+    It keeps what the system has found: :data:`CACHE_NAMES` names for :data:`CACHE_S`, and names without an address for
+    :data:`FAILURE_CACHE_S`. The order of a name's addresses stays the same meanwhile, so the first of them is the one
+    that requests go to (:meth:`cached`), as long as connections to it succeed. :attr:`nat64` has the prefixes of
+    the network's NAT64, as far as they are known.
     """
 
     def __init__(self, overrides: Sequence[tuple[str, str]]) -> None:
         self._overrides = tuple(overrides)
         self._system = aiohttp.DefaultResolver()
+        self._found: dict[str, _Found] = {}  # by host
+        self._looking: dict[str, asyncio.Task[_Found]] = {}
         self.nat64: frozenset[IPv6Network] = frozenset()
         self._nat64_until = 0.0
         self._nat64_lock = asyncio.Lock()
@@ -49,10 +72,55 @@ class Resolver(AbstractResolver):
         address = address_for(host, self._overrides)
         if address is not None:
             return [_result(host, address, port)]
+        found = self._kept(host) or await self._look_up(host)
+        if found.error is not None:
+            raise OSError(*found.error.args)
+        return [_with_port(result, port) for result in found.results]
+
+    def cached(self, host: str) -> str | None:
+        """The address that the next request to ``host`` goes to, in text; ``None`` if it must be looked up.
+
+        It is empty for an address that the operator has chosen (``fetch.resolve``), and for a name without an address.
+        """
+        if literal_address(host) is not None:
+            return host
+        if self._overrides and address_for(host, self._overrides) is not None:
+            return ""
+        found = self._kept(host)
+        return None if found is None else found.first
+
+    async def look_up(self, host: str) -> str:
+        """As :meth:`cached`, looked up if necessary."""
+        address = self.cached(host)
+        return (await self._look_up(host)).first if address is None else address
+
+    def _kept(self, host: str) -> _Found | None:
+        found = self._found.get(host)
+        return found if found is not None and asyncio.get_running_loop().time() < found.until else None
+
+    async def _look_up(self, host: str) -> _Found:
+        """What the system finds. One look-up serves all who wait for it, also if one of them is cancelled."""
+        task = self._looking.get(host)
+        if task is None:
+            task = self._looking[host] = asyncio.create_task(self._ask_system(host))
+        return await asyncio.shield(task)
+
+    async def _ask_system(self, host: str) -> _Found:
+        now = asyncio.get_running_loop().time
         try:
-            return await self._system.resolve(host, port, family)
+            results = await self._system.resolve(host, 0, socket.AF_UNSPEC)
+            found = _Found(now() + CACHE_S, tuple(results))
         except UnicodeError:
-            raise OSError(None, "not a name that DNS can hold") from None
+            found = _Found(now() + FAILURE_CACHE_S, error=OSError(None, "not a name that DNS can hold"))
+        except OSError as error:
+            found = _Found(now() + FAILURE_CACHE_S, error=error)
+        finally:
+            del self._looking[host]
+        self._found.pop(host, None)  # the oldest is first
+        self._found[host] = found
+        if len(self._found) > CACHE_NAMES:
+            del self._found[next(iter(self._found))]
+        return found
 
     async def learn_nat64(self) -> None:
         """Look :attr:`nat64` up, at most every five minutes. If the look-up fails, there are no prefixes.
@@ -72,11 +140,19 @@ class Resolver(AbstractResolver):
             self._nat64_until = now() + _NAT64_EVERY_S
 
     async def close(self) -> None:
+        for task in self._looking.values():
+            task.cancel()
         await self._system.close()
 
 
 def _matches(pattern: str, name: str) -> bool:
     return name.endswith(pattern[1:]) if pattern.startswith("*") else name == pattern
+
+
+def _with_port(result: ResolveResult, port: int) -> ResolveResult:
+    result = result.copy()
+    result["port"] = port
+    return result
 
 
 def _result(host: str, address: str, port: int) -> ResolveResult:

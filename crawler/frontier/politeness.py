@@ -30,6 +30,8 @@ class PolitenessSettings:
     backoff_first_s: float = 10.0
     backoff_max_s: float = 3600.0
     group: GroupBy = GroupBy.HOST
+    per_address: int = 2  # requests in flight to one address
+    large_hosts: tuple[str, ...] = ()  # addresses and networks without a limit of their own
 
 
 @dataclass(frozen=True, slots=True)

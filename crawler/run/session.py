@@ -167,7 +167,21 @@ async def _fetching(
     ):
         reader.start()
         reserve = DiskReserve(_written_folders(settings), settings.output.min_free)
-        yield Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, frame, recorder, lag, reserve)
+        yield Crawl(
+            store,
+            fetcher,
+            clock,
+            policy,
+            scope,
+            reader,
+            lease,
+            on_pages,
+            frame,
+            recorder,
+            lag,
+            reserve,
+            fetcher.book,
+        )
 
 
 def _written_folders(settings: Settings) -> tuple[Path, ...]:

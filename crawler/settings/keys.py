@@ -26,6 +26,7 @@ from crawler.settings.values import (
     FACTOR,
     FLAG,
     MORE_THAN_0_SECONDS,
+    NETWORKS,
     PROXY,
     REGEXES,
     RESOLVE,
@@ -419,6 +420,22 @@ _TABLE = (
         "politeness.group",
         "What counts as one server.",
         'Choose "domain" if many hosts of a registrable domain are likely to be one machine.',
+    ),
+    Key(
+        "politeness.per_address",
+        whole(1),
+        "politeness.per_address",
+        "Requests in flight to one IP address, whatever the names of its hosts; of IPv6, to one /64.",
+        "If more than 4 hosts share an address, the starts of requests to it are also `politeness.delay` apart. "
+        "Loopback, and addresses given by `fetch.resolve`, have no limit. Each worker process counts for itself.",
+    ),
+    Key(
+        "politeness.large_hosts",
+        NETWORKS,
+        "politeness.large_hosts",
+        "IP addresses and networks without the limit of `politeness.per_address`.",
+        "List the addresses of a hoster or a content delivery network if you crawl many of its customers, and know "
+        "that its servers can bear it.",
     ),
     Key(
         "robots.reading",

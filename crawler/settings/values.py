@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
+from ipaddress import ip_network
 from typing import Any
 
 from crawler.store.location import require_store
@@ -171,6 +172,16 @@ def _resolve(value: object) -> tuple[tuple[str, str], ...]:
     return tuple(address_override(item) for item in _texts(value))
 
 
+def _networks(value: object) -> tuple[str, ...]:
+    texts = tuple(text.strip() for text in _texts(value))
+    for text in texts:
+        try:
+            ip_network(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is no IP address, and no network such as 192.0.2.0/24") from None
+    return texts
+
+
 def address_override(text: str) -> tuple[str, str]:
     """The (pattern, address) pair that ``PATTERN=ADDRESS`` says. Raises :class:`ValueError` if it says none.
 
@@ -254,6 +265,7 @@ STORE = ValueKind(
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
 PROXY = ValueKind("the URL of an HTTP proxy", Form.TEXT, _proxy, metavar="http://HOST:PORT")
 TYPES = ValueKind("a list of content types", Form.LIST, _types, metavar="TYPE")
+NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks, metavar="ADDRESS")
 RESOLVE = ValueKind(
     "a list of PATTERN=ADDRESS",
     Form.LIST,

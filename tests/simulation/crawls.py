@@ -32,6 +32,7 @@ from crawler.robots.response import RobotsSettings
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
+from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock
 
 
@@ -73,10 +74,11 @@ async def session(
         lease = Lease(store, clock, policy.longest_request_s)
         made = None if frame is None else frame(store)
         reader = ReaderInProcess(reading)
-        yield (
-            Crawl(store, fetcher, clock, policy, scope, reader, lease, on_pages, made, recorder, reserve=reserve),
-            store,
+        book = fetcher if isinstance(fetcher, SimulatedWeb) else None
+        run = Crawl(
+            store, fetcher, clock, policy, scope, reader, lease, on_pages, made, recorder, reserve=reserve, book=book
         )
+        yield run, store
     finally:
         await store.close()
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from crawler.clock import SystemClock
 from crawler.demo.pages import Fault, Hit, Page, Site, plain
+from crawler.engine.addresses import Addresses, network_of
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.slots import Slots
 from crawler.frontier.politeness import PolitenessSettings
 from tests.judge import Manners, violations
-from tests.simulation.crawls import Options, crawl_for
+from tests.simulation.crawls import Options, crawl_for, rows
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -27,11 +31,17 @@ def healthy(pages: int) -> Site:
     return {"/robots.txt": plain(""), "/": Page(links), **{f"/{n}": Page("x") for n in range(1, pages)}}
 
 
-def crawled(path: Path, sites: Mapping[str, Site], seconds: float, options: Options) -> list[Hit]:
+def crawled(
+    path: Path,
+    sites: Mapping[str, Site],
+    seconds: float,
+    options: Options,
+    addresses: Callable[[str], str] = lambda host: "",
+) -> list[Hit]:
     """The requests of a crawl of all ``sites`` for at most so many seconds. A tarpit is given up after 60 s."""
 
     async def main(clock: VirtualClock) -> list[Hit]:
-        web = SimulatedWeb(clock, sites, latency_s=0.01)
+        web = SimulatedWeb(clock, sites, latency_s=0.01, addresses=addresses)
         seeds = [f"http://{host}/" for host in sites]
         await crawl_for(clock, path, web, seeds, options, seconds, crash=False)
         return web.log
@@ -68,13 +78,13 @@ def test_tarpits_leave_slots_for_a_healthy_site(zones: int, db_path: Path) -> No
 
 @pytest.mark.parametrize(("slots", "each"), [(1, 1), (3, 1), (4, 1), (8, 2), (64, 16), (100, 25), (1000, 250)])
 def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, each: int) -> None:
-    shared = Slots(slots)
+    shared = Slots(slots, SystemClock())
     assert sum(shared.take("a.test") for _ in range(slots)) == each
 
 
 @pytest.mark.parametrize("domains", [2, 4, 20, 63])
 def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
-    shared, held = Slots(64), Counter[str]()
+    shared, held = Slots(64, SystemClock()), Counter[str]()
     for _ in range(64):
         held.update(name for n in range(domains) if shared.take(name := f"{n}.test"))
     assert len(held) == domains
@@ -84,7 +94,7 @@ def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
 
 
 async def test_domains_that_wait_take_turns_and_a_cancelled_wait_takes_nothing() -> None:
-    shared, served = Slots(1), list[str]()
+    shared, served = Slots(1, SystemClock()), list[str]()
     assert shared.take("busy.test")
 
     async def wait(domain: str, name: str) -> None:
@@ -105,7 +115,7 @@ async def test_domains_that_wait_take_turns_and_a_cancelled_wait_takes_nothing()
 
 
 async def test_a_slot_is_not_given_to_a_wait_that_was_just_cancelled() -> None:
-    shared = Slots(1)
+    shared = Slots(1, SystemClock())
     assert shared.take("busy.test")
     first, second = (asyncio.create_task(shared.wait(f"{n}.test")) for n in range(2))
     await asyncio.sleep(0)
@@ -117,7 +127,7 @@ async def test_a_slot_is_not_given_to_a_wait_that_was_just_cancelled() -> None:
 
 
 async def test_a_slot_given_to_a_wait_that_is_then_cancelled_goes_to_the_next() -> None:
-    shared = Slots(1)
+    shared = Slots(1, SystemClock())
     assert shared.take("busy.test")
     first, second = (asyncio.create_task(shared.wait(f"{n}.test")) for n in range(2))
     await asyncio.sleep(0)
@@ -137,3 +147,100 @@ def test_a_domain_of_ten_thousand_names_leaves_claims_for_healthy_sites(db_path:
     good = [hit for hit in log if hit.host.startswith("good")]
     assert sum(hit.path != "/robots.txt" for hit in good) == 200
     assert max(hit.finished_at for hit in good) < 1.5, "11 requests to each site at a pause of 0.1 s"
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+SHARED, OTHER = "203.0.113.1", "203.0.113.2"
+
+
+def starts(hits: Iterable[Hit]) -> list[float]:
+    return sorted(hit.started_at for hit in hits)
+
+
+def least_between(times: list[float]) -> float:
+    """The shortest time between two starts, rounded to a microsecond."""
+    return round(min(after - before for before, after in pairwise(times)), 6)
+
+
+@pytest.mark.parametrize("zones", [1, 80])
+def test_eighty_names_at_one_address_are_asked_as_one_server(zones: int, db_path: Path) -> None:
+    slow: Site = {"/robots.txt": replace(plain(""), delay_s=0.5), "/": Page("x", delay_s=0.5)}
+    sites = {f"n{n}.zone{n % zones}.test": slow for n in range(80)}
+    log = crawled(db_path, sites, 200.0, Options(politeness=PolitenessSettings(delay_s=1.0)), lambda host: SHARED)
+    assert len(log) == 160, "the crawl is over"
+    assert most_at_once(log) <= 2
+    assert least_between(starts(log)[8:]) >= 1.0, "when more than four of its names are known"
+    assert max(hit.finished_at for hit in log) < 175, "as fast as one request a second permits"
+
+
+def test_few_names_at_one_address_have_no_common_pause(db_path: Path) -> None:
+    sites = {f"n{n}.test": healthy(5) for n in range(4)}
+    log = crawled(db_path, sites, 60.0, Options(politeness=PolitenessSettings(delay_s=1.0)), lambda host: SHARED)
+    assert len(log) == 4 * 6
+    assert max(hit.finished_at for hit in log) < 6
+    assert most_at_once(log) == 2
+
+
+def test_a_large_host_has_no_limit(db_path: Path) -> None:
+    sites = {f"n{n}.test": healthy(5) for n in range(20)}
+    politeness = PolitenessSettings(delay_s=1.0, large_hosts=("203.0.113.0/24",))
+    log = crawled(db_path, sites, 60.0, Options(politeness=politeness), lambda host: SHARED)
+    assert len(log) == 20 * 6
+    assert max(hit.finished_at for hit in log) < 6
+    assert most_at_once(log) == 20
+
+
+def test_ten_thousand_names_at_one_address_leave_room_for_healthy_sites(db_path: Path) -> None:
+    wild: Site = {"/robots.txt": plain(""), "*": Page("<a href='/1'>1</a><a href='/2'>2</a>")}
+    sites = {f"n{n}.wild.test": wild for n in range(10_000)} | {f"good{n}.test": healthy(10) for n in range(20)}
+    options = Options(politeness=PolitenessSettings(delay_s=0.1))
+    log = crawled(db_path, sites, 4.0, options, lambda host: SHARED if "wild" in host else "")
+    good = [hit for hit in log if hit.host.startswith("good")]
+    wild_hits = [hit for hit in log if "wild" in hit.host]
+    assert sum(hit.path != "/robots.txt" for hit in good) == 200
+    assert max(hit.finished_at for hit in good) < 1.5, "11 requests to each site at a pause of 0.1 s"
+    assert least_between(starts(wild_hits)[8:]) >= 0.1
+    assert len(wild_hits) >= 35, "and the many names are asked at their pace"
+
+
+def test_names_pointed_at_the_address_of_a_healthy_site_leave_it_every_third_turn(db_path: Path) -> None:
+    wild: Site = {"/robots.txt": plain(""), "*": Page("x")}
+    sites = {f"n{n}.wild.test": wild for n in range(1_000)} | {"good.test": healthy(50)}
+    options = Options(politeness=PolitenessSettings(delay_s=0.1))
+    log = crawled(db_path, sites, 30.0, options, lambda host: SHARED)
+    good = [hit for hit in log if hit.host == "good.test"]
+    assert len(good) == 51
+    assert max(hit.finished_at for hit in good) < 3 * 51 * 0.1 + 1
+    assert least_between(starts(log)[8:]) >= 0.1
+    waits = run_virtual(lambda clock: rows(db_path, "SELECT DISTINCT waits_for FROM sites WHERE wait_code = 'address'"))
+    assert waits == [(f"other hosts at {SHARED}",)]
+
+
+def test_tarpits_at_one_address_hold_two_slots(db_path: Path) -> None:
+    sites = {f"h{n}.zone{n}.test": TARPIT for n in range(200)} | {"good.test": healthy(50)}
+    options = Options(politeness=PolitenessSettings(delay_s=0.1))
+    log = crawled(db_path, sites, 30.0, options, lambda host: OTHER if host == "good.test" else SHARED)
+    assert max(hit.finished_at for hit in log if hit.host == "good.test") < 6.5
+    assert most_at_once(hit for hit in log if hit.host != "good.test") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+    ],
+)
+def test_of_ipv6_the_first_64_bits_are_one_server(text: str, network: str) -> None:
+    assert network_of(text) == network
+
+
+def test_what_an_address_is_exempt_from() -> None:
+    addresses = Addresses(PolitenessSettings(large_hosts=("192.0.2.7", "2001:db8::/32", "2001:db9::1")), None)
+    exempt = ("", "127.0.0.1", "127.1.2.3", "::1", "192.0.2.7", "2001:db8:7::1", "2001:db9::1")
+    assert [addresses.at(text, "a.test", 0.0) for text in exempt] == [None] * len(exempt)
+    one, same = (addresses.at(text, "a.test", 0.0) for text in ("2001:dba::1", "2001:dba::2"))
+    assert one is same is not None

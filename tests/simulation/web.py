@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -15,6 +15,7 @@ from tests.virtual_time import VirtualClock
 
 HTML_TYPES = ("text/html", "application/xhtml+xml", "")
 
+_LOOK_UP_S = 0.01
 _FAULTS = {
     Fault.RESET: ErrorKind.CONNECT,
     Fault.CUT: ErrorKind.TRUNCATED,
@@ -25,8 +26,9 @@ _FAULTS = {
 class SimulatedWeb:
     """Answers ``fetch`` from described sites after ``latency_s`` (of a host, or of all) and the page's own delay.
 
-    Times are virtual seconds. A host without a description has no address; a hanging page is given up
-    after ``timeout_s``. Bodies are taken as they are: no content encoding is undone.
+    Times are virtual seconds. A host without a description has no address; a hanging page is given up after
+    ``timeout_s``. ``addresses`` gives the address of a host, empty for one without a limit. Bodies are taken as they
+    are: no content encoding is undone.
     """
 
     def __init__(
@@ -37,12 +39,15 @@ class SimulatedWeb:
         latency_s: float | Mapping[str, float] = 0.05,
         timeout_s: float = 60.0,
         user_agent: str = "SimulatedBot/1.0",
+        addresses: Callable[[str], str] = lambda host: "",
     ) -> None:
         self.web = FictionalWeb(dict(sites))
         self._clock = clock
         self._latency_s = latency_s
         self._timeout_s = timeout_s
         self._agent = user_agent
+        self._addresses = addresses
+        self._looked_up: set[str] = set()
 
     @property
     def log(self) -> list[Hit]:
@@ -56,6 +61,17 @@ class SimulatedWeb:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+    def cached(self, host: str) -> str | None:
+        """The address of a host, if it was looked up."""
+        address = self._addresses(host)
+        return address if not address or host in self._looked_up else None
+
+    async def look_up(self, host: str) -> str:
+        """The address of a host, after a while."""
+        await asyncio.sleep(_LOOK_UP_S)
+        self._looked_up.add(host)
+        return self._addresses(host)
 
     async def fetch(self, request: Request) -> FetchResult:
         """One GET. Takes virtual time, never raises."""
