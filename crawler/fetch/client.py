@@ -278,7 +278,9 @@ class HttpFetcher:
     async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | RequestError:
         connection = response.connection and response.connection.protocol  # None if all was received
         try:
-            decoder = decoder_for(header_values(headers, "Content-Encoding"))
+            decoder = decoder_for(
+                header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding")
+            )
             pieces, size = await _receive(response.content, request.max_bytes)
             if decoder is None:
                 body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes)

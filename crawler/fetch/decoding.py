@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 import brotli
@@ -178,14 +178,19 @@ if not _decodes_brotli():
 ACCEPT_ENCODING = ", ".join(_DECODERS)
 
 
-def decoder_for(content_encoding: Iterable[str]) -> Decoder | None:
+def decoder_for(content_encoding: Iterable[str], transfer_encoding: Iterable[str] = ()) -> Decoder | None:
     """The decoder for the values of ``Content-Encoding``; ``None`` for a body without coding.
+
+    ``transfer_encoding`` are the values of ``Transfer-Encoding``. The HTTP library decodes ``chunked``, and no other
+    transfer coding was offered (RFC 9110, 10.1.4).
 
     Raises :class:`BadCoding` for a coding that was not offered, and for several codings on top of each other, which
     servers send by mistake or to multiply the size of the decoded body.
     """
-    named = (coding.strip(" \t").lower() for value in content_encoding for coding in value.split(","))
-    codings = [coding.removeprefix("x-") for coding in named if coding not in ("", "identity")]
+    foreign = next((coding for coding in _codings(transfer_encoding) if coding != "chunked"), None)
+    if foreign is not None:
+        raise BadCoding(f"the body's transfer coding {foreign[:40]!r} was not offered")
+    codings = [coding.removeprefix("x-") for coding in _codings(content_encoding)]
     if not codings:
         return None
     if len(codings) > 1:
@@ -194,3 +199,8 @@ def decoder_for(content_encoding: Iterable[str]) -> Decoder | None:
     if new is None:
         raise BadCoding(f"the body's encoding {codings[0][:40]!r} was not offered")
     return new()
+
+
+def _codings(values: Iterable[str]) -> Iterator[str]:
+    named = (coding.strip(" \t").lower() for value in values for coding in value.split(","))
+    return (coding for coding in named if coding not in ("", "identity"))

@@ -335,6 +335,11 @@ async def test_the_limit_is_exact(length: int) -> None:
         assert (result.body, result.truncated) == (bytes(min(length, 100)), length > 100)
 
 
+async def test_an_unknown_transfer_coding_is_refused() -> None:
+    coded = b"HTTP/1.0 200 OK\r\nTransfer-Encoding: evil\r\n\r\n<p>coded"
+    assert failure(await fetch_from(coded)) == (ErrorKind.ENCODING, "the body's transfer coding 'evil' was not offered")
+
+
 async def test_a_body_is_decoded_when_all_of_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder holds a window of many megabytes, so it must not wait for a slow server."""
     coded = gzip.compress(PAGE)

@@ -21,7 +21,6 @@ HEALTHY = tuple(healthy(number) for number in range(SITES))
 #: failures are exactly those of this table, so it can only shrink.
 NOT_YET: Mapping[str, str] = MappingProxyType(
     {
-        "http-te-unknown": "a body in an unknown transfer coding is taken as it came",
         **dict.fromkeys(("robots-late-rule", "robots-line", "robots-agents"), "rules are read up to 512 KiB, not 5 MB"),
         "rup-serve": "the HTTP library prints a traceback for a request that is no HTTP",
         **dict.fromkeys(("robots-hosts", "robots-host-away"), "Host may name a domain that does not say the same"),

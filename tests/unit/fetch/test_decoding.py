@@ -114,6 +114,13 @@ def test_what_was_not_offered_is_refused(values: list[str], message: str) -> Non
     assert len(str(caught.value)) < 120
 
 
+@pytest.mark.parametrize("values", [["evil"], ["gzip, chunked"], ["chunked", "gzip"]])
+def test_rfc9110_10_1_4_no_transfer_coding_but_chunked_is_offered(values: list[str]) -> None:
+    with pytest.raises(BadCoding, match=r"transfer coding '(evil|gzip)' was not offered"):
+        decoder_for([], values)
+    assert decoder_for([], ["Chunked", " identity,"]) is None
+
+
 def test_what_is_offered_can_be_decoded() -> None:
     assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"
     assert all(decoder_for([coding]) for coding in ACCEPT_ENCODING.split(", "))
