@@ -85,6 +85,8 @@ def is_wrong(name: str) -> bool:
     first = name.partition(".")[0]
     if name in FOREIGN:
         return False
+    if first == "crawler" and DOTTED.fullmatch(name):  # also crawler.store.sql
+        return not resolves(name)
     if FILE.fullmatch(name):
         return "*" not in name and name.rstrip("/") not in files()
     if MEMBER.fullmatch(name):
@@ -92,8 +94,6 @@ def is_wrong(name: str) -> bool:
         return bool(owners) and not any(has(owner, name.partition(".")[2]) for owner in owners)
     if not DOTTED.fullmatch(name) or name in KEYS or first in VIEWS:
         return False
-    if first == "crawler":
-        return not resolves(name)
     return importlib.util.find_spec(f"crawler.{first}") is not None and not resolves(f"crawler.{name}")
 
 
