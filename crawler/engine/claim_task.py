@@ -162,8 +162,9 @@ class ClaimTask:
                 if not fetched:
                     context.alarm.ring()  # the budget may have a page for another group
         if result is not None:  # else the robots copy has run out: the URL is still queued
-            await visit.begin_processing()
-            context.outbox.add_outcome(await context.answers.outcome(queued, result))
+            with context.gate.reading(permit.group):
+                await visit.begin_processing()
+                context.outbox.add_outcome(await context.answers.outcome(queued, result))
 
     def _refuse(self, outcome: Outcome) -> None:
         """Book an outcome without an answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NoReturn, Protocol, TypeVar
@@ -287,6 +288,10 @@ class Gate:
             return answer
         finally:
             live.slot.release()
+
+    def reading(self, group: str) -> AbstractContextManager[None]:
+        """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
+        return self._slots.reading(self._groups[group].domain)
 
     async def _wait_to_send(self, group: str, live: _Group, request: Request) -> Address | None:
         """Wait until all that holds a request back is over, and return with a slot and a place at the address.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from crawler.clock import Clock
 from crawler.engine.addresses import Address
@@ -28,7 +30,8 @@ class Slots:
     1. No more slots are held than there are.
     2. A domain without a slot waits only if no slot is free, or for an address.
     3. A domain holds at most a quarter of the slots (one, if there are fewer than four), and less if others hold many:
-       n domains that take all they can leave 3 of n + 3 slots free, as long as there are more slots than domains.
+       n domains that take all they can leave 3 of n + 3 slots free, as long as there are more slots than domains. An
+       answer counts until it has been read (:meth:`reading`), so the shares hold for what waits for a parser, too.
     4. Domains that wait take turns, for slots and for each address, and so do the addresses that one domain waits for.
        The requests of one domain that wait for the same address are served in the order in which they came.
     5. A slot and its place are taken at once. So no request holds the one while it waits for the other.
@@ -41,7 +44,7 @@ class Slots:
     def __init__(self, slots: int, clock: Clock) -> None:
         self._free = slots
         self._clock = clock
-        self._held: Counter[str] = Counter()  # by domain
+        self._held: Counter[str] = Counter()  # slots held and answers being read, by domain
         self._waiting: dict[str, dict[Address | None, deque[_Waiter]]] = {}  # by domain, in the order of their turns
 
     def take(self, domain: str, address: Address | None = None) -> bool:
@@ -82,11 +85,23 @@ class Slots:
     def release(self, domain: str, address: Address | None = None) -> None:
         """Give a slot back, and the place at ``address``. They go to the next requests that may take them."""
         self._free += 1
+        if address is not None:
+            address.in_flight -= 1
+        self._end(domain)
+
+    @contextmanager
+    def reading(self, domain: str) -> Iterator[None]:
+        """A context in which an answer is being read. It counts as a slot that ``domain`` holds, but takes none."""
+        self._held[domain] += 1
+        try:
+            yield
+        finally:
+            self._end(domain)
+
+    def _end(self, domain: str) -> None:
         self._held[domain] -= 1
         if not self._held[domain]:
             del self._held[domain]
-        if address is not None:
-            address.in_flight -= 1
         self._serve()
 
     def _may_take(self, domain: str) -> bool:

@@ -93,6 +93,17 @@ def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
     assert shared.take("new.test")
 
 
+async def test_answers_that_are_being_read_count_as_slots() -> None:
+    shared = Slots(8, SystemClock())
+    with shared.reading("a.test"), shared.reading("a.test"):
+        assert not shared.take("a.test"), "it has its quarter in work"
+        assert shared.take("b.test")
+        waiting = asyncio.create_task(shared.wait("a.test"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await asyncio.wait_for(waiting, 5)
+
+
 async def test_domains_that_wait_take_turns_and_a_cancelled_wait_takes_nothing() -> None:
     shared, served = Slots(1, SystemClock()), list[str]()
     assert shared.take("busy.test")
