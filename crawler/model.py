@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -54,7 +54,8 @@ class Reading(StrEnum):
 class Request:
     """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
-    ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret.
+    ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. ``may_connect`` is asked before a connection
+    to an address, in text; ``None`` permits all.
     """
 
     url: str
@@ -66,6 +67,7 @@ class Request:
     last_modified: str | None = None
     form: tuple[tuple[str, str], ...] | None = None
     shown_url: str | None = None
+    may_connect: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
+from crawler.clock import Clock
 from crawler.frontier.politeness import PolitenessSettings
 
 #: From more groups than this on, the starts of requests to an address are a pause apart.
@@ -39,6 +40,10 @@ class AddressBook(Protocol):
         """The same, looked up if necessary."""
         ...
 
+    def prefer(self, host: str, address: str) -> None:
+        """Let the next requests to ``host`` go to ``address``, one of its addresses."""
+        ...
+
 
 class _NoAddresses:
     """For fetchers without addresses."""
@@ -48,6 +53,9 @@ class _NoAddresses:
 
     async def look_up(self, host: str) -> str:
         return ""
+
+    def prefer(self, host: str, address: str) -> None:
+        return None
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +142,34 @@ class Addresses:
             address = self._known.pop(name)
             if address is not None and (address.in_flight or address.waiting or address.next_at > now):
                 self._known[name] = address  # behind all others
+
+
+@dataclass(slots=True)
+class Places:
+    """The addresses that one request of ``group`` has a place at: ``taken``, the first of which was waited for.
+
+    If that address does not answer, the connection is tried with other addresses of the host. Each needs a place, and
+    is passed over if it has none at that moment.
+    """
+
+    addresses: Addresses
+    clock: Clock
+    host: str
+    group: str
+    taken: list[Address]
+
+    def may_connect(self, text: str) -> bool:
+        """Whether the request may connect to the address ``text``. Takes a place there."""
+        now = self.clock.now()
+        address = self.addresses.at(text, self.group, now)
+        if address is None or address in self.taken:
+            return True
+        if not address.is_open(now):
+            return False
+        address.begin(now)
+        self.taken.append(address)
+        self.addresses.book.prefer(self.host, text)
+        return True
 
 
 @lru_cache(maxsize=4096)

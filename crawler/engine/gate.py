@@ -12,7 +12,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
-from crawler.engine.addresses import Address, AddressBook, Addresses
+from crawler.engine.addresses import Address, AddressBook, Addresses, Places
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.slots import Slots
@@ -276,7 +276,7 @@ class Gate:
                     return None
                 self._in_flight += 1
                 try:
-                    answer = await self._fetcher.fetch(request)
+                    answer = await self._fetch(request, permit.group, address)
                 except BaseException as error:
                     self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
                     raise
@@ -288,6 +288,17 @@ class Gate:
             return answer
         finally:
             live.slot.release()
+
+    async def _fetch(self, request: Request, group: str, address: Address | None) -> FetchResult:
+        """Send a request that has a slot, and a place at ``address`` if that has a limit."""
+        if address is None:
+            return await self._fetcher.fetch(request)
+        places = Places(self._addresses, self._clock, host_of(request.url), group, [address])
+        try:
+            return await self._fetcher.fetch(replace(request, may_connect=places.may_connect))
+        finally:
+            if len(places.taken) > 1:
+                self._slots.release_places(places.taken[1:])
 
     def reading(self, group: str) -> AbstractContextManager[None]:
         """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from crawler.clock import Clock
@@ -88,6 +88,12 @@ class Slots:
         if address is not None:
             address.in_flight -= 1
         self._end(domain)
+
+    def release_places(self, addresses: Iterable[Address]) -> None:
+        """Give back places that were taken without a slot."""
+        for address in addresses:
+            address.in_flight -= 1
+        self._serve()
 
     @contextmanager
     def reading(self, domain: str) -> Iterator[None]:

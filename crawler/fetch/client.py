@@ -178,6 +178,7 @@ class HttpFetcher:
             if self._settings.keep_exchanges
             else Transfer(request.max_bytes)
         )
+        transfer.may_connect = request.may_connect
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
         return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
@@ -341,6 +342,9 @@ class HttpFetcher:
             attempts.refusals.append(reason)
             raise AddressRefused(reason)
         attempts.permitted = True
+        may_connect = current_transfer().may_connect
+        if may_connect is not None and not may_connect(str(where[0])):
+            raise AddressRefused(f"{where[0]} has as many requests as it may have")
         new = socket.socket(family, kind, protocol)
         self._sockets.add(new)
         return new

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -67,6 +67,7 @@ class Transfer:
     def __init__(self, max_bytes: int) -> None:
         self.attempts = Attempts()
         self.received = 0  # octets, after TLS
+        self.may_connect: Callable[[str], bool] | None = None  # see :class:`crawler.model.Request`
         self.max_framing = max_bytes + FRAMING_BYTES
 
     def begin(self) -> None:

@@ -89,6 +89,12 @@ class Resolver(AbstractResolver):
         found = self._kept(host)
         return None if found is None else found.first
 
+    def prefer(self, host: str, address: str) -> None:
+        """Let the next requests to ``host`` go to ``address``, one of its addresses: those before it do not answer."""
+        if (found := self._kept(host)) is not None:
+            results = sorted(found.results, key=lambda result: result["host"] != address)
+            self._found[host] = found._replace(results=tuple(results))
+
     async def look_up(self, host: str) -> str:
         """As :meth:`cached`, looked up if necessary."""
         address = self.cached(host)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from crawler.clock import SystemClock
 from crawler.demo.pages import Fault, Hit, Page, Site, plain
-from crawler.engine.addresses import Addresses, network_of
+from crawler.engine.addresses import Addresses, Places, network_of
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.slots import Slots
 from crawler.frontier.politeness import PolitenessSettings
@@ -255,3 +256,29 @@ def test_what_an_address_is_exempt_from() -> None:
     assert [addresses.at(text, "a.test", 0.0) for text in exempt] == [None] * len(exempt)
     one, same = (addresses.at(text, "a.test", 0.0) for text in ("2001:dba::1", "2001:dba::2"))
     assert one is same is not None
+
+
+async def test_further_addresses_of_a_host_need_a_place_too() -> None:
+    class Book:
+        preferred: ClassVar[list[str]] = []
+
+        def cached(self, host: str) -> str | None:
+            return SHARED
+
+        async def look_up(self, host: str) -> str:
+            return SHARED
+
+        def prefer(self, host: str, address: str) -> None:
+            self.preferred.append(address)
+
+    addresses, clock = Addresses(PolitenessSettings(per_address=1), Book()), SystemClock()
+    first, other = (addresses.at(text, "a.test", clock.now()) for text in (SHARED, OTHER))
+    assert first is not None
+    assert other is not None
+    one, two = (Places(addresses, clock, f"{name}.test", f"{name}.test", [first]) for name in "ab")
+    assert [one.may_connect(text) for text in (SHARED, OTHER, OTHER)] == [True] * 3
+    assert one.may_connect("127.0.0.1"), "without a limit"
+    assert not two.may_connect(OTHER), "the first request is there"
+    Slots(1, clock).release_places(one.taken[1:])
+    assert two.may_connect(OTHER)
+    assert Book.preferred == [OTHER, OTHER]

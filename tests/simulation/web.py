@@ -73,6 +73,9 @@ class SimulatedWeb:
         self._looked_up.add(host)
         return self._addresses(host)
 
+    def prefer(self, host: str, address: str) -> None:
+        """Hosts have one address each."""
+
     async def fetch(self, request: Request) -> FetchResult:
         """One GET. Takes virtual time, never raises."""
         host, path = host_of(request.url), split(request.url).path

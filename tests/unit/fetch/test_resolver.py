@@ -1,9 +1,11 @@
 """``--resolve`` and the resolver that obeys it."""
 
+import asyncio
 import socket
 
 import aiohttp
 import pytest
+from aiohttp.abc import ResolveResult
 
 from crawler.fetch.resolver import Resolver, address_for
 
@@ -55,3 +57,43 @@ async def test_the_system_knows_localhost() -> None:
         assert "127.0.0.1" in {found["host"] for found in await resolver.resolve("localhost", 80)}
     finally:
         await resolver.close()
+
+
+async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    class System:
+        async def resolve(self, host: str, port: int, family: int) -> list[ResolveResult]:
+            asked.append(host)
+            await asyncio.sleep(0)
+            if host == "dead.example":
+                raise OSError(None, "Domain name not found")
+            return [result(host, address) for address in ("192.0.2.1", "2001:db8::1")]
+
+        async def close(self) -> None:
+            """Nothing to close."""
+
+    monkeypatch.setattr(aiohttp, "DefaultResolver", System)
+    resolver = Resolver((("*.test", "127.0.0.1"),))
+    assert resolver.cached("a.example") is None
+    assert await asyncio.gather(*(resolver.look_up("a.example") for _ in range(3))) == ["192.0.2.1"] * 3
+    assert resolver.cached("a.example") == "192.0.2.1"
+    assert [(found["host"], found["port"]) for found in await resolver.resolve("a.example", 81)] == [
+        ("192.0.2.1", 81),
+        ("2001:db8::1", 81),
+    ]
+    resolver.prefer("a.example", "2001:db8::1")
+    assert resolver.cached("a.example") == "2001:db8::1"
+    assert await resolver.look_up("dead.example") == ""
+    with pytest.raises(OSError, match="not found"):
+        await resolver.resolve("dead.example", 80)
+    assert asked == ["a.example", "dead.example"], "one look-up each"
+    assert (resolver.cached("b.test"), resolver.cached("192.0.2.9")) == ("", "192.0.2.9")
+    await resolver.close()
+
+
+def result(host: str, address: str) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return ResolveResult(hostname=host, host=address, port=0, family=family, proto=0, flags=socket.AI_NUMERICHOST)
