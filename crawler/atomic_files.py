@@ -1,4 +1,7 @@
-"""Write files atomically: each is written beside its final place, and renamed at the end."""
+"""Write files atomically: each is written beside its final place, and renamed at the end.
+
+An unfinished file is private. A finished one has the mode of the file that it replaces, or the mode of a new file.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from crawler.errors import UsageError
+from crawler.private_files import private
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _BESIDE_A_STORE = ("-wal", "-shm", "-journal", ".lock")
@@ -27,7 +31,8 @@ class AtomicFile:
         if self.file.closed:
             return
         self.file.flush()
-        if self.beside is not None:
+        if self.beside is not None and self.place is not None:
+            os.fchmod(self.file.fileno(), _mode_at(self.place))
             os.fsync(self.file.fileno())
         if self.place is not None:  # else the file is the caller's
             self.file.close()
@@ -106,9 +111,19 @@ def _open(place: Path) -> AtomicFile:
         if _is_store(place):
             raise UsageError(f"{place}: part of the store of a crawl, which is not overwritten; choose another name")
         beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
-        return AtomicFile(beside.open("xb"), place, beside)
+        return AtomicFile(open(beside, "xb", opener=private), place, beside)
     except OSError as error:
         raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
+
+
+def _mode_at(place: Path) -> int:
+    """The mode of the file at ``place``, or of a new file there."""
+    try:
+        return place.stat().st_mode & 0o777
+    except OSError:
+        umask = os.umask(0o077)  # it can only be read by setting it
+        os.umask(umask)
+        return 0o666 & ~umask
 
 
 def _is_store(place: Path) -> bool:

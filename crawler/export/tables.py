@@ -14,8 +14,9 @@ from crawler.export.job import SQL, Job
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
 
-# Text that a spreadsheet reads as a formula (OWASP, "CSV Injection"), with or without apostrophes before it.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Text that a spreadsheet reads as a formula (OWASP, "CSV Injection"), with or without apostrophes before it. Full-width
+# signs are read as the plain ones.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 # The expression for the directives of a row's page, by view.
 _DIRECTIVES = {
     "pages": "directives",

@@ -16,6 +16,7 @@ import threading
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -29,6 +30,7 @@ from crawler.export.warc import WARC_FORMAT
 from crawler.export.warc_exchange import Payload, records_of, warcinfo
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
+from crawler.private_files import PRIVATE, make_private, private
 from crawler.store.statements import load_statements
 from crawler.version import VERSION
 
@@ -99,7 +101,7 @@ class WarcFolder:
 
     def _open(self) -> None:
         self._lock = FileLock(
-            self._folder / ".lock", timeout=0, thread_local=False
+            self._folder / ".lock", timeout=0, mode=PRIVATE, thread_local=False
         )  # taken and given back in any thread
         try:
             self._folder.mkdir(exist_ok=True)
@@ -184,9 +186,8 @@ class _File:
     def __init__(self, path: Path, info_id: str) -> None:
         self._path = path
         self._unfinished = path.with_name(path.name + _OPEN)
-        self._file = self._unfinished.open(
-            "xb", buffering=0
-        )  # unbuffered: no write is delayed until a flush that may fail
+        # Unbuffered: no write is delayed until a flush that may fail.
+        self._file = FileIO(self._unfinished, "xb", opener=private)
         self.info_id = info_id
         self.size = 0
         sync_folder(path.parent)
@@ -222,6 +223,7 @@ class _Payloads:
     """The archived payloads, in a database of their own."""
 
     def __init__(self, path: Path) -> None:
+        make_private(path)
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             self._db.executescript(_SQL["open"])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
+from urllib.parse import parse_qsl, unquote
 
 from crawler.errors import UsageError
+from crawler.url import is_loopback
 
 #: The store that a command uses without ``--db``.
 DEFAULT_DB = "crawl.db"
@@ -15,6 +18,8 @@ _HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
 #: The parameters of a URL that may be shown.
 _HARMLESS = frozenset({"host", "port", "user", "dbname", "database", "sslmode"})
 _REMEDY = "give postgresql://user@host/name, and the password by PGPASSWORD or in ~/.pgpass"
+#: Parameters of a URL that are secrets.
+_SECRET = frozenset({"password", "sslpassword"})
 
 
 def is_url(db: str) -> bool:
@@ -78,6 +83,46 @@ def require_postgres(url: str) -> None:
     hosts = authority.rpartition("@")[2]
     if any(len(port) > 5 or int(port) > 65535 for port in re.findall(r":0*([1-9][0-9]*)(?=,|$)", hosts)):
         raise UsageError("ports end at 65535", key="store.db", value=shown(url))
+
+
+def require_no_password(url: str) -> None:
+    """Raise :class:`UsageError` for a URL with a password: other users see it in the list of processes."""
+    authority, _, rest = url.partition("://")[2].partition("/")
+    user = authority.rpartition("@")[0]
+    names = {unquote(item.partition("=")[0]).lower() for item in rest.partition("?")[2].split("&")}
+    if ":" in user or names & _SECRET:
+        raise UsageError(
+            "contains a password, which the list of processes shows to other users; give postgresql://user@host/name, "
+            "and the password by PGPASSWORD, in ~/.pgpass, in a file that PGPASSFILE names, or as a service",
+            key="store.db",
+            value=shown(url),
+        )
+
+
+def needs_tls(url: str, environment: Mapping[str, str]) -> bool:
+    """Whether the connection must be encrypted: a host may be remote, and nothing says how to encrypt.
+
+    ``environment`` has the variables of PostgreSQL, such as ``PGHOST``.
+    """
+    authority, _, rest = url.partition("://")[2].partition("/")
+    authority, _, query = authority.partition("?")
+    parameters = dict(parse_qsl(query or rest.partition("?")[2]))
+    if "sslmode" in parameters or "PGSSLMODE" in environment or "service" in parameters:
+        return False
+    hosts = authority.rpartition("@")[2] or parameters.get("host", "") or environment.get("PGHOST", "")
+    return any(not _is_local(host) for host in hosts.split(","))
+
+
+def _is_local(host: str) -> bool:
+    """Whether the host in a URL is this machine: loopback, the folder of a socket, or none."""
+    host = unquote(host)
+    if host.startswith("/"):
+        return True
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:  # with more it is an address of IPv6
+        host = host.partition(":")[0]
+    return not host or is_loopback(host)
 
 
 def bad_url(url: str) -> UsageError:

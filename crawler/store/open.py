@@ -10,7 +10,7 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, missing_extra
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.location import is_url, require_postgres
+from crawler.store.location import is_url, require_no_password, require_postgres
 from crawler.store.protocols import CrawlStore
 from crawler.store.sql.store import SqlStore
 from crawler.store.sqlite.connection import require_usable
@@ -44,6 +44,7 @@ async def is_there(db: str) -> bool:
         path = _path(db)
         return path.exists() and path.stat().st_size > 0
     require_postgres(db)
+    require_no_password(db)
     with _needing_asyncpg():
         from crawler.store.postgres.connection import holds_store
     return await holds_store(db)
@@ -72,6 +73,7 @@ async def open_store_at(
     store: SqlStore
     if is_url(db):
         require_postgres(db)
+        require_no_password(db)
         with _needing_asyncpg():
             from crawler.store.postgres.store import PostgresStore
         store = await PostgresStore.open(
@@ -114,6 +116,7 @@ async def grant_reader_at(db: str, role: str, password: str | None) -> bool:
     if not is_url(db):
         raise UsageError(f"{db}: a file has no roles; the permissions of the file say who may read it")
     require_postgres(db)
+    require_no_password(db)
     with _needing_asyncpg():
         from crawler.store.postgres.reader import grant_reader
     return await grant_reader(db, role, password)

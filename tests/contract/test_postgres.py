@@ -55,6 +55,23 @@ async def test_an_unreachable_database_is_a_store_error_without_its_password() -
     assert "hush" not in str(raised.value)
 
 
+async def test_a_remote_database_without_tls_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that answers the request for TLS with N, as PostgreSQL does without TLS."""
+    monkeypatch.setattr("crawler.store.postgres.connection.needs_tls", lambda url, environment: True)
+
+    async def refuse_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(8)
+        writer.write(b"N")
+        assert await reader.read() == b"", "nothing is sent without TLS"
+        writer.close()
+
+    server = await asyncio.start_server(refuse_tls, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectionLost, match=r"rejected SSL upgrade.*sslmode=disable"):
+            await open_and_close(f"postgresql://me@127.0.0.1:{port}/x")
+
+
 @pytest.mark.parametrize(
     ("db", "said"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
+from crawler.engine.page_messages import MAX_MEMORY_BYTES
 from crawler.reasons import EndCode, RunEnd
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.store.postgres.store import PostgresStore
+from tests.command import here
 from tests.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +66,48 @@ def test_no_password_stands_in_a_file_or_on_a_command_line(compose: dict[str, An
     assert "PASSWORD" not in DOCKERFILE
 
 
+def test_containers_have_few_privileges(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert "privileged" not in service, name
+        assert not set(service.get("cap_add", ())) & {"SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"}, name
+
+
+def test_a_worker_has_memory_for_its_parsers(compose: dict[str, Any]) -> None:
+    parsers = tomllib.loads((ROOT / "config/cluster.toml").read_text())["workers"]["parsers"]
+    limit = compose["services"]["worker"]["deploy"]["resources"]["limits"]["memory"]
+    assert int(limit.removesuffix("g")) << 30 >= parsers * MAX_MEMORY_BYTES + (1 << 29)
+
+
+def test_what_reads_uses_the_reading_role(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert "//crawl_reader@" in services["look"]["environment"]["CRAWLER_DB"]
+    assert services["look"]["secrets"] == ["reader_password"]
+    assert "reader_password" not in services["worker"]["secrets"]
+
+
+async def test_the_roles_of_the_compose_file_can_crawl_and_read(postgres: Cluster, tmp_path: Path) -> None:
+    """The script runs against a real server, with the passwords of the secrets in files of this test."""
+    db = postgres.make_database()
+    name = postgres.name_in(db)
+    script = (ROOT / "config/docker/roles").read_text()
+    sql = script.partition("<<'SQL'\n")[2].partition("SQL\n")[0]
+    sql = (
+        sql.replace(":'crawler'", "'one'").replace(":'reader'", "'two'").replace("DATABASE crawl ", f"DATABASE {name} ")
+    )
+    sql = re.sub(r"\bROLE crawler\b|\b(TO) crawler\b", lambda found: found[0].replace("crawler", "composed"), sql)
+    sql = sql.replace("crawl_reader", "composed_reader")
+    for statement in filter(str.strip, sql.split(";\n")):
+        postgres.psql(statement, name)
+    owner, reader = db.replace("//crawler@", "//composed@"), db.replace("//crawler@", "//composed_reader@")
+    await (await PostgresStore.open(owner)).close()
+    granted = await asyncio.to_thread(here, "store", "grant-reader", "--db", owner, "--role", "composed_reader")
+    assert (granted.code, granted.err) == (0, "")
+    assert (await asyncio.to_thread(here, "status", "--db", reader)).code == 0
+    assert postgres.psql("SELECT count(*) FROM pg_roles WHERE rolname ~ '^composed' AND rolsuper").strip() == "0"
+
+
 def test_what_is_mounted_and_named_is_there(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         for volume in service.get("volumes", ()):
@@ -86,7 +131,8 @@ def test_the_image_is_made_in_stages_and_does_not_run_as_root() -> None:
 
 
 def test_the_entry_point_is_a_shell_script_that_parses() -> None:
-    assert subprocess.run(["sh", "-n", str(ROOT / "config/docker/crawl")], check=False).returncode == 0
+    for script in ("crawl", "roles"):
+        assert subprocess.run(["sh", "-n", str(ROOT / "config/docker" / script)], check=False).returncode == 0
 
 
 @pytest.fixture
@@ -125,6 +171,11 @@ def test_stopping_the_container_stops_the_crawl(image: dict[str, str]) -> None:
         process.terminate()
         assert process.stdout.read() == "stopping\n"
         assert process.wait() == 4
+
+
+def test_the_reading_role_is_granted_by_one_word(image: dict[str, str]) -> None:
+    ended = in_image(image | {"DO": "exit 0", "CRAWLER_CONTACT": ""}, "grant-reader")
+    assert ended.stdout == f"store grant-reader --db {image['CRAWLER_DB']} hush\n"
 
 
 @pytest.mark.parametrize("command", ["status", "control", "sample"])

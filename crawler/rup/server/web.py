@@ -22,6 +22,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.http_listener import listening
+from crawler.private_files import make_private
 from crawler.robots import product_token
 from crawler.rup.mail.smtp import SmtpMailer
 from crawler.rup.protocol.forms import (
@@ -153,6 +154,8 @@ async def _opened(
 ) -> AsyncIterator[_Service]:
     site = split(offer.url_base).site
     fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
+    for path in (server.db, Path(f"{server.db}.lock")):
+        make_private(path)  # the store holds the addresses and keys of robots
     store = await RupStore.open(server.db)
     try:
         async with HttpFetcher(fetching, clock) as fetcher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -12,7 +13,7 @@ from typing import Any
 import asyncpg
 
 from crawler.errors import Action, ConnectionLost, NoStore, StatementError, StoreError, UsageError
-from crawler.store.location import bad_url, shown
+from crawler.store.location import bad_url, needs_tls, shown
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.rows import row_class
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
@@ -99,9 +100,11 @@ class Postgres:
 
     async def _made(self) -> Any:
         """A new connection, prepared for use."""
+        # Without TLS the password and all pages could be read on the way. asyncpg itself would only prefer it.
+        tls = {"ssl": "require"} if needs_tls(self._url, os.environ) else {}
         with self._bad_address():
             made = await asyncpg.connect(
-                self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500
+                self._url, timeout=_CONNECT_S, server_settings=self._settings, statement_cache_size=500, **tls
             )
         try:
             async with asyncio.timeout(_CONNECT_S):
@@ -228,6 +231,8 @@ class Postgres:
                 ) from error  # the parameters do not fit the statement
             self.drop()
             remedy = "check that it is running and that the address is right"
+            if needs_tls(self._url, os.environ):
+                remedy += ", and that it has TLS (?sslmode=disable is for a network that nobody else can read)"
             if self._was_connected:
                 remedy = "what was committed is kept, run the same command again when it is back"
             raise ConnectionLost(f"{self.name}: the database cannot be reached ({_text(error)}); {remedy}") from error

@@ -724,8 +724,12 @@ SELECT count(*) > 0 AS exists, coalesce(bool_or(rolsuper), false) AS is_superuse
 FROM pg_catalog.pg_roles WHERE rolname = :role::text;
 
 -- name: make_reader
--- The statement that makes the role :role.
-SELECT format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION', :role::text) AS statement;
+-- The statements that make the role :role.
+SELECT format(template, :role::text) AS statement
+FROM unnest(ARRAY[
+  'CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION',
+  'ALTER ROLE %I SET default_transaction_read_only = on'
+]) WITH ORDINALITY AS t (template, n) ORDER BY n;
 
 -- name: set_password
 -- The statement that sets the password of the role :role.
@@ -742,6 +746,5 @@ FROM unnest(ARRAY[
   'GRANT USAGE ON SCHEMA %2$I TO %1$I',
   'GRANT CONNECT, TEMPORARY ON DATABASE %3$I TO %1$I',
   'GRANT SELECT ON ALL TABLES IN SCHEMA %2$I TO %1$I',
-  'REVOKE ALL ON %2$I.rup_server FROM %1$I',
-  'ALTER ROLE %1$I SET default_transaction_read_only = on'
+  'REVOKE ALL ON %2$I.rup_server FROM %1$I'
 ]) WITH ORDINALITY AS t (template, n) ORDER BY n;

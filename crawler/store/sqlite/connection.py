@@ -15,6 +15,7 @@ import aiosqlite
 from filelock import FileLock, Timeout
 
 from crawler.errors import Action, Setting, StatementError, StoreError, StoreInUse, UsageError
+from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
 from crawler.store.rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
@@ -62,6 +63,8 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     :class:`StoreError` for a damaged file and for a file of another kind.
     """
     target = _read_only_uri(path) if read_only else str(path)
+    if not read_only and may_make:
+        make_private(path)
     factory = ReadingConnection if read_only else sqlite3.Connection
     opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None, factory=factory))
     try:
@@ -248,7 +251,7 @@ def lock_store(path: Path) -> FileLock:
     """Take the lock of the one process that may write. The system releases it when the process dies."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=0.2, poll_interval=0.02)  # is_held may hold it for an instant
+    lock = FileLock(f"{path}.lock", timeout=0.2, mode=PRIVATE, poll_interval=0.02)  # is_held may hold it for an instant
     try:
         lock.acquire()
     except Timeout:

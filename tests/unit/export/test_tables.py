@@ -106,6 +106,13 @@ async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path
     assert out.read_bytes().endswith(b"\r\n")
 
 
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+def test_every_sign_that_a_spreadsheet_evaluates_is_defused(sign: str) -> None:
+    assert tables._cell(f"{sign}1+1") == f"'{sign}1+1"
+    assert tables._cell(f"'{sign}1+1") == f"''{sign}1+1"
+    assert tables._cell(f"1{sign}1") == f"1{sign}1"
+
+
 async def test_no_cell_is_a_formula(save: Exporter, tmp_path: Path) -> None:
     out = tmp_path / "pages.csv"
     await save("csv", out)

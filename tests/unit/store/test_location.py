@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
-from crawler.store.location import require_postgres, require_store, shown
+from crawler.store.location import needs_tls, require_postgres, require_store, shown
 from tests.command import here
 
 
@@ -58,8 +60,7 @@ def test_a_password_that_needs_encoding_is_told_so(password: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://u:p%40w@h/db",
-        "postgresql://u:p%2Fw@h/db",
+        "postgresql://u%40v@h/db",
         "postgresql://[::1]:1/db",
         "postgres://u@/d?host=/run/pg",
     ],
@@ -67,6 +68,58 @@ def test_a_password_that_needs_encoding_is_told_so(password: str) -> None:
 def test_a_url_that_can_be_read_is_taken(url: str) -> None:
     assert require_store(url) == url
     require_postgres(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:hush@h/db",
+        "postgresql://u:p%2Fhush@h/db",
+        "postgresql://:hush@h/db",
+        "postgresql://u@h/db?password=hush",
+        "postgresql://u@h/db?host=x&pass%77ord=hush",
+        "postgresql://u@h/db?sslpassword=hush",
+    ],
+)
+def test_a_password_in_the_url_is_refused_with_the_remedy(url: str, tmp_path: Path) -> None:
+    for command in (
+        ("status", "--db", url),
+        ("run", "http://localhost/", "--db", url),
+        ("control", "stop", "--db", url),
+        ("store", "grant-reader", "--db", url),
+        ("store", "copy", url, str(tmp_path / "c.db")),
+    ):
+        ended = here(*command)
+        assert (ended.code, ended.out, "hush" in ended.err) == (2, "", False)
+        assert "PGPASSWORD" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "needed"),
+    [
+        ("postgresql://u@db.example/x", {}, True),
+        ("postgresql://u@192.0.2.1:5432/x", {}, True),
+        ("postgresql://localhost,db.example/x", {}, True),
+        ("postgresql://u@[2001:db8::1]:5432/x", {}, True),
+        ("postgresql://u@/x?host=db.example", {}, True),
+        ("postgresql://u@/x", {"PGHOST": "db.example"}, True),
+        ("postgresql://db.example", {}, True),
+        ("postgresql://db.example?dbname=x", {}, True),
+        ("postgresql://u@localhost:5433/x", {}, False),
+        ("postgresql://u@127.0.0.1,[::1]:5433/x", {}, False),
+        ("postgresql:///x", {}, False),
+        ("postgresql:///x", {"PGHOST": "/run/postgresql"}, False),
+        ("postgresql://u@/x?host=%2Frun%2Fpostgresql", {}, False),
+        ("postgresql://u@%2Frun%2Fpostgresql/x", {}, False),
+        ("postgresql://u@db.example/x?sslmode=disable", {}, False),
+        ("postgresql://u@db.example/x?sslmode=verify-full", {}, False),
+        ("postgresql://u@db.example/x", {"PGSSLMODE": "prefer"}, False),
+    ],
+)
+def test_a_remote_database_needs_tls_unless_the_url_says_otherwise(
+    url: str, environment: dict[str, str], needed: bool
+) -> None:
+    assert needs_tls(url, environment) is needed
 
 
 @pytest.mark.parametrize("place", ["h:hush", "[::1"])
