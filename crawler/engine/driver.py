@@ -97,7 +97,10 @@ class Driver:
         """
         self._store.on_news(self._alarm.ring)
         try:
-            async with background_task(self._stop_in_time(), self._shutdown.fail):
+            async with (
+                background_task(self._stop_in_time(), self._shutdown.fail),
+                background_task(self._end_grace(), self._shutdown.fail),
+            ):
                 decision = scheduler.FIRST
                 while decision.phase is not Phase.ENDED:
                     async with background_task(self._keep_lease(), self._shutdown.fail):
@@ -304,3 +307,9 @@ class Driver:
     async def _stop_in_time(self) -> None:
         if (limit_s := self._policy.crawl.max_time_s) is not None:
             await stop_at(self._progress.started_at + limit_s, self._shutdown.request, self._clock)
+
+    async def _end_grace(self) -> None:
+        """Cancel the requests that are in flight when the grace after a request to stop is over."""
+        await self._shutdown.wait()
+        await self._clock.sleep(scheduler.STOP_GRACE_S)
+        await self._claim_tasks.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from crawler.clock import Clock
@@ -21,8 +22,9 @@ class Shutdown:
 
     1. The gate is closed at once: nothing new is sent, tasks that wait at the gate are cancelled, and a request in
        flight may finish.
-    2. The driver is woken. It commits what is finished, waits for requests in flight for
-       :data:`crawler.engine.scheduler.STOP_GRACE_S`, cancels the rest, and commits once more.
+    2. The driver is woken. It commits what is finished, waits for requests in flight, and commits once more. Requests
+       still in flight :data:`crawler.engine.scheduler.STOP_GRACE_S` after the request to stop are cancelled then,
+       whatever the driver does. So a request that keeps the loop or the store busy cannot delay its own end.
     3. The first reason counts. Of failures, the first is raised by the driver after that.
 
     A lost lease is no stop: the driver lets go of all groups and joins the run again.
@@ -34,6 +36,7 @@ class Shutdown:
         self._failure: BaseException | None = None
         self.end: RunEnd | None = None
         self.lease_lost = False
+        self._requested = asyncio.Event()
 
     @property
     def requested(self) -> bool:
@@ -45,7 +48,12 @@ class Shutdown:
         if self.end is None:
             self.end = end
             self._gate.close()
+            self._requested.set()
         self._alarm.ring()
+
+    async def wait(self) -> None:
+        """Wait until the crawl is told to end."""
+        await self._requested.wait()
 
     def fail(self, error: BaseException) -> None:
         """End soon, and let the driver raise ``error``. Only the first failure counts."""

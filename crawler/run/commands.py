@@ -14,7 +14,7 @@ from crawler.cli.logs import set_up_logging
 from crawler.cli.options import SectionedCommand, given_settings, setting_options
 from crawler.cli.output import console, print_json, tell
 from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, raise_file_limit, run_async
-from crawler.cli.signals import Signals
+from crawler.cli.signals import TEAM_ENDS_WITHIN_S, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
 from crawler.errors import Setting, UsageError
@@ -73,7 +73,8 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, tell=tell) as (crawl, store):
         signals.stop_from_now_on(crawl, store)
         async with _shown(settings, crawl, store, store, clock, signals):
-            end = await run_to_end(crawl, store, clock)
+            with signals.ending_within(settings.crawl.max_time_s):
+                end = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store)
@@ -95,9 +96,10 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
     clock, signals = SystemClock(), Signals()
     async with begun(settings, seeds, clock, at_work=False, tell=tell) as (store, _):
         team = Team(settings, store, clock, tell)
-        signals.stop_from_now_on(team, team)
+        signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         async with _shown(settings, team, team, store, clock, signals):
-            end = await team.run()
+            with signals.ending_within(settings.crawl.max_time_s):
+                end = await team.run()
             if not team.stopped:
                 await look_back(team.progress, store, clock)
         log_end(end)

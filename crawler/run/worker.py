@@ -74,7 +74,7 @@ async def _work(part: Part) -> int:
         background_task(_until_alone(signals)),  # opening the store may take long
         worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
     ):
-        signals.stop_from_now_on(crawl)
+        signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()
         async with background_task(_report(crawl, store)):
             end = await run_to_end(crawl, store, part.clock, look_alone=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,13 @@ from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import outbox
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.outbox import Load
+from crawler.engine.scheduler import STOP_GRACE_S
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome, RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import State
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.judge import Manners, violations
@@ -336,3 +339,33 @@ def test_options_of_a_run_that_failed_at_its_start_have_no_effect(
         assert len(served.log) == 5 + 2  # robots.txt again: the run cut off might have had another reading
 
     run_virtual(main)
+
+
+def test_a_slow_store_does_not_lengthen_the_grace_of_requests_in_flight(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is under way when the crawl is told to end, and takes a minute."""
+    hanging: Site = {"/robots.txt": plain(""), "*": Page(fault=Fault.HANG)}
+
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        late: Site = {"/robots.txt": plain(""), "/": Page("x", delay_s=9)}
+        web = SimulatedWeb(clock, {"a.test": hanging, "b.test": late}, timeout_s=3600.0)
+        async with session(clock, db_path, web, ["http://a.test/", "http://b.test/"], Options()) as (run, store):
+            commit = store.commit
+
+            async def slowly(batch: CommitBatch) -> CommitResult:
+                if clock.loop.time() > 9:
+                    await clock.sleep(60)
+                return await commit(batch)
+
+            monkeypatch.setattr(store, "commit", slowly)
+            task = asyncio.create_task(run.run())
+            await clock.sleep(12)
+            run.stop(RunEnd(EndCode.CALLER))
+            await task
+        (cut,) = [hit for hit in web.web.hits("a.test") if hit.path == "/"]
+        return cut.finished_at, clock.loop.time()
+
+    cut_at, ended_at = run_virtual(main)
+    assert cut_at == pytest.approx(12 + STOP_GRACE_S)
+    assert ended_at <= 12 + 2 * 60 + 1, "the commit under way, and the last one"
