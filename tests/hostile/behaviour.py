@@ -153,7 +153,9 @@ class Crawl(Enum):
     """The crawls of one run of the hostile web. Each has a store of its own."""
 
     MAIN = "main"
-    ENDLESS = "endless"  # of hosts that want to be left alone for a year: it ends by its time limit alone
+    #: Ends by its time limit alone: of hosts that want to be left alone for a year. Names with malformed answers of DNS
+    #: are here too, because c-ares then repeats every other query to the same server.
+    ENDLESS = "endless"
     RUP = "rup"  # no crawl: of hosts that `crawler rup` asks
     GUARDED = "guarded"  # without --allow-private: of names with addresses of private networks
 

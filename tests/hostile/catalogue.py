@@ -22,7 +22,7 @@ HEALTHY = tuple(healthy(number) for number in range(SITES))
 NOT_YET: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("robots-late-rule", "robots-line", "robots-agents"), "rules are read up to 512 KiB, not 5 MB"),
-        "rup-serve": "the HTTP library prints a traceback for a request that is no HTTP",
+        "client-server": "the HTTP library prints a traceback for a request that is no HTTP",
         **dict.fromkeys(("robots-hosts", "robots-host-away"), "Host may name a domain that does not say the same"),
     }
 )

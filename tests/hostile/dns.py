@@ -86,6 +86,7 @@ _NAMES: tuple[tuple[str, str, Answers, End], ...] = (
      FETCHED),
 )  # fmt: skip
 
+_MALFORMED = {"garbage", "short", "pointer-loop", "wrong-length"}
 _QUICK = {"good", "nxdomain", "unspecified", "cname-loop"}
 
 #: Addresses at which only the crawler's own machine or network can answer.
@@ -110,7 +111,8 @@ _SITE = {"/": Page("<title>Found</title>")}
 
 BEHAVIOURS = (
     *(
-        Behaviour(f"dns-{name}", what, {"/": end}, _SITE, dns=answers, quick=name in _QUICK)
+        Behaviour(f"dns-{name}", what, {"/": end}, _SITE, dns=answers, quick=name in _QUICK,
+                  crawl=Crawl.ENDLESS if name in _MALFORMED else Crawl.MAIN)
         for name, what, answers, end in _NAMES
     ),
     *(

@@ -19,13 +19,13 @@ from tests.hostile.catalogue import HEALTHY
 from tests.hostile.crawl import DELAY_S, STOPS_WITHIN_S, crawl
 from tests.hostile.healthy import PAGES
 
-MOST_S = 12.0
+MOST_S = 15.0
 MOST_LAG_S = 1.0
 MOST_BYTES = 500_000_000
 #: Requests for robots.txt that a healthy site may get.
 MOST_ROBOTS = 3
-#: Requests at once to one address.
-MOST_AT_ONCE = 2
+#: Requests at once to one zone: a quarter of the slots. (``politeness.per_address`` does not hold for loopback.)
+MOST_AT_ONCE = 16
 MAX_TIME_S = 40.0
 
 #: The pause of the healthy site, and else the defaults of the crawler.
@@ -48,14 +48,14 @@ class Stood:
     took_s: float
     lag_s: float
     peak_bytes: int
-    stopped_s: float
+    run_s: float
     attacker: str
     wrong: Sequence[str]
 
     def __str__(self) -> str:
         figures = f"{self.pages} of {PAGES} pages, the last after {self.took_s:.0f} s; lag {self.lag_s:.1f} s"
         figures += f", {self.peak_bytes / 1e6:.0f} MB; {self.attacker}"
-        figures += f"; the run ended {self.stopped_s:.0f} s after --max-time"
+        figures += f"; the run took {self.run_s:.0f} s"
         return "\n".join(
             [f"{self.name}: {self.what}", f"    {figures}", *(f"    WRONG  {fault}" for fault in self.wrong)]
         )
@@ -71,13 +71,13 @@ def run(name: str, folder: Path) -> Stood:
     with closing(sqlite3.connect(crawled.db)) as store:
         (lag_s,) = store.execute("SELECT worst_lag_s FROM runs").fetchone()
     theirs = [hit for hit in crawled.log if hit.host != victim.host]
-    stopped_s = crawled.spent.wall_s - MAX_TIME_S
+    run_s = crawled.spent.wall_s
     checks = {
         f"only {len(pages)} of the healthy site's {PAGES} pages came": len(pages) < PAGES,
         f"the healthy site took {took_s:.0f} s, at most {MOST_S:.0f} s expected": took_s > MOST_S,
         f"the event loop was held up for {lag_s:.1f} s": (lag_s or 0) > MOST_LAG_S,
         f"more than {MOST_BYTES / 1e6:.0f} MB at once": crawled.spent.peak_bytes > MOST_BYTES,
-        f"the run ended {stopped_s:.0f} s after --max-time": stopped_s > STOPS_WITHIN_S,
+        f"the run took {run_s:.0f} s, with --max-time {MAX_TIME_S:.0f}": run_s > MAX_TIME_S + STOPS_WITHIN_S,
         f"the command ended with {crawled.spent.code}": crawled.spent.code != 0,
         "a forbidden page was requested": any(hit.path == FORBIDDEN for hit in mine),
     }
@@ -87,12 +87,12 @@ def run(name: str, folder: Path) -> Stood:
         wrong.append(f"{robots} requests for the healthy site's robots.txt")
     at_once = _at_once(theirs)
     if name == "wildcard" and at_once > MOST_AT_ONCE:
-        wrong.append(f"{at_once} requests at once to one address")
+        wrong.append(f"{at_once} requests at once to one zone")
     manners = judge.Manners(DELAY_S)
     wrong += [str(found) for rule in (judge.overlaps, judge.pauses) for found in rule(mine, manners)][:3]
     attacker = f"{len(theirs):,} requests at the attackers, {at_once} at once"
     what = attackers[0].what
-    return Stood(name, what, len(pages), took_s, lag_s or 0, crawled.spent.peak_bytes, stopped_s, attacker, wrong)
+    return Stood(name, what, len(pages), took_s, lag_s or 0, crawled.spent.peak_bytes, run_s, attacker, wrong)
 
 
 def _at_once(hits: Sequence[Hit]) -> int:

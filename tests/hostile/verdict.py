@@ -6,7 +6,7 @@ import asyncio
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,17 +37,17 @@ _EXPORTS = (("jsonl", "pages"), ("jsonl", "requests"), ("csv", "urls"), ("csv", 
 _CODES = {Crawl.MAIN: (0,), Crawl.ENDLESS: (0,), Crawl.GUARDED: (0, 5)}
 _ENDED = {
     Crawl.MAIN: ("done", "max_pages_per_site"),
-    Crawl.ENDLESS: ("max_time",),
+    Crawl.ENDLESS: ("max_time", "done"),
     Crawl.GUARDED: ("done", "seeds_left_out"),
 }
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was wrong, for each behaviour by its name and for the crawl as a whole, and the figures."""
+    """What was wrong, with each behaviour by its name and with the crawl as a whole by subject, and the figures."""
 
     wrong: dict[str, list[str]] = field(default_factory=dict)
-    whole: list[str] = field(default_factory=list)
+    whole: dict[str, list[str]] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
 
 
@@ -58,13 +58,16 @@ def judged(crawled: Crawled, hostile: Sequence[Behaviour], healthy: Sequence[Beh
     for hit in crawled.log:
         by_host[hit.host].append(hit)
     with closing(sqlite3.connect(f"file:{crawled.db}?mode=ro", uri=True)) as store:
+        urls = {row[0]: row[1:] for row in store.execute("SELECT url, state, reason_code, reason FROM urls")}
+        titles = dict(store.execute("SELECT url, title FROM pages"))
         for one in (*hostile, *healthy):
             hits = [hit for host, found in by_host.items() if _belongs(host, one) for hit in found]
-            verdict.wrong[one.name] = [*_wrong_ends(store, one, crawled.port), *_wrong_requests(one, hits)]
-        verdict.whole += _run(crawled, store, verdict, ends)
-        verdict.whole += _log(store, crawled, {one.host for one in hostile if one.at_accept is not None})
+            verdict.wrong[one.name] = [*_wrong_ends(urls, titles, one, crawled.port), *_wrong_requests(one, hits)]
+        verdict.whole["the run"] = list(_run(crawled, store, verdict, ends))
+        unread = {one.host for one in hostile if one.at_accept is not None}
+        verdict.whole["the servers' log and the store's"] = list(_log(store, crawled, unread))
     if ends is Crawl.MAIN:
-        verdict.whole += _readers(crawled.db)
+        verdict.whole["audit, report, export, search, query"] = list(_readers(crawled.db))
     for one in hostile:
         for path in one.ends:
             verdict.wrong[one.name] += _explained(one.url(path, crawled.port), crawled.db)
@@ -76,16 +79,17 @@ def _belongs(host: str, one: Behaviour) -> bool:
     return name == one.host or name.endswith(f".{one.host}")
 
 
-def _wrong_ends(store: sqlite3.Connection, one: Behaviour, port: int) -> Iterator[str]:
+def _wrong_ends(
+    urls: Mapping[str, tuple[str, str, str]], titles: Mapping[str, str | None], one: Behaviour, port: int
+) -> Iterator[str]:
     for path, end in one.ends.items():
-        url = one.url(path, port)
-        row = store.execute("SELECT state, reason_code, reason FROM urls WHERE url = ?", (url,)).fetchone()
+        row = urls.get(one.url(path, port))
         if row is None or not _meets(row, end):
             yield f"{path}: {'unknown' if row is None else '/'.join(row[:2])} ({row and row[2]!r}), expected {end}"
     for path, title in one.titles.items():
-        row = store.execute("SELECT title FROM pages WHERE url = ?", (one.url(path, port),)).fetchone()
-        if row != (title,):
-            yield f"{path}: title {row and row[0]!r}, expected {title!r}"
+        found = titles.get(one.url(path, port))
+        if found != title:
+            yield f"{path}: title {found!r}, expected {title!r}"
 
 
 def _meets(row: tuple[str, str, str], end: End) -> bool:
@@ -198,17 +202,18 @@ def stretches(log: Sequence[Hit], healthy: Sequence[Behaviour]) -> list[float]:
 
 def judge_times(crawled: Crawled, healthy: Sequence[Behaviour], max_time_s: float, verdict: Verdict) -> None:
     """Judge what depends on time and on the machine."""
+    wrong = verdict.whole["time and memory"] = []
     stretch = stretches(crawled.log, healthy)
     verdict.figures["healthy sites"] = (
         f"took {median(stretch):.1f} times as long as their pauses in the median, {stretch[-1]:.1f} times at worst"
     )
     if stretch[-1] > MOST_STRETCH:
-        verdict.whole.append(f"a healthy site took {stretch[-1]:.1f} times its pauses, at most {MOST_STRETCH} expected")
+        wrong.append(f"a healthy site took {stretch[-1]:.1f} times its pauses, at most {MOST_STRETCH} expected")
     if crawled.spent.wall_s > max_time_s + STOPS_WITHIN_S:
-        verdict.whole.append(f"the run took {crawled.spent.wall_s:.0f} s, with --max-time {max_time_s:.0f}")
+        wrong.append(f"the run took {crawled.spent.wall_s:.0f} s, with --max-time {max_time_s:.0f}")
     if crawled.spent.peak_bytes > MOST_BYTES:
-        verdict.whole.append(f"more than {MOST_BYTES / 1e6:.0f} MB at once")
+        wrong.append(f"more than {MOST_BYTES / 1e6:.0f} MB at once")
     with closing(sqlite3.connect(crawled.db)) as store:
         (lag_s,) = store.execute("SELECT worst_lag_s FROM runs").fetchone()
     if lag_s > MOST_LAG_S:
-        verdict.whole.append(f"the event loop was held up for {lag_s:.1f} s, at most {MOST_LAG_S} s expected")
+        wrong.append(f"the event loop was held up for {lag_s:.1f} s, at most {MOST_LAG_S} s expected")
