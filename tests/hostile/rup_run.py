@@ -72,7 +72,7 @@ def attack(folder: Path) -> Iterator[tuple[str, list[str]]]:
         out, err = site.process.communicate(timeout=60)
         site.process = None
         yield (
-            "rup-serve",
+            "client-server",
             [f"a traceback: {err[-500:]}"] * ("Traceback" in err) + list(unprintable("rup serve", out + err)),
         )
 
