@@ -357,7 +357,7 @@ class Gate:
         """
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         before = live.pace
-        lag_s = self._lag.within(answer.started_at, answer.finished_at)
+        lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
         live.pace = after_answer(before, facts_of(answer, lag_s), crawl_delay_s, self._settings)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
 
 from crawler.clock import Clock
 from crawler.engine.progress import Progress
@@ -14,64 +13,44 @@ from crawler.engine.tasks import background_task
 
 _EVERY_S = 0.05
 _RESOLUTION_S = 0.001  # a timer of the loop may come so much later than asked for, on an idle loop too
-_KEPT = 4096  # measurements, of the last three minutes at least: longer than a request may take
-
-
-class _Measured(NamedTuple):
-    """From ``since`` to ``until`` (epoch seconds) the loop was late, and then made one round."""
-
-    since: float
-    until: float
 
 
 class LoopLag:
-    """The lag of the loop in the last minutes, measured 20 times a second while :meth:`measure` runs.
+    """The lag of the loop, measured 20 times a second while :meth:`measure` runs. Without measurements it is zero.
 
     A timer shows how late the loop is, and a call without a delay shows how long one round of the loop takes. Both come
-    from the loop's own work and from other processes of the machine. Without measurements there is no lag.
+    from the loop's own work and from other processes of the machine.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._measured: deque[_Measured] = deque(maxlen=_KEPT)
-        self._due_at: float | None = None  # of the measurement under way
+        self._last_s = 0.0
+        self._due_at = math.inf  # of the measurement under way
 
     async def measure(self, progress: Progress) -> None:
         """Measure until cancelled, and tell ``progress`` each lag."""
         try:
             while True:
-                self._due_at = due_at = self._clock.now() + _EVERY_S + _RESOLUTION_S
+                self._due_at = self._clock.now() + _EVERY_S + _RESOLUTION_S
                 await asyncio.sleep(_EVERY_S)
-                came_at = self._clock.now()
+                since = min(self._due_at, self._clock.now())
                 await asyncio.sleep(0)
-                measured = _Measured(min(due_at, came_at), self._clock.now())
-                self._measured.append(measured)
-                progress.late(measured.until - measured.since)
+                self._last_s = self._clock.now() - since
+                progress.late(self._last_s)
         finally:
-            self._due_at = None
+            self._due_at, self._last_s = math.inf, 0.0
 
-    def lately(self, seconds: float) -> float:
-        """How much of the last ``seconds`` was lag, in seconds."""
-        now = self._clock.now()
-        return self.within(now - seconds, now)
+    def now_s(self) -> float:
+        """For how many seconds the loop may have kept waiting what it runs now."""
+        return max(self._last_s, self._clock.now() - self._due_at)
 
-    def within(self, started_at: float, finished_at: float) -> float:
-        """How much of a period was lag, in seconds. The period ends now or ended lately; times are epoch seconds.
+    def in_answer(self, started_at: float, finished_at: float) -> float:
+        """By how many seconds the loop may have noticed the end of an answer too late. It was noticed just now.
 
-        It is the lag measured during the period. If no measurement fell into the period, it is the lag measured last
-        before. It is never more than was measured, and never more than the period.
+        Lag before the end does not count: while the loop was busy, the server worked. Never more than the answer took;
+        times are epoch seconds.
         """
-        lag_s, fell_inside = 0.0, False
-        if self._due_at is not None and finished_at > self._due_at:  # the loop is late, and does not know it yet
-            lag_s, fell_inside = finished_at - max(self._due_at, started_at), True
-        for since, until in reversed(self._measured):
-            if until <= started_at:
-                if not fell_inside:
-                    lag_s = until - since
-                break
-            fell_inside = True
-            lag_s += max(0.0, min(until, finished_at) - max(since, started_at))
-        return min(lag_s, max(0.0, finished_at - started_at))
+        return max(0.0, min(self.now_s(), finished_at - started_at))
 
 
 @asynccontextmanager

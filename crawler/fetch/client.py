@@ -32,7 +32,7 @@ from crawler.fetch.failures import (
 )
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
-from crawler.fetch.time_limit import RecentLag, no_lag
+from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
 from crawler.model import (
     Failed,
@@ -98,17 +98,17 @@ class HttpFetcher:
         settings: FetchSettings,
         clock: Clock,
         may_send: Callable[[], bool] | None = None,
-        recent_lag_s: RecentLag = no_lag,
+        lag_now_s: LagNow = no_lag,
     ) -> None:
         """Create a client that has no session yet.
 
         The client calls ``may_send`` when a connection is established, because connecting may take long and the process
         may have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: always send.
         Limits on connecting and on the silence of a server are longer by the lag of the event loop, which
-        ``recent_lag_s`` returns.
+        ``lag_now_s`` returns.
         """
         self._may_send = may_send
-        self._recent_lag_s = recent_lag_s
+        self._lag_now_s = lag_now_s
         self._settings = settings
         self._clock = clock
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -124,7 +124,7 @@ class HttpFetcher:
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,
-            self._recent_lag_s,
+            self._lag_now_s,
             limit=self._settings.concurrency,
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=self._resolver,

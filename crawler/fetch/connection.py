@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -32,7 +33,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
-from crawler.fetch.time_limit import RecentLag, no_lag
+from crawler.fetch.time_limit import LagNow, PatientTimer, no_lag
 from crawler.reasons import ErrorKind, RequestError
 
 MAX_HEAD_BYTES = 262_144
@@ -107,16 +108,16 @@ class Connection(ResponseHandler):
     the header section of the final answer is complete.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, recent_lag_s: RecentLag = no_lag) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, lag_now_s: LagNow = no_lag) -> None:
         super().__init__(loop)
-        self._recent_lag_s = recent_lag_s
+        self._lag_now_s = lag_now_s
         self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
         self._head_bytes = 0
         self._interim = 0
         self._edge = b""  # the last octets of an incomplete header section
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._head_timer: PatientTimer | None = None
 
     def set_response_params(self, **params: Any) -> None:
         """Begin the request of the current task."""
@@ -166,8 +167,8 @@ class Connection(ResponseHandler):
         super()._reschedule_timeout()
 
     def _on_read_timeout(self) -> None:
-        """End the wait for data, or continue it once, for as long as the own loop was late meanwhile."""
-        lag_s = 0.0 if self._waits_longer else self._recent_lag_s(self.read_timeout or 0.0)
+        """End the wait for data, or continue it once for as long as the own loop is late, as :class:`PatientTimer`."""
+        lag_s = 0.0 if self._waits_longer else self._lag_now_s()
         if lag_s > 0:
             self._waits_longer = True
             self._read_timeout_handle = self._loop.call_later(lag_s, self._on_read_timeout)
@@ -214,7 +215,8 @@ class Connection(ResponseHandler):
                 self._stop_head_timer()
         self._edge = text[max(begin, len(text) - _EDGE) :]
         if self._answer is None and self._edge and self._head_timer is None:
-            self._head_timer = self._loop.call_later(MAX_HEAD_S, self._refuse, ErrorKind.TIMEOUT, _SLOW_HEAD)
+            give_up = partial(self._refuse, ErrorKind.TIMEOUT, _SLOW_HEAD)
+            self._head_timer = PatientTimer(self._loop, MAX_HEAD_S, self._lag_now_s, give_up)
         return text[given:]
 
     def _stop_head_timer(self) -> None:

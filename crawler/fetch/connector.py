@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from crawler.fetch.time_limit import RecentLag, time_limit
+from crawler.fetch.time_limit import LagNow, time_limit
 
 
 class Connector(aiohttp.TCPConnector):
@@ -27,17 +27,17 @@ class Connector(aiohttp.TCPConnector):
         self,
         connection_type: Callable[..., ResponseHandler],
         before_connecting: Callable[[Sequence[str]], Awaitable[None]],
-        recent_lag_s: RecentLag,
+        lag_now_s: LagNow,
         **options: Any,
     ) -> None:
         """``before_connecting`` gets the addresses of a host, before the connector tries them.
 
-        Time limits of connections do not count the lag of the event loop, which ``recent_lag_s`` returns.
+        Time limits of connections do not count the lag of the event loop, which ``lag_now_s`` returns.
         """
         super().__init__(**options)
         self._before_connecting = before_connecting
-        self._recent_lag_s = recent_lag_s
-        self._factory = partial(connection_type, loop=self._loop, recent_lag_s=recent_lag_s)
+        self._lag_now_s = lag_now_s
+        self._factory = partial(connection_type, loop=self._loop, lag_now_s=lag_now_s)
 
     async def _get(self, *args: Any) -> Any:
         while (connection := await super()._get(*args)) is not None:
@@ -49,7 +49,7 @@ class Connector(aiohttp.TCPConnector):
         return None
 
     async def _wrap_create_connection(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
-        async with time_limit(timeout.sock_connect, self._recent_lag_s):
+        async with time_limit(timeout.sock_connect, self._lag_now_s):
             return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
 
     async def _resolve_host(self, *args: Any, **options: Any) -> Any:

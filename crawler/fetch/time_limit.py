@@ -6,41 +6,53 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-#: Returns the lag of the event loop within the last so many seconds, in seconds.
-RecentLag = Callable[[float], float]
+#: Returns for how many seconds the event loop may have kept waiting what it runs now.
+LagNow = Callable[[], float]
 
 
-def no_lag(seconds: float) -> float:
-    """The recent lag of a loop whose lag nobody measures."""
+def no_lag() -> float:
+    """The lag of a loop whose lag nobody measures."""
     return 0.0
 
 
-@asynccontextmanager
-async def time_limit(limit_s: float | None, recent_lag_s: RecentLag) -> AsyncIterator[None]:
-    """Cancel the context after ``limit_s`` seconds and raise :class:`TimeoutError`. ``None``: no limit.
+class PatientTimer:
+    """Calls ``action`` after ``seconds``. If the loop is late then, the timer waits for as long as it is late, once.
 
-    The limit is longer by the lag within the context. So if the loop was late, the context gets the rest of its time
-    when the loop is free again: on a late loop a timer may run before the data that have arrived long before.
+    On a late loop a timer may run before data that have arrived long before.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, seconds: float, lag_now_s: LagNow, action: Callable[[], object]
+    ) -> None:
+        self._loop = loop
+        self._lag_now_s = lag_now_s
+        self._action = action
+        self._handle = loop.call_later(seconds, self._ring)
+
+    def _ring(self) -> None:
+        if (lag_s := self._lag_now_s()) > 0:
+            self._handle = self._loop.call_later(lag_s, self._action)
+        else:
+            self._action()
+
+    def cancel(self) -> None:
+        """Do not call ``action`` any more."""
+        self._handle.cancel()
+
+
+@asynccontextmanager
+async def time_limit(limit_s: float | None, lag_now_s: LagNow) -> AsyncIterator[None]:
+    """Cancel the context after ``limit_s`` seconds by a :class:`PatientTimer`, and raise :class:`TimeoutError`.
+
+    ``None``: no limit.
     """
     if limit_s is None:
         yield
         return
-    loop, most_s = asyncio.get_running_loop(), limit_s
-    started_at = loop.time()
-    timer: asyncio.TimerHandle
-
-    def look() -> None:
-        nonlocal timer
-        took_s = loop.time() - started_at
-        left_s = most_s + recent_lag_s(took_s) - took_s
-        if left_s > 0:
-            timer = loop.call_later(left_s, look)
-        else:
-            deadline.reschedule(loop.time())
-
-    timer = loop.call_later(most_s, look)
-    try:
-        async with asyncio.timeout(None) as deadline:
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as deadline:
+        timer = PatientTimer(loop, limit_s, lag_now_s, lambda: deadline.reschedule(loop.time()))
+        try:
             yield
-    finally:
-        timer.cancel()
+        finally:
+            timer.cancel()

@@ -64,8 +64,8 @@ def group_name(site: str, by: GroupBy) -> str:
 class AnswerFacts(NamedTuple):
     """The facts about an answer that decide the pause after it. Times in seconds since the epoch.
 
-    The gate takes them from the answer itself, and the audit from the log. ``lag_s`` is the part of the time between
-    start and end in which the crawler's own event loop was late, in seconds.
+    The gate takes them from the answer itself, and the audit from the log. ``lag_s`` is the lag of the
+    crawler's own event loop when the answer ended, in seconds.
     """
 
     started_at: float
@@ -102,7 +102,7 @@ class Constraint(NamedTuple):
 def facts_of(answer: FetchResult, lag_s: float = 0.0) -> AnswerFacts:
     """The facts about ``answer`` that decide the pause after it. Only a failure or redirect may ask for a pause.
 
-    ``lag_s`` is the lag of the crawler's own event loop during the request, in seconds.
+    ``lag_s`` is the lag of the crawler's own event loop when the answer ended, in seconds.
     """
     asks = isinstance(answer, Failed | Redirected)
     return AnswerFacts(

@@ -162,7 +162,7 @@ async def _fetching(
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
     parsers = settings.team.parsers or default_parsers(settings.team.workers)
     async with (
-        HttpFetcher(fetch_settings(settings), clock, may_send, lag.lately) as fetcher,
+        HttpFetcher(fetch_settings(settings), clock, may_send, lag.now_s) as fetcher,
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()

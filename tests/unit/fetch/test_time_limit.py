@@ -33,11 +33,19 @@ def test_a_blocked_loop_does_not_use_up_a_limit() -> None:
         lag = LoopLag(clock)
         async with background_task(lag.measure(Progress(clock.now()))):
             began = clock.loop.time()
-            async with time_limit(10.0, lag.lately):
+            async with time_limit(10.0, lag.now_s):
                 await asyncio.sleep(1.0)
                 clock.loop._now += 12.4
                 await asyncio.sleep(5.0)
             assert clock.loop.time() - began == pytest.approx(18.4)
+
+            async def too_slow() -> None:
+                async with time_limit(10.0, lag.now_s):
+                    clock.loop._now += 12.4
+                    await asyncio.sleep(30.0)  # longer than the limit and the lag: one extension only
+
+            with pytest.raises(TimeoutError):
+                await too_slow()
 
     run_virtual(main)
 
@@ -47,7 +55,7 @@ def test_a_blocked_loop_is_no_silence_of_a_server(lag_s: float) -> None:
     """The wait for data is longer by the lag, once."""
 
     async def main(clock: VirtualClock) -> None:
-        connection = Connection(clock.loop, lambda seconds: lag_s)
+        connection = Connection(clock.loop, lambda: lag_s)
         connection.read_timeout = 30.0
         connection.start_timeout()
         await asyncio.sleep(29.0 + lag_s)
