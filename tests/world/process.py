@@ -1,0 +1,262 @@
+"""The processes of a crawl in a world: each opens the store, crawls, and ends, is stopped, fails or is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import copy_context
+from dataclasses import asdict, dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from crawler.engine import operator
+from crawler.engine.changed_options import begin
+from crawler.engine.crawl import Crawl
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.lease import Lease
+from crawler.engine.parser_pool import ReadingOptions
+from crawler.engine.robots_cache import RobotsNeeds
+from crawler.errors import StoreError, UsageError
+from crawler.frontier.operator import Command
+from crawler.frontier.revisit import RevisitSettings
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.model import FetchResult, Request
+from crawler.reasons import EndCode
+from crawler.run import session
+from crawler.store.open import give_order_to_file
+from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.sqlite.store import SqliteStore
+from tests.reading import ReaderInProcess
+from tests.virtual_time import EPOCH_S, VirtualClock
+from tests.world.disk import DISK, Disk
+from tests.world.plan import Plan
+from tests.world.rules import TOKEN
+from tests.world.web import Web
+from tests.world.witness import Life, Seen, Witness
+
+#: Rounds of cancellation until every task of a killed process has gone.
+_ROUNDS = 200
+
+
+class End(Enum):
+    """How a process ended."""
+
+    DONE = auto()
+    STOPPED = auto()
+    STORE_FAILED = auto()
+    KILLED = auto()
+
+
+class ProcessClock(VirtualClock):
+    """The clock of one process: it never jumps while the process lives."""
+
+    def __init__(self, loop: Any, ahead_s: float) -> None:
+        super().__init__(loop)
+        self._ahead_s = ahead_s
+
+    def now(self) -> float:
+        return EPOCH_S + self._ahead_s + self.loop.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of the crawl, in the form that the store keeps."""
+
+    scope: ScopeSettings
+    politeness: Any
+    retry: Any
+    robots: Any
+    revisit: RevisitSettings
+
+
+class Process:
+    """One life of the crawl."""
+
+    def __init__(self, number: int, plan: Plan, web: Web, witness: Witness, path: Path, clock: ProcessClock) -> None:
+        self._plan, self._web, self._witness = plan, web, witness
+        self._path = path
+        self._clock = clock
+        self.life = Life(number, clock.loop.time())
+        self.disk = Disk(random.Random(f"{plan.seed} disk {number}"), self.kill, plan.most_calls)
+        self._in_flight: dict[int, Seen] = {}
+        self._killed = asyncio.Event()
+        self._hosts: dict[int, str] = {}  # by the number of the site
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._killed.is_set()
+
+    def kill(self) -> None:
+        """End the process at this instant, as ``kill -9`` does."""
+        if self._killed.is_set():
+            return
+        self._killed.set()
+        self.disk.die()
+        for seen in list(self._in_flight.values()):
+            self._witness.ended(seen, self._clock.now(), None, None)
+        self._in_flight.clear()
+        self._witness.lost(self.life)
+
+    async def live(self) -> End:
+        """Run the process until it ends."""
+        context = copy_context()
+        context.run(DISK.set, self.disk)
+        task = asyncio.get_running_loop().create_task(self._work(), context=context)
+        killed = asyncio.create_task(self._killed.wait())
+        await asyncio.wait([task, killed], return_when=asyncio.FIRST_COMPLETED)
+        killed.cancel()
+        await self._bury([task])
+        if self._killed.is_set():
+            if not task.cancelled():
+                task.exception()  # whatever the dead process met
+            return End.KILLED
+        end = task.result()
+        if end is End.STORE_FAILED:
+            self._witness.lost(self.life)
+        else:
+            self._witness.finished(self.life)
+        return end
+
+    async def _bury(self, tasks: list[asyncio.Task[Any]]) -> None:
+        """Let go of what is left of the process. Nothing that its tasks still do has an effect."""
+        for _ in range(_ROUNDS):
+            left = [*self.disk.tasks] + [task for task in tasks if not task.done()]
+            if not left:
+                return
+            for task in left:
+                if self._killed.is_set():
+                    task.cancel()
+            await asyncio.wait(left, timeout=0 if self._killed.is_set() else 60)
+        self._witness.complain(f"tasks that do not end: {left[0]}")
+
+    # --- the work -----------------------------------------------------------------------------
+
+    async def _work(self) -> End:
+        try:
+            async with self._opened() as (crawl, store):
+                end = await session.run_to_end(crawl, store, self._clock)
+        except StoreError as error:
+            if self._killed.is_set() or "full" not in str(error):
+                raise
+            return End.STORE_FAILED
+        if crawl.progress.faults:
+            self._witness.complain(f"{crawl.progress.faults} bugs were counted")
+        return End.DONE if end.code is not EndCode.OPERATOR else End.STOPPED
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
+        plan, clock = self._plan, self._clock
+        settings = Settings(
+            ScopeSettings(ScopeMode.ANY), plan.politeness, plan.retry, plan.robots, RevisitSettings(plan.days > 0)
+        )
+        store = await WatchedStore.open(self._path, plan.politeness)
+        store.process = self
+        try:
+            known = await store.seeds()
+            seeds = sorted(set(self._web.seeds()) - set(known))
+            scope = Scope(settings.scope, [*known, *seeds])
+            await begin(store, scope, asdict(settings), seeds, clock.now(), pages_per_site=None)
+            needs = RobotsNeeds(plan.robots, TOKEN, plan.politeness.group, lambda host: False)
+            limits = CrawlSettings(concurrency=plan.concurrency)
+            policy = CrawlPolicy(limits, plan.politeness, plan.retry, needs, settings.revisit)
+            reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading, hash_text=settings.revisit.enabled))
+            lease = Lease(store, clock, policy.longest_request_s)
+            yield Crawl(store, self, clock, policy, scope, reader, lease), store
+        finally:
+            await store.close()
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Send one request into the web."""
+        while self._killed.is_set():  # a task of a killed process
+            await asyncio.get_running_loop().create_future()
+        clock = self._clock
+        seen = self._witness.sent(self.life, request, clock.now())
+        self._in_flight[id(seen)] = seen
+        answer = self._web.answer(request, seen.began_at)
+        received = None
+        try:
+            await clock.sleep(answer.delay_s)
+            received = answer.received(request, seen.wall_began, clock.now())
+        finally:
+            if self._in_flight.pop(id(seen), None) is not None:
+                self._witness.ended(seen, clock.now(), answer, received)
+        return received
+
+    def committed(self, batch: CommitBatch, result: CommitResult | None) -> None:
+        """A commit of this process has landed."""
+        if not self._killed.is_set():
+            rows = [(self._hosts[row.site_id], row) for row in batch.requests]
+            pages = [outcome.queued.url for outcome in batch.outcomes if outcome.page is not None]
+            self._witness.committed(self.life, rows, pages, len(batch.outcomes))
+            for claim in result.claims if result is not None else []:
+                self.know({site.id: site.name for site in claim.sites.values()})
+
+    def know(self, sites: dict[int, str]) -> None:
+        """Learn the names of sites."""
+        self._hosts |= {number: name.partition("://")[2] for number, name in sites.items()}
+
+
+class WatchedStore(SqliteStore):
+    """The SQLite store, which tells its process of each commit that has landed."""
+
+    process: Process
+
+    async def commit(self, batch: CommitBatch) -> CommitResult:
+        result = await super().commit(batch)
+        self.process.committed(batch, result)
+        return result
+
+    async def commit_late(self, late: CommitBatch) -> None:
+        await super().commit_late(late)
+        self.process.committed(late, None)
+
+    async def reserve(self, site: str, *more: Any) -> int | None:
+        number = await super().reserve(site, *more)
+        if number is not None:
+            self.process.know({number: site})
+        return number
+
+
+def own_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """From now on, each task that ``loop`` makes for a process is noted at the disk of that process."""
+
+    def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coro, loop=loop, **options)
+        disk = (options.get("context") or copy_context()).get(DISK)
+        if disk is not None:
+            disk.tasks[task] = None
+            task.add_done_callback(lambda done: disk.tasks.pop(done, None))
+        return task
+
+    loop.set_task_factory(factory)
+
+
+async def give(command: Command, host: str, path: Path, clock: VirtualClock, witness: Witness) -> bool:
+    """Give an order to the crawl, as ``crawler control`` does. Returns whether the store took it."""
+    try:
+        await give_order_to_file(str(path), command, host, clock)
+    except (UsageError, StoreError):
+        return False
+    witness.ordered(command.value, host)
+    return True
+
+
+@contextmanager
+def quiet_engine(look_every_s: float) -> Iterator[None]:
+    """Let the engine look less often at what costs time here, and do not measure the lag of a loop without one."""
+
+    @asynccontextmanager
+    async def no_lag(*_: object) -> AsyncIterator[None]:
+        yield
+
+    with (
+        mock.patch.object(operator, "_LOOK_EVERY_S", look_every_s),
+        mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
+        mock.patch("crawler.engine.crawl.loop_lag_measured", no_lag),
+    ):
+        yield

@@ -1,0 +1,183 @@
+"""The checks of the world bite: faults planted in the crawler are found within some worlds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.outbox import Outbox
+from crawler.engine.slots import Slots
+from crawler.frontier import politeness
+from crawler.frontier.decide import Outcome
+from crawler.frontier.operator import Blocks
+from crawler.frontier.politeness import Pace
+from crawler.model import FetchResult, Request, State
+from crawler.robots.readings import SiteRules
+from crawler.robots.rules import Verdict
+from crawler.store.protocols import CommitBatch
+from crawler.store.sql.commit import Committer
+from crawler.store.sql.workers import Workers
+from tests.world.plan import draw_plan
+from tests.world.worlds import run_world, shrink
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+_WORLDS = 40
+
+
+def no_pause(patch: pytest.MonkeyPatch) -> None:
+    """The gate sends without a look at the pause now and then."""
+    kept, calls = Gate.pause, []
+
+    async def pause(gate: Gate, group: str) -> None:
+        calls.append(group)
+        if len(calls) % 7:
+            await kept(gate, group)
+
+    patch.setattr(Gate, "pause", pause)
+
+
+def no_back_off(patch: pytest.MonkeyPatch) -> None:
+    """The back-off after trouble does not grow."""
+    patch.setattr(politeness, "backoff_after", lambda before_s, answer, settings: 0.0)
+
+
+def verdict_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A path that robots.txt forbids is fetched."""
+    patch.setattr(SiteRules, "verdict", lambda rules, path: Verdict(True, None, "", rules.reading))
+
+
+def expiry_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A robots.txt is used after it has expired."""
+    patch.setattr("crawler.robots.response.freshness", lambda headers, reading, settings, now: now + 1e7)
+
+
+class _NoLock(asyncio.Lock):
+    """A lock that locks nothing."""
+
+    async def acquire(self) -> Literal[True]:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+def two_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A page is requested twice, at the same time."""
+    kept, calls = Gate.send, []
+
+    async def send(gate: Gate, request: Request, permit: FetchPermit) -> FetchResult | None:
+        calls.append(request)
+        gate._groups[permit.group].slot = _NoLock()
+        answers = await asyncio.gather(*(kept(gate, request, permit) for _ in range(1 if len(calls) % 5 else 2)))
+        return answers[0]
+
+    patch.setattr(Gate, "send", send)
+
+
+def outcome_dropped(patch: pytest.MonkeyPatch) -> None:
+    """A commit loses an outcome."""
+    kept = Committer.commit
+
+    async def commit(committer: Committer, batch: CommitBatch) -> Any:
+        kept_ones = [outcome for outcome in batch.outcomes if outcome.queued.id % 5]
+        return await kept(committer, replace(batch, outcomes=kept_ones))
+
+    patch.setattr(Committer, "commit", commit)
+
+
+def request_lost(patch: pytest.MonkeyPatch) -> None:
+    """A commit loses the row of a request."""
+    kept = Committer.commit
+
+    async def commit(committer: Committer, batch: CommitBatch) -> Any:
+        return await kept(committer, replace(batch, requests=batch.requests[:1]))
+
+    patch.setattr(Committer, "commit", commit)
+
+
+def offers_lost(patch: pytest.MonkeyPatch) -> None:
+    """The link to another site is lost."""
+    add = Outbox.add_outcome
+
+    def add_outcome(outbox: Outbox, outcome: Outcome) -> None:
+        add(outbox, replace(outcome, offers=outcome.offers[:2], links=outcome.links[:2]))
+
+    patch.setattr(Outbox, "add_outcome", add_outcome)
+
+
+def pause_lost_in_a_crash(patch: pytest.MonkeyPatch) -> None:
+    """The groups of a process that was killed are asked at once."""
+    patch.setattr("crawler.store.sql.workers.after_crash", lambda pace, settings, now: Pace())
+
+
+def groups_never_released(patch: pytest.MonkeyPatch) -> None:
+    """The groups of a process that was killed stay claimed."""
+
+    async def release_lost(workers: Workers, now: float) -> set[int]:
+        return set()
+
+    patch.setattr(Workers, "release_lost", release_lost)
+
+
+def block_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A host is asked although the operator has blocked it."""
+    patch.setattr(Blocks, "covers", lambda blocks, url: False)
+
+
+def slots_for_one(patch: pytest.MonkeyPatch) -> None:
+    """One domain may have all slots."""
+    patch.setattr(Slots, "_may_take", lambda slots, domain: slots._free > 0)
+
+
+def visited_again(patch: pytest.MonkeyPatch) -> None:
+    """A page that was fetched stays queued."""
+    add = Outbox.add_outcome
+
+    def add_outcome(outbox: Outbox, outcome: Outcome) -> None:
+        if outcome.page is not None:
+            outcome = replace(outcome, state=State.QUEUED, retry_at=outcome.page.fetched_at)
+        add(outbox, outcome)
+
+    patch.setattr(Outbox, "add_outcome", add_outcome)
+
+
+PLANTS: dict[Plant, str] = {
+    no_pause: "cut short",
+    no_back_off: "back-off cut short",
+    verdict_ignored: "robots.txt forbids this",
+    expiry_ignored: "had expired",
+    two_at_once: "two requests at once",
+    outcome_dropped: "lost|ended as|requested again",
+    request_lost: "are logged",
+    offers_lost: "lost|ended as",
+    pause_lost_in_a_crash: "cut short",
+    groups_never_released: "turns in a circle|does not end",
+    block_ignored: "blocked the host",
+    visited_again: "requested again",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(_WORLDS):
+        result = run_world(draw_plan(seed, 8, is_quiet=False))
+        if result.violations:
+            assert any(word in violation for violation in result.violations for word in PLANTS[plant].split("|"))
+            return
+    pytest.fail(f"not found in {_WORLDS} worlds")
+
+
+def test_a_world_that_fails_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    pause_lost_in_a_crash(monkeypatch)
+    plan = next(plan for seed in range(99) if run_world(plan := draw_plan(seed, 8, is_quiet=False)).violations)
+    smaller = shrink(plan, lambda plan: bool(run_world(plan).violations))
+    assert len(smaller.events) == 1
+    assert run_world(smaller).violations
+    assert run_world(smaller).digest == run_world(smaller).digest

@@ -1,0 +1,46 @@
+"""Small worlds: a drawn web, drawn disturbances, the real engine and the real store. See :mod:`tests.world`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.world.plan import draw_plan
+from tests.world.worlds import report, run_world, shrink
+
+_CHUNKS, _WORLDS_PER_CHUNK, _HOSTS = 20, 10, 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_small_worlds(chunk: int) -> None:
+    for seed in range(chunk * _WORLDS_PER_CHUNK, (chunk + 1) * _WORLDS_PER_CHUNK):
+        result = run_world(draw_plan(seed, _HOSTS))
+        if result.violations:
+            smaller = shrink(result.plan, lambda plan: bool(run_world(plan).violations))
+            pytest.fail(f"{report(result)}\nshrunk: {report(run_world(smaller))}")
+
+
+def test_a_world_repeats_exactly_in_another_process() -> None:
+    seed = 17
+    here = run_world(draw_plan(seed, _HOSTS)).digest
+    command = [sys.executable, "-m", "tests.world", "--seed", str(seed), "--hosts", str(_HOSTS)]
+    for hash_seed in ("1", "2"):
+        said = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert here[:12] in said.stdout, said.stdout + said.stderr
+
+
+def test_a_world_of_days_visits_pages_again() -> None:
+    result = run_world(draw_plan(3, _HOSTS, days=20))
+    assert result.violations == []
+    assert result.pages > result.urls

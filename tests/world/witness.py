@@ -1,0 +1,343 @@
+"""Watches a crawl from outside: each request when it is sent, each answer, each commit. It knows nothing of the engine.
+
+The rules are those of ``docs/protocols.md``, written a second time. A process that is killed may lose the answers that
+it has not committed; the witness then knows less, and asks only for what still holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.model import Answer as Received
+from crawler.model import Failed, Fetched, NotModified, Purpose, Reading, Redirected, Request
+from crawler.reasons import ErrorKind
+from crawler.store.protocols import RequestRow
+from crawler.url import host_of, registrable_domain, split
+from tests.world.plan import Plan
+from tests.world.rules import Rules, rules_of
+from tests.world.web import ROBOTS, Answer, Web
+
+_TOLERANCE_S = 1e-6
+#: An order of the operator holds so long after it was given, beside the time until the crawl looks for it.
+_ORDER_S = 2.0
+#: Answered work is committed within this time, unless the store fails.
+_COMMITTED_WITHIN_S = 15.0
+#: How many copies of a robots.txt a witness remembers, beside the newest.
+_COPIES_KEPT = 5
+_DAY_S = 86_400.0
+_TROUBLE = frozenset({ErrorKind.DNS, ErrorKind.CONNECT, ErrorKind.TLS, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED})
+_NO_FILE_YET = frozenset({408, 425, 429})
+
+
+@dataclass(slots=True)
+class Life:
+    """One process of the crawl. ``lost_at`` is set if it ended without a last commit, in true seconds."""
+
+    number: int
+    began_at: float
+    lost_at: float | None = None
+
+
+@dataclass(slots=True)
+class Seen:
+    """One request. Times in seconds since the world began; those with ``wall`` are of the clock of the process."""
+
+    life: Life
+    request: Request
+    host: str
+    path: str
+    began_at: float
+    wall_began: float
+    ended_at: float = math.inf
+    wall_ended: float = math.inf
+    answer: Answer | None = None
+    received: Received | None = None
+    is_committed: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the processes that follow know of this request."""
+        return self.is_committed or self.life.lost_at is None
+
+    def __str__(self) -> str:
+        return f"{self.request.url} at {self.began_at:.3f} s (process {self.life.number})"
+
+
+@dataclass(slots=True)
+class _Group:
+    """A politeness group: the requests whose pauses may still run, oldest first."""
+
+    in_flight: Seen | None = None
+    recent: list[Seen] = field(default_factory=list)
+    until: list[tuple[Seen, float, str]] = field(default_factory=list)  # (request, wall time, rule)
+    backoffs: int = 0  # answers of a server in trouble, in a row
+
+
+@dataclass(slots=True)
+class _Copy:
+    """What an answer for a robots.txt means. Times of the clock of the process that got it."""
+
+    seen: Seen
+    rules: Rules | None  # None: nothing may be fetched
+    expires: float
+    leads_to: str | None = None
+    first_use: float | None = None
+
+
+class Witness:
+    """Judges what it sees; ``violations`` has the sentences."""
+
+    def __init__(self, plan: Plan, web: Web, now: Callable[[], float]) -> None:
+        self.violations: list[str] = []
+        self.wrong = asyncio.Event()  # set at the first violation: the rest of the world is not worth the time
+        self.requests = 0
+        self.pages = 0
+        self.logged = 0  # requests in commits that have landed
+        self.answered: defaultdict[str, list[Seen]] = defaultdict(list)  # pages by URL: 200 answers
+        self.seen: list[Seen] = []  # all requests of a small world
+        self.most_in_batch = 0
+        self._keeps_all = plan.hosts <= 100
+        self._plan = plan
+        self._web = web
+        self._now = now
+        self._groups: defaultdict[str, _Group] = defaultdict(_Group)
+        self._copies: dict[str, list[_Copy]] = {}  # by host, newest last
+        self._uncommitted: dict[tuple[int, str, str, float], Seen] = {}
+        self._done: set[str] = set()  # URLs whose page is committed
+        self._domains: Counter[str] = Counter()  # requests in flight
+        self._paused_since: float | None = None
+        self._blocked: dict[str, float] = {}
+
+    def complain(self, sentence: str) -> None:
+        """Note a violation."""
+        self.violations.append(f"{self._now():.3f} s: {sentence}")
+        self.wrong.set()
+
+    # --- what the witness sees ----------------------------------------------------------------
+
+    def sent(self, life: Life, request: Request, wall: float) -> Seen:
+        """A request leaves the process ``life``, whose clock shows ``wall``."""
+        host, path = host_of(request.url), split(request.url).path
+        seen = Seen(life, request, host, path, self._now(), wall)
+        group = self._groups[self._web.group_of(host)]
+        self.requests += 1
+        self._check_alone(seen, group)
+        self._check_pauses(seen, group)
+        self._check_slots(seen)
+        self._check_orders(seen)
+        if path != ROBOTS:
+            self._check_robots(seen)
+            self._check_once(seen)
+        group.in_flight = seen
+        self._domains[registrable_domain(host)] += 1
+        if self._keeps_all:
+            self.seen.append(seen)
+        return seen
+
+    def ended(self, seen: Seen, wall: float, answer: Answer | None, received: Received | None) -> None:
+        """The request is over: answered, or cancelled by the crawl, or cut off by the death of its process."""
+        seen.ended_at, seen.wall_ended, seen.answer, seen.received = self._now(), wall, answer, received
+        group = self._groups[self._web.group_of(seen.host)]
+        if group.in_flight is seen:
+            group.in_flight = None
+        self._domains[registrable_domain(seen.host)] -= 1
+        self._uncommitted[seen.life.number, seen.host, seen.path, seen.wall_began] = seen
+        if seen.path == ROBOTS:
+            self._take_copy(seen)
+        elif isinstance(received, Fetched):
+            self.pages += 1
+            self.answered[seen.request.url].append(seen)
+        self._add_pauses(seen, group)
+
+    def committed(self, life: Life, rows: list[tuple[str, RequestRow]], pages: list[str], outcomes: int) -> None:
+        """A commit has landed, with the log of ``rows``, each with its host, and these pages."""
+        self.most_in_batch = max(self.most_in_batch, outcomes)
+        for host, row in rows:
+            seen = self._uncommitted.pop((life.number, host, row.path, row.started_at), None)
+            if seen is None:
+                self.complain(f"a request was logged that was not sent, or twice: {host}{row.path}")
+            else:
+                seen.is_committed = True
+                self.logged += 1
+                if seen.ended_at + _COMMITTED_WITHIN_S < self._now():
+                    self.complain(f"committed {self._now() - seen.ended_at:.1f} s after its answer: {seen}")
+        for url in pages:
+            if url not in self.answered:
+                self.complain(f"a page was committed that was not served: {url}")
+            self._done.add(url)
+
+    def ordered(self, command: str, host: str = "") -> None:
+        """An order of the operator is in the store."""
+        match command:
+            case "pause":
+                self._paused_since = self._now()
+            case "resume":
+                self._paused_since = None
+            case "block":
+                self._blocked[host] = self._now()
+            case "unblock":
+                self._blocked.pop(host, None)
+
+    def lost(self, life: Life) -> None:
+        """The process was killed, or its store failed: what it had not committed is lost."""
+        life.lost_at = self._now()
+        for seen in self._forget_uncommitted(life):
+            self._groups[self._web.group_of(seen.host)].backoffs = 0
+
+    def finished(self, life: Life) -> None:
+        """The process has ended in order. It must have committed all it did."""
+        for seen in self._forget_uncommitted(life):
+            self.complain(f"never logged: {seen}")
+
+    def _forget_uncommitted(self, life: Life) -> list[Seen]:
+        return [self._uncommitted.pop(key) for key in [key for key in self._uncommitted if key[0] == life.number]]
+
+    # --- politeness ---------------------------------------------------------------------------
+
+    def _check_alone(self, seen: Seen, group: _Group) -> None:
+        if group.in_flight is not None:
+            self.complain(f"two requests at once: {seen}, during {group.in_flight}")
+
+    def _check_pauses(self, seen: Seen, group: _Group) -> None:
+        held = [entry for entry in group.until if self._holds(entry[0], seen) and entry[1] > seen.wall_began]
+        for before, until, rule in held:
+            if until - seen.wall_began > _TOLERANCE_S:
+                self.complain(f"{rule} cut short by {until - seen.wall_began:.3f} s: {seen}, after {before}")
+        group.until = [entry for entry in group.until if entry[1] > seen.wall_began]
+        lost = [before for before in group.recent if not before.is_known]
+        for before in lost:
+            assert before.life.lost_at is not None
+            rest_s = before.life.lost_at + self._plan.politeness.delay_s - seen.began_at
+            if rest_s > _TOLERANCE_S and before.life is not seen.life:
+                self.complain(f"{rest_s:.3f} s of the pause after a crash cut short: {seen}, after {before}")
+        group.recent = group.recent[-2:]
+
+    @staticmethod
+    def _holds(before: Seen, seen: Seen) -> bool:
+        return before.life is seen.life or before.is_known
+
+    def _add_pauses(self, seen: Seen, group: _Group) -> None:
+        settings, answer, end = self._plan.politeness, seen.answer, seen.wall_ended
+        group.recent.append(seen)
+        group.until.append((seen, end + settings.delay_s, "the pause"))
+        if seen.received is None or answer is None:
+            return
+        took_s = seen.received.finished_at - seen.received.started_at
+        slow_s = min(settings.slow_factor * took_s, settings.slow_cap_s)
+        group.until.append((seen, end + slow_s, "the pause after a slow answer"))
+        delay_s = _capped(self._crawl_delay_s(seen), settings)
+        group.until.append((seen, end + delay_s, "Crawl-delay"))
+        if answer.retry_after_s is not None:
+            group.until.append((seen, end + answer.retry_after_s, "Retry-After"))
+        failed = isinstance(seen.received, Failed)
+        if answer.status in (429, 503) or (failed and answer.error in _TROUBLE):
+            backoff_s = min(settings.backoff_first_s * 2.0**group.backoffs, settings.backoff_max_s)
+            group.until.append((seen, end + backoff_s, "back-off"))
+            group.backoffs = min(group.backoffs + 1, 40)
+        else:
+            group.backoffs = 0
+
+    def _crawl_delay_s(self, seen: Seen) -> float:
+        """The delay that the last file of the site asks for, if it came straight from there and counts for sure."""
+        copies = self._copies.get(seen.host, [])
+        sure = [copy for copy in copies if copy.rules is not None and self._holds(copy.seen, seen)]
+        return sure[-1].rules.crawl_delay_s if sure and sure[-1].rules else 0.0
+
+    def _check_slots(self, seen: Seen) -> None:
+        domain, most = registrable_domain(seen.host), self._plan.concurrency
+        if self._domains[domain] >= max(1, most // 4):
+            self.complain(f"{domain} holds {self._domains[domain]} of {most} slots, and gets another one: {seen}")
+
+    def _check_orders(self, seen: Seen) -> None:
+        holds_after_s = self._plan.look_every_s + _ORDER_S
+        if self._paused_since is not None and self._paused_since + holds_after_s < seen.began_at:
+            self.complain(f"sent while the operator paused the crawl: {seen}")
+        if self._blocked.get(seen.host, math.inf) + holds_after_s < seen.began_at:
+            self.complain(f"sent while the operator blocked the host: {seen}")
+
+    # --- robots.txt ---------------------------------------------------------------------------
+
+    def _take_copy(self, seen: Seen) -> None:
+        if seen.received is None:
+            return
+        settings, received = self._plan.robots, seen.received
+        rules: Rules | None = None
+        leads_to = None
+        match received:
+            case Fetched():
+                rules = rules_of(received.body.decode())
+            case NotModified():
+                rules = rules_of(self._web.host(self._number(seen.host)).robots_at(seen.began_at).text)
+            case Redirected():
+                target = host_of(received.location)
+                leads_to = target if target != seen.host else None
+            case Failed(status=status, kind=ErrorKind.HTTP) if status is not None:
+                closed = {401, 403} if settings.reading is not Reading.RFC9309 else set()
+                if 400 <= status < 500 and status not in closed | _NO_FILE_YET:
+                    rules = Rules()
+        fresh_s = _DAY_S if settings.reading is Reading.RFC9309 else 7 * _DAY_S
+        if seen.answer is not None and seen.answer.max_age_s is not None:
+            fresh_s = (
+                min(seen.answer.max_age_s, fresh_s) if settings.reading is Reading.RFC9309 else seen.answer.max_age_s
+            )
+        expires = received.finished_at + max(settings.min_fresh_s, fresh_s)
+        copies = self._copies.get(seen.host, [])[-_COPIES_KEPT:]
+        self._copies[seen.host] = [*copies, _Copy(seen, rules, expires, leads_to)]
+
+    def _number(self, host: str) -> int:
+        number = self._web.number_of(host)
+        assert number is not None
+        return number
+
+    def _check_robots(self, seen: Seen) -> None:
+        copies = self._in_question(seen.host, seen)
+        if not copies:
+            self.complain(f"no robots.txt was asked for: {seen}")
+            return
+        faults = [self._fault(copy, seen) for copy in copies]
+        if all(faults):
+            self.complain(f"{faults[-1]}: {seen}")
+
+    def _in_question(self, host: str, seen: Seen) -> list[_Copy]:
+        """The copies of which one is in force: the newest, and older ones if the newer ones may have been lost."""
+        found: list[_Copy] = []
+        for copy in reversed(self._copies.get(host, [])):
+            found.append(copy)
+            if self._holds(copy.seen, seen):
+                break
+        return found
+
+    def _fault(self, copy: _Copy, seen: Seen, kept_until: float | None = None, hops: int = 0) -> str | None:
+        """Why a copy does not permit a request; ``None`` if it does."""
+        if copy.first_use is None:
+            copy.first_use = seen.wall_began  # a copy that would expire during its first pause is kept for a while
+        kept_until = copy.first_use + self._plan.robots.min_fresh_s if kept_until is None else kept_until
+        if copy.leads_to is not None:
+            targets = self._copies.get(copy.leads_to, []) if hops < self._plan.robots.max_redirects else []
+            faults = [self._fault(target, seen, kept_until, hops + 1) for target in targets[-2:]]
+            return None if None in faults else f"redirected to {copy.leads_to}: {[*faults, 'not asked'][-1]}"
+        if copy.rules is None:
+            return "the last answer for robots.txt permits nothing"
+        if seen.wall_began >= max(copy.expires, kept_until) + _TOLERANCE_S:
+            return f"robots.txt had expired {seen.wall_began - copy.expires:.3f} s before"
+        rules, reading = copy.rules, self._plan.robots.reading
+        if not rules.allow(seen.path, reading):
+            return "robots.txt forbids this"
+        if rules.main_host not in (None, seen.host) and reading is not Reading.RFC9309:
+            return "the host is a mirror"
+        return None
+
+    # --- once ---------------------------------------------------------------------------------
+
+    def _check_once(self, seen: Seen) -> None:
+        if seen.request.url in self._done and not self._plan.days and seen.request.purpose is Purpose.PAGE:
+            self.complain(f"requested again although its page is committed: {seen}")
+
+
+def _capped(delay_s: float, settings: PolitenessSettings) -> float:
+    return delay_s if settings.crawl_delay_cap_s is None else min(delay_s, settings.crawl_delay_cap_s)

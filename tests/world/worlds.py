@@ -1,0 +1,303 @@
+"""Runs one world to its end, judges it, and shrinks a world that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from crawler.frontier.operator import Command
+from crawler.store.sqlite.store import SqliteStore
+from tests.virtual_time import VirtualClock, VirtualLoop, run_virtual
+from tests.world.disk import on_virtual_time
+from tests.world.oracle import expected, page_end
+from tests.world.plan import DAY_S, Act, Event, Plan, draw_plan
+from tests.world.process import End, Process, ProcessClock, give, own_tasks, quiet_engine
+from tests.world.web import READABLE, Web
+from tests.world.witness import Witness
+
+#: A world ends within this virtual time after it has come to rest: the longest Retry-After, and robots.txt given up.
+_ENDS_WITHIN_S = 2 * DAY_S
+_RESTART_S = 3.0
+#: Outcomes that a commit takes at most: the claim tasks stop at 250, and each of 2,000 may add one more.
+_MOST_IN_BATCH = 2250
+_SHOWN = 8
+#: Reasons of what a world did to a URL in passing: its host was in trouble, or robots.txt or the operator closed it.
+_PASSING = frozenset(
+    {
+        "robots", "robots_given_up", "address", "mirror", "blocked", "server_error", "client_error", "no_connection",
+        "no_address", "timeout", "nofollow", "redirect", "redirect_circle",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The judgement on a world. ``digest`` is equal whenever everything happened in the same way."""
+
+    plan: Plan
+    violations: list[str]
+    digest: str
+    processes: int
+    requests: int
+    pages: int
+    urls: int
+    virtual_s: float
+    real_s: float
+    memory_bytes: int
+
+    def __str__(self) -> str:
+        kind = "quiet" if self.plan.is_quiet else f"{len(self.plan.events)} events"
+        return (
+            f"world {self.plan.seed}: {self.plan.hosts} hosts, {kind}, {self.processes} processes, "
+            f"{self.requests:,} requests, {self.pages:,} pages, {self.urls:,} URLs, {self.virtual_s / DAY_S:.2f} days "
+            f"in {self.real_s:.1f} s, {self.memory_bytes / 1e6:.0f} MB, {self.digest[:12]}"
+        )
+
+
+class World:
+    """One world: a web, a store, and the processes that crawl, one after the other."""
+
+    def __init__(self, plan: Plan, path: Path, clock: VirtualClock) -> None:
+        self.plan = plan
+        self.web = Web(plan)
+        self._path = path
+        self._clock = clock
+        self.witness = Witness(plan, self.web, clock.loop.time)
+        self.processes = 0
+        self._ahead_s = 0.0  # of the wall clock
+        self._process: Process | None = None
+        self._blocks: dict[str, int] = {}  # how many block events hold, by host
+        self._pauses = 0
+
+    async def run(self) -> None:
+        """Crawl to the end of the world."""
+        tasks = [asyncio.create_task(self._bring_about(event)) for event in self.plan.events]
+        crawl, wrong = asyncio.create_task(self._live()), asyncio.create_task(self.witness.wrong.wait())
+        limit_s = self.plan.rests_at_s + _ENDS_WITHIN_S
+        await asyncio.wait([crawl, wrong], timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if crawl.done() and (error := crawl.exception()) is not None:
+            self.witness.complain(f"a process failed: {type(error).__name__}: {error}")
+        elif not crawl.done() and not self.witness.violations:
+            self.witness.complain(f"the crawl does not end within {limit_s / DAY_S:.1f} days")
+        if self._process is not None:
+            self._process.kill()
+        tasks += [wrong] if self._process is None else [wrong, crawl]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _live(self) -> None:
+        while True:
+            clock = ProcessClock(self._clock.loop, self._ahead_s)
+            self._process = Process(self.processes, self.plan, self.web, self.witness, self._path, clock)
+            self.processes += 1
+            end = await self._process.live()
+            self._process = None
+            if end is End.DONE and self._clock.loop.time() >= self.plan.days * DAY_S:
+                return
+            await self._clock.sleep(_RESTART_S if end is not End.DONE else DAY_S / 2)
+
+    async def _bring_about(self, event: Event) -> None:
+        await self._clock.sleep(event.at_s)
+        process, host = self._process, self.web.host(event.host).name
+        match event.act:
+            case Act.KILL if process is not None:
+                process.kill()
+            case Act.KILL_AT_CALL if process is not None:
+                process.disk.kill_at = process.disk.calls + int(event.amount)
+                process.disk.kills_after = int(event.amount) % 2 == 0
+            case Act.FULL if process is not None:
+                process.disk.is_full = True
+                await self._clock.sleep(event.amount)
+                process.disk.is_full = False
+            case Act.STOP:
+                await self._give(Command.STOP)
+            case Act.PAUSE:
+                self._pauses += 1
+                if await self._give(Command.PAUSE):
+                    await self._clock.sleep(event.amount)
+                    self._pauses -= 1
+                    if not self._pauses:
+                        await self._insist(Command.RESUME)
+            case Act.BLOCK:
+                self._blocks[host] = self._blocks.get(host, 0) + 1
+                if await self._give(Command.BLOCK, host):
+                    await self._clock.sleep(event.amount)
+                    self._blocks[host] -= 1
+                    if not self._blocks[host]:
+                        await self._insist(Command.UNBLOCK, host)
+            case Act.JUMP:
+                self._ahead_s += event.amount
+            case _:
+                pass  # no process lives at this moment
+
+    async def _give(self, command: Command, host: str = "") -> bool:
+        return self._path.exists() and await give(command, host, self._path, self._clock, self.witness)
+
+    async def _insist(self, command: Command, host: str = "") -> None:
+        """Give an order until the store takes it: the operator must not forget a pause."""
+        while not await self._give(command, host):
+            await self._clock.sleep(60.0)
+
+    # --- judging ------------------------------------------------------------------------------
+
+    async def judge(self) -> tuple[int, str]:
+        """Look at the store when all is over. Returns the number of URLs, and a digest of everything."""
+        witness = self.witness
+        store = await SqliteStore.open(self._path, read_only=True)
+        try:
+            urls = {row["url"]: (row["state"], row["reason_code"]) for row in await store.query(
+                "SELECT url, state, reason_code FROM urls")}  # fmt: skip
+            count = (await store.query("SELECT count(*) AS n FROM urls"))[0]["n"]
+            if count != len(urls):
+                witness.complain(f"{count - len(urls)} URLs are in the store twice")
+            pages = await store.query("SELECT url, body_sha256 FROM pages")
+            (busy,) = await store.query(
+                "SELECT count(*) AS n FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL"
+            )
+            logged = (await store.query("SELECT count(*) AS n FROM requests"))[0]["n"]
+            (sound,) = await store.query("PRAGMA integrity_check")
+        finally:
+            await store.close()
+        if busy["n"]:
+            witness.complain(f"{busy['n']} groups are still claimed")
+        if sound["integrity_check"] != "ok":
+            witness.complain(f"the store is damaged: {sound['integrity_check']}")
+        if not witness.logged <= logged <= witness.requests:
+            told = f"{witness.requests} were sent, {witness.logged} of them committed"
+            witness.complain(f"{logged} requests are logged; {told}")
+        if witness.most_in_batch > _MOST_IN_BATCH:
+            witness.complain(f"a commit of {witness.most_in_batch} outcomes: memory is not bounded")
+        self._judge_ends(urls)
+        self._judge_pages(urls, {row["url"]: row["body_sha256"] for row in pages})
+        return len(urls), self.digest([f"{url} {ended}" for url, ended in sorted(urls.items())])
+
+    def digest(self, ends: list[str]) -> str:
+        """A digest of all requests and answers with their times, and of the ``ends`` of the URLs."""
+        lines = [f"{seen} {seen.ended_at} {seen.received and seen.received.status}" for seen in self.witness.seen]
+        return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
+
+    def _judge_ends(self, urls: dict[str, tuple[str, str]]) -> None:
+        """Whether every URL ended, and for a right reason."""
+        witness = self.witness
+        for url, (state, _) in urls.items():
+            if state == "queued":
+                witness.complain(f"lost: {url} is still queued at the end")
+        if self.plan.is_quiet:
+            right = expected(self.web)
+            for url in sorted(right.keys() | urls.keys()):
+                if urls.get(url) not in right.get(url, ()):
+                    known = sorted(right.get(url, {("unknown", "to the oracle")}))
+                    witness.complain(f"{url} ended as {urls.get(url)}, right is {known}")
+        elif not self.plan.days:
+            for url, ended in urls.items():
+                if ended != page_end(self.web.page_at(url).kind) and ended[1] not in _PASSING:
+                    witness.complain(f"{url} ended as {ended}, but it is {self.web.page_at(url).kind}")
+
+    def _judge_pages(self, urls: dict[str, tuple[str, str]], pages: dict[str, str | None]) -> None:
+        """Whether nothing was lost, and nothing invented."""
+        witness = self.witness
+        for url, sha256 in pages.items():
+            bodies = [seen.answer.body for seen in witness.answered.get(url, ()) if seen.answer is not None]
+            if sha256 is not None and sha256 not in [hashlib.sha256(body).hexdigest() for body in bodies]:
+                witness.complain(f"the body of {url} is none that was served")
+            page = self.web.page_at(url)
+            for target, _ in page.links if page.kind in READABLE else ():
+                if target not in urls:
+                    witness.complain(f"lost: {target}, which {url} links to")
+        for url, (state, _) in urls.items():
+            if state == "redirected" and self.web.page_at(url).target not in urls:
+                witness.complain(f"lost: the target of the redirect {url}")
+            if state == "fetched" and url not in pages:
+                witness.complain(f"lost: the page of {url}")
+        for url in self.web.seeds():
+            if url not in urls:
+                witness.complain(f"lost: the seed {url}")
+        if not self.plan.days:
+            for url, answers in witness.answered.items():
+                if url not in pages and any(seen.is_committed for seen in answers):
+                    witness.complain(f"lost: the page of {url}, which was served at {answers[0].ended_at:.3f} s")
+
+
+def run_world(plan: Plan, folder: Path | None = None) -> Result:
+    """Run a world, in a folder of its own that is removed again, by default on a disk in memory."""
+    place = Path(tempfile.mkdtemp(prefix="world", dir=folder or _fast_folder()))
+    began = time.monotonic()
+
+    async def main(clock: VirtualClock) -> Result:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        own_tasks(loop)
+        world = World(plan, place / "world.db", clock)
+        await world.run()
+        over_at, witness = loop.time(), world.witness
+        urls, digest = (0, world.digest([])) if witness.violations else await world.judge()
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        real_s = time.monotonic() - began
+        violations = witness.violations
+        return Result(
+            plan, violations, digest, world.processes, witness.requests, witness.pages, urls, over_at, real_s, memory
+        )
+
+    try:
+        logging.disable()  # the log of the operator
+        with on_virtual_time(), quiet_engine(plan.look_every_s):
+            return run_virtual(main)
+    finally:
+        logging.disable(logging.NOTSET)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def shrink(plan: Plan, fails: Callable[[Plan], bool], most: int = 60) -> Plan:
+    """A smaller plan that still fails: fewer events by halving, then fewer hosts. Runs ``most`` worlds at most."""
+    left = most
+
+    def still_fails(smaller: Plan) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0 and fails(smaller)
+
+    size = len(plan.events)
+    while size >= 1:
+        start = 0
+        while start < len(plan.events):
+            smaller = plan.without(range(start, start + size))
+            if still_fails(smaller):
+                plan = smaller
+            else:
+                start += size
+        size //= 2
+    hosts = plan.hosts
+    while hosts > 1:
+        hosts //= 2
+        events = tuple(replace(event, host=min(event.host, hosts - 1)) for event in plan.events)
+        smaller = replace(plan, hosts=hosts, events=events)
+        if not still_fails(smaller):
+            break
+        plan = smaller
+    return plan
+
+
+def small_world(seed: int, hosts: int = 6) -> Plan:
+    """One of the small worlds."""
+    return draw_plan(seed, hosts)
+
+
+def report(result: Result) -> str:
+    """A failed world in lines: the violations, the events, and the command that replays it."""
+    shown = result.violations[:_SHOWN]
+    more = len(result.violations) - len(shown)
+    lines = [str(result), *(f"  {violation}" for violation in shown), *([f"  and {more} more"] if more else [])]
+    return "\n".join([*lines, *(f"  event at {event}" for event in result.plan.events)])
