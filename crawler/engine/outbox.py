@@ -25,9 +25,9 @@ class Load(NamedTuple):
 
 
 #: From this load on, a commit is urgent. Larger batches cost less per page, but hold the store for longer.
-FULL = Load(100, 2_000, 16 << 20)
+FULL = Load(150, 3_000, 16 << 20)
 #: From this load on, claim tasks take up no further URL: the store, or the consumer of the pages, is slower.
-OVERFULL = Load(250, 4_000, 64 << 20)
+OVERFULL = Load(375, 6_000, 64 << 20)
 
 
 @dataclass(slots=True)

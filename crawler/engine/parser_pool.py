@@ -52,7 +52,7 @@ _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 _MALLOC = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(4 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(16 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(8 << 20),
     "MALLOC_TOP_PAD_": str(1 << 20),
 }
 
