@@ -157,11 +157,15 @@ class Redirected(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Answer):
-    """Any other result. ``kind`` and ``detail`` are those of :attr:`error`."""
+    """Any other result. ``kind`` and ``detail`` are those of :attr:`error`.
+
+    ``unsent``: there was no connection to send the request on, and ``Request.may_connect`` forbade an address.
+    """
 
     kind: ErrorKind = ErrorKind.HTTP
     status: int | None = None
     detail: str = ""
+    unsent: bool = False
 
     @property
     def error(self) -> RequestError:

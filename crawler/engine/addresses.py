@@ -29,6 +29,10 @@ _LOOPBACK = ("127.0.0.0/8", "::1/128")
 class AddressBook(Protocol):
     """Knows the addresses of hosts."""
 
+    def is_limited(self, host: str) -> bool:
+        """Whether requests to ``host`` count at their addresses; not if the operator has chosen where they go."""
+        ...
+
     def cached(self, host: str) -> str | None:
         """The address that the next request to ``host`` goes to, in text; ``None`` if it must be looked up.
 
@@ -46,7 +50,10 @@ class AddressBook(Protocol):
 
 
 class _NoAddresses:
-    """For fetchers without addresses."""
+    """For fetchers without addresses, and for a proxy."""
+
+    def is_limited(self, host: str) -> bool:
+        return False
 
     def cached(self, host: str) -> str | None:
         return ""
@@ -146,25 +153,30 @@ class Addresses:
 
 @dataclass(slots=True)
 class Places:
-    """The addresses that one request of ``group`` has a place at: ``taken``, the first of which was waited for.
+    """The addresses that one request of ``group`` has a place at.
 
-    If that address does not answer, the connection is tried with other addresses of the host. Each needs a place, and
-    is passed over if it has none at that moment.
+    The request has waited for its place at ``first``; ``None`` if the first address of the host has no limit, or if the
+    host had no address. The connection may be tried with other addresses. Each needs a place, unless it has no limit,
+    and is passed over if it has no room at that moment. ``taken`` are those places, and ``full`` are the addresses that
+    were passed over, by the text of one address.
     """
 
     addresses: Addresses
     clock: Clock
     host: str
     group: str
-    taken: list[Address]
+    first: Address | None
+    taken: list[Address] = field(default_factory=list)
+    full: dict[str, Address] = field(default_factory=dict)
 
     def may_connect(self, text: str) -> bool:
         """Whether the request may connect to the address ``text``. Takes a place there."""
         now = self.clock.now()
         address = self.addresses.at(text, self.group, now)
-        if address is None or address in self.taken:
+        if address is None or address is self.first or address in self.taken:
             return True
         if not address.is_open(now):
+            self.full[text] = address
             return False
         address.begin(now)
         self.taken.append(address)

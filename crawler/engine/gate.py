@@ -24,6 +24,9 @@ from crawler.robots.http_dates import retry_after_s
 from crawler.store.protocols import RequestRow
 from crawler.url import host_of, registrable_domain, split
 
+#: The number of addresses that one request waits for, if no connection to those before is possible.
+_MOST_ADDRESSES = 4
+
 T = TypeVar("T")
 
 
@@ -267,38 +270,58 @@ class Gate:
         live = self._groups[permit.group]
         await self._acquire(live.slot)
         try:
-            address = await self._wait_to_send(permit.group, live, request)
-            try:
-                if self._blocks.covers(request.url):
-                    raise Blocked
-                started_at = self._clock.now()
-                if started_at >= permit.valid_until:
-                    return None
-                self._in_flight += 1
+            waited_for = set[Address]()
+            while True:
+                address = await self._wait_to_send(permit.group, live, request)
+                places = Places(self._addresses, self._clock, host_of(request.url), permit.group, address)
                 try:
-                    answer = await self._fetch(request, permit.group, address)
-                except BaseException as error:
-                    self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
-                    raise
+                    if self._blocks.covers(request.url):
+                        raise Blocked
+                    started_at = self._clock.now()
+                    if started_at >= permit.valid_until:
+                        return None
+                    self._in_flight += 1
+                    try:
+                        answer = await self._fetch(request, places)
+                    except BaseException as error:
+                        self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
+                        raise
+                    finally:
+                        self._in_flight -= 1
                 finally:
-                    self._in_flight -= 1
-            finally:
-                self._slots.release(live.domain, address)
+                    self._slots.release(live.domain, address)
+                if not (isinstance(answer, Failed) and answer.unsent and self._waits_for_another(places, waited_for)):
+                    break
             self._settle(live, request, permit, answer)
             return answer
         finally:
             live.slot.release()
 
-    async def _fetch(self, request: Request, group: str, address: Address | None) -> FetchResult:
-        """Send a request that has a slot, and a place at ``address`` if that has a limit."""
-        if address is None:
+    async def _fetch(self, request: Request, places: Places) -> FetchResult:
+        """Send a request that has a slot, and the first of its ``places``."""
+        if not self._addresses.book.is_limited(places.host):
             return await self._fetcher.fetch(request)
-        places = Places(self._addresses, self._clock, host_of(request.url), group, [address])
         try:
             return await self._fetcher.fetch(replace(request, may_connect=places.may_connect))
         finally:
-            if len(places.taken) > 1:
-                self._slots.release_places(places.taken[1:])
+            if places.taken:
+                self._slots.release_places(places.taken)
+
+    def _waits_for_another(self, places: Places, waited_for: set[Address]) -> bool:
+        """Whether a request without a connection should wait for an address that was full when it was tried.
+
+        The request goes to that address first then. ``waited_for`` has the addresses that it has waited for already.
+        The request waits for four addresses at most: a name may have any number of them.
+        """
+        waited_for.update(places.taken)
+        if places.first is not None:
+            waited_for.add(places.first)
+        other = next((text for text, address in places.full.items() if address not in waited_for), None)
+        if other is None or len(waited_for) >= _MOST_ADDRESSES:
+            return False
+        waited_for.add(places.full[other])
+        self._addresses.book.prefer(places.host, other)
+        return True
 
     def reading(self, group: str) -> AbstractContextManager[None]:
         """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
@@ -307,7 +330,7 @@ class Gate:
     async def _wait_to_send(self, group: str, live: _Group, request: Request) -> Address | None:
         """Wait until all that holds a request back is over, and return with a slot and a place at the address.
 
-        ``None``: the address has no limit.
+        ``None``: the address has no limit, or the host has no address.
         """
         host, domain = host_of(request.url), live.domain
         while True:

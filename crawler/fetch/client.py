@@ -26,6 +26,7 @@ from crawler.fetch.failures import (
     BODY_ERRORS,
     BROKEN_OFF,
     FETCH_ERRORS,
+    AddressFull,
     AddressRefused,
     before_answer,
     in_body,
@@ -211,7 +212,8 @@ class HttpFetcher:
         except FETCH_ERRORS as error:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)
             times = (request.url, started_at, self._clock.now())
-            return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail)
+            unsent = transfer.attempts.full and not transfer.begun
+            return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail, unsent=unsent)
         try:
             return await self._answer(request, started_at, response, transfer)
         finally:
@@ -344,7 +346,8 @@ class HttpFetcher:
         attempts.permitted = True
         may_connect = current_transfer().may_connect
         if may_connect is not None and not may_connect(str(where[0])):
-            raise AddressRefused(f"{where[0]} has as many requests as it may have")
+            attempts.full = True
+            raise AddressFull(f"{where[0]} has as many requests as it may have")
         new = socket.socket(family, kind, protocol)
         self._sockets.add(new)
         return new

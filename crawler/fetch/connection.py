@@ -56,10 +56,11 @@ class BoundExceeded(aiohttp.ClientError):
 
 @dataclass(slots=True)
 class Attempts:
-    """The addresses that one request has tried, as far as the address guard is concerned."""
+    """The addresses that one request has tried: what the address guard and ``Request.may_connect`` decided."""
 
     refusals: list[str] = field(default_factory=list)
     permitted: bool = False  # whether the guard permitted any address
+    full: bool = False  # whether ``may_connect`` forbade any address
 
 
 class Transfer:
@@ -67,12 +68,14 @@ class Transfer:
 
     def __init__(self, max_bytes: int) -> None:
         self.attempts = Attempts()
+        self.begun = False  # whether there is a connection for the request
         self.received = 0  # octets, after TLS
         self.may_connect: Callable[[str], bool] | None = None  # see :class:`crawler.model.Request`
         self.max_framing = max_bytes + FRAMING_BYTES
 
     def begin(self) -> None:
-        """Forget what arrived so far: the answer of a proxy that has made a tunnel for the request."""
+        """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""
+        self.begun = True
         self.received = 0
 
     def receive(self, data: bytes) -> None:

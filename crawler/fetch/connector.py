@@ -10,12 +10,15 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from crawler.fetch.connection import current_transfer
 from crawler.fetch.time_limit import LagNow, time_limit
 
 
 class Connector(aiohttp.TCPConnector):
-    """Closes idle connections on which data arrived after the last answer, instead of reusing them.
+    """Closes idle connections that the next request must not use, instead of reusing them.
 
+    These are connections to an address at which the request may not be (``Request.may_connect``), because the name has
+    other addresses meanwhile, and connections on which data arrived after the last answer.
     The client would take such data for the answer to the next request, and each later answer for that to the request
     after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open. It has no
     public method to override, so this class overrides the private ``_get``, ``_wrap_create_connection`` and
@@ -43,7 +46,7 @@ class Connector(aiohttp.TCPConnector):
         while (connection := await super()._get(*args)) is not None:
             protocol = connection.protocol
             assert protocol is not None
-            if not protocol.should_close and not _has_unread(protocol.transport):
+            if not protocol.should_close and not _has_unread(protocol.transport) and _may_use(protocol.transport):
                 return connection
             connection.close()
         return None
@@ -56,6 +59,12 @@ class Connector(aiohttp.TCPConnector):
         found = await super()._resolve_host(*args, **options)
         await self._before_connecting([result["host"] for result in found])
         return found
+
+
+def _may_use(transport: Any) -> bool:
+    """Whether the request of the current task may be sent to the address of this connection."""
+    may_connect = current_transfer().may_connect
+    return may_connect is None or may_connect(str(transport.get_extra_info("peername")[0]))
 
 
 def _has_unread(transport: Any) -> bool:

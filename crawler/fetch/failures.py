@@ -28,6 +28,10 @@ class AddressRefused(OSError):
     """Raised into the HTTP library if the address guard forbids a connection."""
 
 
+class AddressFull(OSError):
+    """Raised into the HTTP library if ``Request.may_connect`` forbids a connection."""
+
+
 def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> RequestError:
     """The failure behind an error before the headers of the answer."""
     match error:

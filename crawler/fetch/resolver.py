@@ -77,15 +77,19 @@ class Resolver(AbstractResolver):
             raise OSError(*found.error.args)
         return [_with_port(result, port) for result in found.results]
 
+    def is_limited(self, host: str) -> bool:
+        """Whether requests to ``host`` count at their addresses; not if ``fetch.resolve`` says where they go."""
+        return not self._overrides or literal_address(host) is not None or address_for(host, self._overrides) is None
+
     def cached(self, host: str) -> str | None:
         """The address that the next request to ``host`` goes to, in text; ``None`` if it must be looked up.
 
         It is empty for an address that the operator has chosen (``fetch.resolve``), and for a name without an address.
         """
+        if not self.is_limited(host):
+            return ""
         if literal_address(host) is not None:
             return host
-        if self._overrides and address_for(host, self._overrides) is not None:
-            return ""
         found = self._kept(host)
         return None if found is None else found.first
 

@@ -6,6 +6,7 @@ import sys
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import brotli
@@ -394,3 +395,41 @@ async def test_a_large_body_is_held_as_it_came_alone() -> None:
     result = await fetch_from(answer(coded, "Content-Encoding: gzip"), max_bytes=2_000_000)
     assert isinstance(result, Fetched)
     assert (result.plain, result.gzipped, result.body) == (None, coded, page)
+
+
+# --- addresses at which a request may not be --------------------------------------------------
+
+
+async def test_a_request_that_may_connect_to_no_address_is_unsent() -> None:
+    asked: list[str] = []
+
+    def may_connect(address: str) -> bool:
+        asked.append(address)
+        return False
+
+    result = await fetch_from(answer(), may_connect=may_connect)
+    assert isinstance(result, Failed)
+    assert result.unsent
+    assert asked == ["127.0.0.1"]
+    assert result.detail == "no connection to a.test: 127.0.0.1 has as many requests as it may have"
+
+
+async def test_a_request_that_a_server_breaks_off_is_sent() -> None:
+    async def close(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    result = await fetch_from(close, may_connect=lambda address: True)
+    assert isinstance(result, Failed)
+    assert not result.unsent
+
+
+async def test_a_connection_is_reused_only_if_the_request_may_be_at_its_address() -> None:
+    async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        request = Request(server.origin + "/", Purpose.PAGE, 100_000)
+        for _ in range(2):
+            assert isinstance(await fetcher.fetch(replace(request, may_connect=lambda address: True)), Fetched)
+        assert (server.connections, len(server.heads)) == (1, 2)
+        result = await fetcher.fetch(replace(request, may_connect=lambda address: False))
+        assert isinstance(result, Failed)
+        assert result.unsent
+        assert len(server.heads) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,13 +15,19 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.demo.pages import Fault, Hit, Page, Site, plain
 from crawler.engine.addresses import Addresses, Places, network_of
+from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.outbox import Outbox
 from crawler.engine.slots import Slots
-from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.model import Failed, FetchResult, Purpose, Request
+from crawler.reasons import ErrorKind, RequestError
+from crawler.url import host_of
 from tests.judge import Manners, violations
 from tests.simulation.crawls import Options, crawl_for, rows
 from tests.simulation.web import SimulatedWeb
-from tests.virtual_time import VirtualClock, run_virtual
+from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 TARPIT: Site = {"*": Page(fault=Fault.HANG)}
 
@@ -262,6 +268,9 @@ async def test_further_addresses_of_a_host_need_a_place_too() -> None:
     class Book:
         preferred: ClassVar[list[str]] = []
 
+        def is_limited(self, host: str) -> bool:
+            return True
+
         def cached(self, host: str) -> str | None:
             return SHARED
 
@@ -275,10 +284,98 @@ async def test_further_addresses_of_a_host_need_a_place_too() -> None:
     first, other = (addresses.at(text, "a.test", clock.now()) for text in (SHARED, OTHER))
     assert first is not None
     assert other is not None
-    one, two = (Places(addresses, clock, f"{name}.test", f"{name}.test", [first]) for name in "ab")
+    one, two = (Places(addresses, clock, f"{name}.test", f"{name}.test", first) for name in "ab")
     assert [one.may_connect(text) for text in (SHARED, OTHER, OTHER)] == [True] * 3
     assert one.may_connect("127.0.0.1"), "without a limit"
     assert not two.may_connect(OTHER), "the first request is there"
-    Slots(1, clock).release_places(one.taken[1:])
+    Slots(1, clock).release_places(one.taken)
     assert two.may_connect(OTHER)
     assert Book.preferred == [OTHER, OTHER]
+
+
+class ManyHomed:
+    """A fetcher and address book of hosts with several addresses, tried in their order; those in ``dead`` refuse."""
+
+    def __init__(self, clock: VirtualClock, addresses: Sequence[str], dead: Collection[str] = (), takes_s: float = 5.0):
+        self.log: list[tuple[str, str, float]] = []  # host, address, start
+        self._clock = clock
+        self._addresses = tuple(addresses)
+        self._orders: dict[str, tuple[str, ...]] = {}
+        self._dead = dead
+        self._takes_s = takes_s
+
+    def is_limited(self, host: str) -> bool:
+        return True
+
+    def cached(self, host: str) -> str | None:
+        return next(iter(self._orders.get(host, self._addresses)), "")
+
+    async def look_up(self, host: str) -> str:
+        raise AssertionError("the addresses are known")
+
+    def prefer(self, host: str, address: str) -> None:
+        others = [text for text in self._orders.get(host, self._addresses) if text != address]
+        self._orders[host] = (address, *others)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        host, started_at, full = host_of(request.url), self._clock.now(), False
+        assert request.may_connect is not None
+        for address in self._orders.get(host, self._addresses) or (SHARED,):  # without an address: known meanwhile
+            if not request.may_connect(address):
+                full = True
+            elif address not in self._dead:
+                self.log.append((host, address, started_at - EPOCH_S))
+                await self._clock.sleep(self._takes_s)
+                return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.HTTP, status=404)
+        return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.CONNECT, unsent=full)
+
+
+async def send_to_each(web: ManyHomed, clock: VirtualClock, hosts: int, politeness: PolitenessSettings) -> Outbox:
+    """Send one request to each of so many hosts at once, until all have ended. Returns the outbox of the gate."""
+    outbox = Outbox(clock, Alarm())
+    gate = Gate(web, clock, politeness, 64, outbox, book=web)
+    names = [f"n{n}.test" for n in range(hosts)]
+    for name in names:
+        gate.enter(name, Pace())
+    requests = [Request(f"http://{name}/", Purpose.PAGE, 1000) for name in names]
+    permits = [FetchPermit(n, name) for n, name in enumerate(names)]
+    await asyncio.gather(*map(gate.send, requests, permits))
+    return outbox
+
+
+@pytest.mark.parametrize("first", [("127.0.0.1",), ("192.0.2.7",), ()])
+def test_no_first_address_takes_the_limit_from_the_others(first: tuple[str, ...]) -> None:
+    """Loopback, an address in ``large_hosts``, and a look-up that failed."""
+
+    async def main(clock: VirtualClock) -> None:
+        web = ManyHomed(clock, (*first, SHARED) if first else (), dead=first)
+        politeness = PolitenessSettings(delay_s=1.0, large_hosts=("192.0.2.7",))
+        await send_to_each(web, clock, 12, politeness)
+        hits = [Hit(host, "/", start, start + 5.0, 404, "", None) for host, _, start in web.log]
+        assert len(hits) == 12
+        assert most_at_once(hits) <= 2
+        assert least_between(starts(hits)[4:]) >= 1.0
+
+    run_virtual(main)
+
+
+def test_a_request_waits_for_the_second_address_if_the_first_does_not_answer() -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = ManyHomed(clock, (SHARED, OTHER), dead={SHARED})
+        outbox = await send_to_each(web, clock, 4, PolitenessSettings(delay_s=1.0, per_address=1))
+        assert [start for _, _, start in web.log] == [0.0, 5.0, 10.0, 15.0]
+        errors = [row.error for row in outbox.take().requests]
+        assert errors == [RequestError(ErrorKind.HTTP, "")] * 4, "our own limit is no failure of the server"
+
+    run_virtual(main)
+
+
+def test_a_request_fails_if_none_of_the_addresses_that_it_waited_for_answers() -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = ManyHomed(clock, (SHARED, OTHER), dead={SHARED, OTHER})
+        outbox = await send_to_each(web, clock, 12, PolitenessSettings(delay_s=1.0))
+        requests = outbox.take().requests
+        assert [row.error for row in requests] == [RequestError(ErrorKind.CONNECT, "")] * 12
+        assert max(row.finished_at for row in requests) - EPOCH_S < 40
+
+    run_virtual(main)

@@ -62,6 +62,10 @@ class SimulatedWeb:
     ) -> None:
         return None
 
+    def is_limited(self, host: str) -> bool:
+        """Whether a host has an address with a limit."""
+        return bool(self._addresses(host))
+
     def cached(self, host: str) -> str | None:
         """The address of a host, if it was looked up."""
         address = self._addresses(host)

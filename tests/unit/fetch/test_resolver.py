@@ -91,6 +91,8 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
         await resolver.resolve("dead.example", 80)
     assert asked == ["a.example", "dead.example"], "one look-up each"
     assert (resolver.cached("b.test"), resolver.cached("192.0.2.9")) == ("", "192.0.2.9")
+    names = ("a.example", "dead.example", "b.test", "192.0.2.9")
+    assert [resolver.is_limited(name) for name in names] == [True, True, False, True]
     await resolver.close()
 
 
