@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crawler.clock import Clock
+from crawler.engine.addresses import AddressBook
 from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
@@ -41,13 +42,15 @@ class PoliteClient:
         politeness: PolitenessSettings,
         robots: RobotsNeeds,
         lease: Lease,
+        book: AddressBook | None,
     ) -> None:
+        """``book`` has the addresses that requests are counted at; ``None`` for a fetcher without addresses."""
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
         outbox = Outbox(clock, Alarm())
         self._outbox = outbox
-        self._gate = Gate(fetcher, clock, politeness, 1, outbox, lease=lease)
+        self._gate = Gate(fetcher, clock, politeness, 1, outbox, lease=lease, book=book)
         self._commits = _Commits(store, clock, outbox, self._gate)
         self._robots = RobotsCache(robots, self._gate, store, clock, self._commits, outbox, Progress(clock.now()))
 

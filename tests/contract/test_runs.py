@@ -175,7 +175,7 @@ async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(
         await store.start_run({"auxiliary_run": "rup"}, clock.now())
         policy = crawl_policy(Settings())
         lease = Lease(store, clock, policy.longest_request_s)
-        client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease)
+        client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease, None)
         with pytest.raises(LeaseLost):
             async with kept(lease):
                 await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))

@@ -129,7 +129,8 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
             at_work(store, "http://www.test", monkeypatch)
             lease = Lease(store, clock, 60.0)
-            client = PoliteClient(store, SimulatedWeb(clock, SITES), clock, options.politeness, needs, lease)
+            web = SimulatedWeb(clock, SITES)
+            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web)
             said = await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         finally:
             await store.close()

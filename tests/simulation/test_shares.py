@@ -18,11 +18,15 @@ from crawler.engine.addresses import Addresses, Places, network_of
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
+from crawler.engine.polite_client import PoliteClient
+from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.slots import Slots
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError
+from crawler.store.sqlite.store import SqliteStore
 from crawler.url import host_of
 from tests.judge import Manners, violations
 from tests.simulation.crawls import Options, crawl_for, rows
@@ -377,5 +381,26 @@ def test_a_request_fails_if_none_of_the_addresses_that_it_waited_for_answers() -
         requests = outbox.take().requests
         assert [row.error for row in requests] == [RequestError(ErrorKind.CONNECT, "")] * 12
         assert max(row.finished_at for row in requests) - EPOCH_S < 40
+
+    run_virtual(main)
+
+
+def test_requests_outside_a_crawl_are_counted_by_address_too(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        options = Options(politeness=PolitenessSettings(delay_s=1.0))
+        sites = {f"n{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in range(8)}
+        web = SimulatedWeb(clock, sites, addresses=lambda host: SHARED)
+        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
+        store = await SqliteStore.open(db_path)
+        try:
+            await store.start_run({"auxiliary_run": "rup"}, clock.now())
+            lease = Lease(store, clock, 60.0)
+            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web)
+            for name in sites:
+                await client.send(Request(f"http://{name}/", Purpose.RUP, 1000))
+        finally:
+            await store.close()
+        assert len(web.log) == 16
+        assert least_between(starts(web.log)[8:]) >= 1.0, "when more than four of its names are known"
 
     run_virtual(main)

@@ -73,7 +73,7 @@ async def robot(
             lease = Lease(store, clock, policy.longest_request_s)
             may_send = None if store.lease_s is None else lease.is_valid
             async with HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher, kept(lease):
-                client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease)
+                client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease, fetcher.book)
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
                 yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere)
