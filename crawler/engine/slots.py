@@ -28,14 +28,16 @@ class Slots:
     Invariants:
 
     1. No more slots are held than there are.
-    2. A domain without a slot waits only if no slot is free, or for an address.
+    2. A domain that holds no slot, and none of whose answers is being read, waits only if no slot is free, or for an
+       address.
     3. A domain holds at most a quarter of the slots (one, if there are fewer than four), and less if others hold many:
-       n domains that take all they can leave 3 of n + 3 slots free, as long as there are more slots than domains. An
-       answer counts until it has been read (:meth:`reading`), so the shares hold for what waits for a parser, too.
-    4. Domains that wait take turns, for slots and for each address, and so do the addresses that one domain waits for.
+       n domains that take all they can leave 3 of n + 3 slots free, as long as there are more slots than domains.
+    4. An answer that is being read (:meth:`reading`) counts as a slot that its domain holds, although its slot is free
+       again. A domain takes no further slot while it has a third of the slots in answers that are being read.
+    5. Domains that wait take turns, for slots and for each address, and so do the addresses that one domain waits for.
        The requests of one domain that wait for the same address are served in the order in which they came.
-    5. A slot and its place are taken at once. So no request holds the one while it waits for the other.
-    6. No address has more requests in flight than its limit, and the starts of requests to a paced address are its
+    6. A slot and its place are taken at once. So no request holds the one while it waits for the other.
+    7. No address has more requests in flight than its limit, and the starts of requests to a paced address are its
        pause apart (:class:`Address`).
 
     The third invariant holds for a domain that is alone, too: its slots could not be taken back for another one.
@@ -52,10 +54,12 @@ class Slots:
 
         Pair it with :meth:`release`.
         """
+        return self._take(domain, address, self._clock.now())
+
+    def _take(self, domain: str, address: Address | None, now: float) -> bool:
         if not self._may_take(domain):
             return False
         if address is not None:
-            now = self._clock.now()
             if not address.is_open(now):
                 return False
             address.begin(now)
@@ -114,7 +118,8 @@ class Slots:
         return self._free > 0 and self._held[domain] < max(1, self._free // _FREE_PER_HELD)
 
     def _serve(self) -> None:
-        while self._free and (turn := self._next_turn()) is not None:
+        now = self._clock.now()  # the same for the choice and for the place: the clock may be set back in between
+        while self._free and (turn := self._next_turn(now)) is not None:
             domain, address = turn
             waiter = self._waiting[domain][address][0]
             self._leave(domain, address, waiter)
@@ -123,16 +128,16 @@ class Slots:
                 if address in queues:
                     queues[address] = queues.pop(address)
             if not waiter.cancelled():  # else its task goes on in a moment, and finds that it has left
-                self.take(domain, address)
+                taken = self._take(domain, address, now)
+                assert taken, "the turn was chosen because they may be taken"
                 waiter.set_result(None)
 
-    def _next_turn(self) -> tuple[str, Address | None] | None:
+    def _next_turn(self, now: float) -> tuple[str, Address | None] | None:
         """The next domain that may take a slot, and the address that it may take it for.
 
-        This passes over domains that hold slots, which are no more than there are slots, and over closed addresses,
-        each of which a bounded number of requests waits for (:meth:`Address.admits`).
+        This passes over domains that hold slots or whose answers are being read, and over closed addresses, each of
+        which a bounded number of requests waits for (:meth:`Address.admits`).
         """
-        now = self._clock.now()
         for domain, queues in self._waiting.items():
             if self._may_take(domain):
                 for address in queues:

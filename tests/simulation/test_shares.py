@@ -159,6 +159,29 @@ async def test_a_slot_given_to_a_wait_that_is_then_cancelled_goes_to_the_next() 
     assert first.cancelled()
 
 
+async def test_a_slot_that_is_given_is_booked_even_if_the_clock_is_set_back_meanwhile() -> None:
+    class SetBack(SystemClock):
+        at, step_s = 100.0, 0.0
+
+        def now(self) -> float:
+            self.at -= self.step_s
+            return self.at + self.step_s
+
+    address = Addresses(PolitenessSettings(), None).at(SHARED, "b.test", 0.0)
+    assert address is not None
+    address.next_at = 100.0
+    clock = SetBack()
+    shared = Slots(1, clock)
+    assert shared.take("busy.test")
+    waiting = asyncio.create_task(shared.wait("b.test", address))
+    await asyncio.sleep(0)
+    clock.step_s = 1.0
+    shared.release("busy.test")
+    await asyncio.wait_for(waiting, 5)
+    assert address.in_flight == 1
+    assert not shared.take("c.test"), "the slot is taken"
+
+
 # --- claims -----------------------------------------------------------------------------------
 
 
