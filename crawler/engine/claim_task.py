@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -15,7 +14,7 @@ from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import FetchPermit, Gate, Unsent
+from crawler.engine.gate import AddressBusy, Blocked, FetchPermit, Gate, Unsent
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, is_for_pages
 from crawler.engine.progress import Progress
@@ -82,9 +81,13 @@ class ClaimTask:
                 continue
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.idle(context.clock.sleep(early_s))
-            with suppress(Unsent):  # the next claim of a blocked URL excludes it
+            try:
                 async with context.caution.visit(queued, in_caution=self._claim.in_caution) as visit:
                     await self._take(queued, visit)
+            except Blocked:
+                continue  # the next claim excludes the URL
+            except AddressBusy:
+                return  # the pace of the group says when it is to be claimed again
 
     def _is_better_given_back(self) -> bool:
         context = self._context

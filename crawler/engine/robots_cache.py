@@ -149,8 +149,8 @@ class RobotsCache:
 
         A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. ``siblings`` are
         the sites of the claim: one of them that a redirect leads to heeds its new copy too. Cancellation leaves the
-        copy known before in force. Raises :class:`crawler.errors.StoreError` and
-        :class:`crawler.engine.gate.Blocked`.
+        copy known before in force. Raises :class:`crawler.errors.StoreError` and, for a request to ``site`` itself,
+        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.AddressBusy`.
         """
         return await self._in_force(site, (_Stop(site.name, group),), visit, siblings)
 

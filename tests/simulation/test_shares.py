@@ -17,7 +17,7 @@ from crawler.demo.pages import Fault, Hit, Page, Site, plain
 from crawler.engine.addresses import Addresses, Places, network_of
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_settings import CrawlSettings
-from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.gate import AddressBusy, FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.engine.polite_client import PoliteClient
@@ -27,7 +27,7 @@ from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError
 from crawler.store.sqlite.store import SqliteStore
-from crawler.url import host_of
+from crawler.url import host_of, split
 from tests.judge import Manners, violations
 from tests.simulation.crawls import Options, crawl_for, rows
 from tests.simulation.web import SimulatedWeb
@@ -427,3 +427,22 @@ def test_requests_outside_a_crawl_are_counted_by_address_too(db_path: Path) -> N
         assert least_between(starts(web.log)[8:]) >= 1.0, "when more than four of its names are known"
 
     run_virtual(main)
+
+
+def test_a_group_whose_address_is_busy_is_given_back_with_all_its_urls(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy, send = {"/1", "/3"}, Gate.send
+
+    async def send_later(gate: Gate, request: Request, permit: FetchPermit) -> FetchResult | None:
+        path = split(request.url).path
+        if path in busy:
+            busy.remove(path)
+            raise AddressBusy("other hosts", 0.0)
+        return await send(gate, request, permit)
+
+    undisturbed = crawled(db_path, {"a.test": healthy(6)}, 60.0, Options())
+    monkeypatch.setattr(Gate, "send", send_later)
+    log = crawled(db_path.with_name("busy.db"), {"a.test": healthy(6)}, 60.0, Options())
+    assert not busy
+    assert [hit.path for hit in log] == [hit.path for hit in undisturbed], "none is passed over"
