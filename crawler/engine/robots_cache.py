@@ -295,7 +295,7 @@ class RobotsCache:
                 previous=site.copy,
                 hops=len(seen) - 1,
                 seen=tuple(seen),
-                now=self._clock.now(),
+                now=answer.finished_at,  # a visit in caution may have waited since
             )
             if isinstance(meaning, RobotsCopy):
                 return _Heard(meaning, answer, answer.url)
