@@ -27,6 +27,8 @@ _TOLERANCE_S = 1e-6
 _ORDER_S = 2.0
 #: Answered work is committed within this time, unless the store fails.
 _COMMITTED_WITHIN_S = 15.0
+#: How many answers of a page a witness remembers.
+_ANSWERS_KEPT = 4
 #: How many copies of a robots.txt a witness remembers, beside the newest.
 _COPIES_KEPT = 5
 _DAY_S = 86_400.0
@@ -76,6 +78,7 @@ class _Group:
     recent: list[Seen] = field(default_factory=list)
     until: list[tuple[Seen, float, str]] = field(default_factory=list)  # (request, wall time, rule)
     backoffs: int = 0  # answers of a server in trouble, in a row
+    most_backoff_s: float = 0.0  # at most: other answers halve the back-off
 
 
 @dataclass(slots=True)
@@ -86,7 +89,7 @@ class _Copy:
     rules: Rules | None  # None: nothing may be fetched
     expires: float
     leads_to: str | None = None
-    first_use: float | None = None
+    paused_until: float = 0.0  # at the latest; a copy that expires before is kept for a while after the pause
 
 
 class Witness:
@@ -151,8 +154,13 @@ class Witness:
             self._take_copy(seen)
         elif isinstance(received, Fetched):
             self.pages += 1
-            self.answered[seen.request.url].append(seen)
+            answers = self.answered[seen.request.url]
+            answers.append(seen)
+            del answers[:-_ANSWERS_KEPT]
         self._add_pauses(seen, group)
+        if seen.path == ROBOTS and received is not None:
+            latest = max(until for _, until, _ in group.until)
+            self._copies[seen.host][-1].paused_until = max(latest, wall + group.most_backoff_s)
 
     def committed(self, life: Life, rows: list[tuple[str, RequestRow]], pages: list[str], outcomes: int) -> None:
         """A commit has landed, with the log of ``rows``, each with its host, and these pages."""
@@ -239,14 +247,17 @@ class Witness:
             backoff_s = min(settings.backoff_first_s * 2.0**group.backoffs, settings.backoff_max_s)
             group.until.append((seen, end + backoff_s, "back-off"))
             group.backoffs = min(group.backoffs + 1, 40)
+            group.most_backoff_s = min(max(settings.backoff_first_s, 2 * group.most_backoff_s), settings.backoff_max_s)
         else:
             group.backoffs = 0
+            group.most_backoff_s /= 2
 
     def _crawl_delay_s(self, seen: Seen) -> float:
         """The delay that the last file of the site asks for, if it came straight from there and counts for sure."""
         copies = self._copies.get(seen.host, [])
-        sure = [copy for copy in copies if copy.rules is not None and self._holds(copy.seen, seen)]
-        return sure[-1].rules.crawl_delay_s if sure and sure[-1].rules else 0.0
+        useful = [copy for copy in copies if copy.rules is not None or copy.leads_to is not None]
+        sure = [copy for copy in useful if self._holds(copy.seen, seen)]
+        return sure[-1].rules.crawl_delay_s if sure and sure[-1].rules is not None else 0.0
 
     def _check_slots(self, seen: Seen) -> None:
         domain, most = registrable_domain(seen.host), self._plan.concurrency
@@ -312,15 +323,15 @@ class Witness:
                 break
         return found
 
-    def _fault(self, copy: _Copy, seen: Seen, kept_until: float | None = None, hops: int = 0) -> str | None:
+    def _fault(self, copy: _Copy, seen: Seen, kept_until: float = 0.0, hops: int = 0) -> str | None:
         """Why a copy does not permit a request; ``None`` if it does."""
-        if copy.first_use is None:
-            copy.first_use = seen.wall_began  # a copy that would expire during its first pause is kept for a while
-        kept_until = copy.first_use + self._plan.robots.min_fresh_s if kept_until is None else kept_until
+        if copy.paused_until >= copy.expires:
+            kept_until = max(kept_until, copy.paused_until + self._plan.robots.min_fresh_s)
         if copy.leads_to is not None:
+            kept_until = math.inf  # it expires with the copy of the target, whose pauses the witness does not follow
             targets = self._copies.get(copy.leads_to, []) if hops < self._plan.robots.max_redirects else []
             faults = [self._fault(target, seen, kept_until, hops + 1) for target in targets[-2:]]
-            return None if None in faults else f"redirected to {copy.leads_to}: {[*faults, 'not asked'][-1]}"
+            return None if None in faults else f"redirected to {copy.leads_to}: {(faults or ['not asked'])[-1]}"
         if copy.rules is None:
             return "the last answer for robots.txt permits nothing"
         if seen.wall_began >= max(copy.expires, kept_until) + _TOLERANCE_S:
