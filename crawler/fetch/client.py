@@ -82,7 +82,7 @@ class FetchSettings:
     accept_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
     connect_timeout_s: float = 10  # one address: TCP and TLS
     read_timeout_s: float = 30  # silence before or between bytes
-    total_timeout_s: float = 120  # from the lookup of the name to the last byte
+    total_timeout_s: float = 120  # from connecting to the last byte; also for a look-up of the name
     resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``resolver.address_for``
     allow_private: bool = False
     proxy: str = ""  # the URL of an HTTP proxy, without a user name
@@ -121,7 +121,7 @@ class HttpFetcher:
         )
 
     async def __aenter__(self) -> Self:
-        self._resolver = Resolver(self._settings.resolve)
+        self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,

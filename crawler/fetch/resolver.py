@@ -53,11 +53,13 @@ class Resolver(AbstractResolver):
     It keeps what the system has found: :data:`CACHE_NAMES` names for :data:`CACHE_S`, and names without an address for
     :data:`FAILURE_CACHE_S`. The order of a name's addresses stays the same meanwhile, so the first of them is the one
     that requests go to (:meth:`cached`), as long as connections to it succeed. :attr:`nat64` has the prefixes of
-    the network's NAT64, as far as they are known.
+    the network's NAT64, as far as they are known. A look-up of the system that takes longer than ``timeout_s`` has
+    failed.
     """
 
-    def __init__(self, overrides: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, overrides: Sequence[tuple[str, str]], timeout_s: float = 120.0) -> None:
         self._overrides = tuple(overrides)
+        self._timeout_s = timeout_s
         self._system = aiohttp.DefaultResolver()
         self._found: dict[str, _Found] = {}  # by host
         self._looking: dict[str, asyncio.Task[_Found]] = {}
@@ -118,10 +120,14 @@ class Resolver(AbstractResolver):
     async def _ask_system(self, host: str) -> _Found:
         now = asyncio.get_running_loop().time
         try:
-            results = await self._system.resolve(host, 0, socket.AF_UNSPEC)
+            async with asyncio.timeout(self._timeout_s):
+                results = await self._system.resolve(host, 0, socket.AF_UNSPEC)
             found = _Found(now() + CACHE_S, tuple(results))
         except UnicodeError:
             found = _Found(now() + FAILURE_CACHE_S, error=OSError(None, "not a name that DNS can hold"))
+        except TimeoutError:
+            failed = OSError(None, f"no answer to the look-up within {self._timeout_s:g} s")
+            found = _Found(now() + FAILURE_CACHE_S, error=failed)
         except OSError as error:
             found = _Found(now() + FAILURE_CACHE_S, error=error)
         finally:

@@ -530,7 +530,7 @@ _TABLE = (
         "fetch.total_timeout",
         MORE_THAN_0_SECONDS,
         "fetch.total_timeout_s",
-        "The time for a whole request, from the look-up of the name to the last byte.",
+        "The time for a whole request, from connecting to the last byte. A look-up of the name may take as long.",
     ),
     Key(
         "fetch.resolve",

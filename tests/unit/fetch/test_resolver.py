@@ -8,6 +8,7 @@ import pytest
 from aiohttp.abc import ResolveResult
 
 from crawler.fetch.resolver import Resolver, address_for
+from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 
 def test_the_first_matching_override_counts() -> None:
@@ -94,6 +95,27 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
     names = ("a.example", "dead.example", "b.test", "192.0.2.9")
     assert [resolver.is_limited(name) for name in names] == [True, True, False, True]
     await resolver.close()
+
+
+def test_a_look_up_without_an_answer_fails_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        async def resolve(self, host: str, port: int, family: int) -> list[ResolveResult]:
+            await asyncio.sleep(1000.0)
+            return [result(host, "192.0.2.1")]
+
+        async def close(self) -> None:
+            """Nothing to close."""
+
+    async def main(clock: VirtualClock) -> None:
+        resolver = Resolver((), timeout_s=120.0)
+        assert await resolver.look_up("silent.example") == ""
+        assert clock.now() - EPOCH_S == 120.0
+        with pytest.raises(OSError, match="no answer to the look-up within 120 s"):
+            await resolver.resolve("silent.example", 80)
+        await resolver.close()
+
+    monkeypatch.setattr(aiohttp, "DefaultResolver", Silent)
+    run_virtual(main)
 
 
 def result(host: str, address: str) -> ResolveResult:
