@@ -407,10 +407,13 @@ def test_what_control_cannot_do_is_told(
 
 
 @pytest.fixture
-def many(postgres: Cluster, web: LoopbackWeb, tmp_path: Path) -> Iterator[tuple[str, Crawling]]:
+def many(
+    postgres: Cluster, web: LoopbackWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, Crawling]]:
     """A crawl by two workers on a database, which takes minutes."""
     web.sites.update({"a.test": long_site(3000), "b.test": long_site(3000)})
-    db = postgres.make_database().replace("crawler@", "crawler:hush@")
+    monkeypatch.setenv("PGPASSWORD", "hush")
+    db = postgres.make_database()
     (tmp_path / "hasty.toml").write_text(HASTY)
     seeds = [web.url("a.test"), web.url("b.test")]
     running = start("run", *seeds, "--config", tmp_path / "hasty.toml", *LOOPBACK, "--workers", "2", "--db", db)

@@ -29,7 +29,7 @@ SETTINGS = FetchSettings(
     "TestBot/1 (+https://example.org/)",
     None,
     connect_timeout_s=0.5,
-    read_timeout_s=0.2,
+    read_timeout_s=0.4,
     total_timeout_s=0.6,
     resolve=(("*.test", "127.0.0.1"),),
     allow_private=True,
@@ -128,8 +128,8 @@ BROKEN = {
     "nothing": (sends(), "connect", "the server closed the connection without an answer"),
     "half a head": (sends(OK + b"Conte"), "connect", "the server closed the connection without an answer"),
     "reset": (sends(0.02, reset=True), "connect", "the connection broke before an answer: connection reset by peer"),
-    "silence": (sends(1.0), "timeout", "the server sent nothing for 0.2 s"),
-    "silent body": (sends(OK + b"\r\nabc", 1.0), "timeout", "the server sent nothing for 0.2 s"),
+    "silence": (sends(1.0), "timeout", "the server sent nothing for 0.4 s"),
+    "silent body": (sends(OK + b"\r\nabc", 1.0), "timeout", "the server sent nothing for 0.4 s"),
     "dripped head": (drips, "protocol", "the answer is not HTTP within limits: bad status line"),
     "dripped headers": (sends(OK, *(b"X: y\r\n", 0.05) * 20), "timeout", "the answer was not complete after 0.6 s"),
     "dripped body": (drips_body, "timeout", "the answer was not complete after 0.6 s"),
@@ -245,7 +245,7 @@ def test_the_time_between_interim_answers_is_not_that_of_a_header_section(
 def test_silence_after_an_interim_answer_has_the_bound_of_any_silence(run: Run) -> None:
     result = run(get_from(sends(b"HTTP/1.1 103 Early Hints\r\n\r\n", 1.0)))
     assert isinstance(result, Failed)
-    assert (result.kind, result.detail) == (ErrorKind.TIMEOUT, "the server sent nothing for 0.2 s")
+    assert (result.kind, result.detail) == (ErrorKind.TIMEOUT, "the server sent nothing for 0.4 s")
 
 
 def test_the_octets_of_a_failed_answer_are_counted(run: Run) -> None:

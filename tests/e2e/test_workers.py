@@ -274,10 +274,10 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
 
 
 def test_every_command_that_reads_does_so_on_postgresql(
-    postgres: Cluster, options: list[str], seeds: list[str], tmp_path: Path
+    postgres: Cluster, options: list[str], seeds: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = postgres.make_database()
-    db = plain.replace("crawler@", "crawler:hush@")
+    monkeypatch.setenv("PGPASSWORD", "hush")
+    plain = db = postgres.make_database()
     said = [here(*options, *seeds, "--db", db)]
     url = look(plain, "SELECT url FROM pages ORDER BY url LIMIT 1")[0][0]
     for command in (

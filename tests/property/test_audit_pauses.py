@@ -72,7 +72,11 @@ def found(settings: dict[str, Any], crawl_delay_s: int | None, *requests: Logged
 
 
 def test_every_setting_of_pauses_is_drawn() -> None:
-    assert {field.name for field in fields(PolitenessSettings)} - set(_SETTINGS) == {"group"}
+    assert {field.name for field in fields(PolitenessSettings)} - set(_SETTINGS) == {
+        "group",
+        "per_address",
+        "large_hosts",
+    }
 
 
 @given(SETTINGS, st.lists(ANY, min_size=1, max_size=8), CRAWL_DELAY)
