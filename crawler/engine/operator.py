@@ -79,6 +79,7 @@ class OperatorListener:
         self._progress = progress
         self._frame = frame
         self._orders: list[Order] = []
+        self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
         self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted in the store
 
@@ -142,6 +143,9 @@ class OperatorListener:
                     self._shutdown.request(RunEnd(EndCode.OPERATOR))
                 if order.done_at is None:
                     self._queue(order, since)
+                elif order.command is Command.BLOCK and self._may_have_sent:  # another worker was first
+                    self._done.put_nowait((order, since))
+        self._may_have_sent = True
 
     def _queue(self, order: Order, since: float) -> None:
         """Queue the part of an order that takes time, or the note that the order is done."""

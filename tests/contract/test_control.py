@@ -45,6 +45,7 @@ async def test_orders_are_stored_in_sequence_and_read_from_any_number(harness: H
     (later,) = await harness.store.control.orders(first)
     assert (later.command, later.name, later.asked_at, later.done_at) == (Command.BLOCK, "a.test", NOW, None)
     await harness.store.control.done(later, NOW + 1)
+    await harness.store.control.done(later, NOW + 0.5)  # another worker obeyed earlier, and says so later
     await harness.reopen()
     assert [order.done_at for order in await harness.store.control.orders()] == [None, NOW + 1]
 

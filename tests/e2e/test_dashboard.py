@@ -202,7 +202,8 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     assert select(db, "SELECT count(*) FROM urls WHERE reason = ?", BLOCKED.sentence) == [(0,)]
     again.send_signal(signal.SIGTERM)
     assert finish(again).code == 3
-    assert here("audit", "--db", db).code == 0
+    audited = here("audit", "--db", db)
+    assert audited.code == 0, audited.out
 
 
 def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboard: Dashboard) -> None:
@@ -451,7 +452,8 @@ def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many:
     assert finish(crawling).code == 3
     until(lambda: dashboard.state() == "ended", "the dashboard to see it")
     assert all(worker["ended_at"] is not None for worker in dashboard.look()["workers"])
-    assert here("audit", "--db", db).code == 0
+    audited = here("audit", "--db", db)
+    assert audited.code == 0, audited.out
     dashboard.close()
 
 

@@ -236,7 +236,8 @@ VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :follows, :s
 UPDATE sample_draw SET stands = 0;
 
 -- name: order_carried_out
-UPDATE control SET done_at = :now WHERE id = :id;
+--- Each worker says when it began to obey; the last one counts.
+UPDATE control SET done_at = CASE WHEN done_at > :now THEN done_at ELSE :now END WHERE id = :id;
 
 -- name: newest_order
 SELECT max(id) AS id FROM control WHERE asked_at = :now AND command = :command;
