@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from crawler.errors import Reference, Setting
 
@@ -65,6 +65,25 @@ class Code(StrEnum):
     def told(self, rendered: str, name: Callable[[Reference], str]) -> str:
         """The sentence ``rendered``, which :meth:`render` made, with ``name(setting)`` for each setting in it."""
         return "".join(part if isinstance(part, str) else name(part) for part in self.parts(rendered))
+
+
+C = TypeVar("C", bound=Code)
+
+
+@dataclass(frozen=True, slots=True)
+class Coded(Generic[C]):
+    """An outcome: a code with its detail."""
+
+    code: C
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The sentence for people, as the views show it."""
+        return self.code.render(self.detail)
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 class ReasonCode(Code):
@@ -158,19 +177,8 @@ class ReasonCode(Code):
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a URL is in its state."""
-
-    code: ReasonCode
-    detail: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The sentence for people, as ``urls.reason`` shows it."""
-        return self.code.render(self.detail)
-
-    def __str__(self) -> str:
-        return self.sentence
+class Reason(Coded[ReasonCode]):
+    """Why a URL is in its state. The view ``urls`` shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,19 +206,10 @@ class WaitCode(Code):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitReason:
-    """Why a politeness group gets no request for a time."""
+class WaitReason(Coded[WaitCode]):
+    """Why a politeness group gets no request for a time. The view ``sites`` shows it."""
 
     code: WaitCode = WaitCode.NONE
-    detail: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The sentence for people, as ``sites.waits_for`` shows it."""
-        return self.code.render(self.detail)
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 NO_WAIT = WaitReason()
@@ -246,19 +245,13 @@ class MailCode(Code):
 
 
 @dataclass(frozen=True, slots=True)
-class MailVerdict:
+class MailVerdict(Coded[MailCode]):
     """The effect of a mail that the RUP robot read."""
-
-    code: MailCode
-    detail: str = ""
 
     @property
     def sentence(self) -> str:
         """The sentence for people, as ``rup_mails.verdict`` shows it, in at most 200 characters."""
         return self.code.render(self.detail)[:_VERDICT_CHARS]
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 class ErrorKind(Code):
@@ -349,23 +342,12 @@ class EndCode(Code):
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnd:
-    """Why a run, or a worker of it, ended."""
-
-    code: EndCode
-    detail: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The sentence for people, as ``runs.ended_by`` shows it."""
-        return self.code.render(self.detail)
+class RunEnd(Coded[EndCode]):
+    """Why a run, or a worker of it, ended. The view ``runs`` shows it."""
 
     def told(self, name: Callable[[Reference], str]) -> str:
         """The sentence, with ``name(setting)`` for each setting in it."""
         return self.code.told(self.sentence, name)
-
-    def __str__(self) -> str:
-        return self.sentence
 
     def as_json(self) -> list[str]:
         """The end as a JSON value, for :meth:`from_json` in another process."""

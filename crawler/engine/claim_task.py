@@ -135,15 +135,8 @@ class ClaimTask:
         match decision:
             case Outcome():
                 self._refuse(decision)
-            case Fetch(verdict):
-                permit = FetchPermit(
-                    site.id,
-                    self._claim.group,
-                    valid_until=site.copy.expires_at,
-                    robots_id=site.robots_id,
-                    verdict_line=None if verdict is None else verdict.line,
-                    crawl_delay_s=None if rules is None else rules.crawl_delay_s,
-                )
+            case Fetch():
+                permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
                 await self._fetch(queued, permit, visit)
             case _:
                 assert_never(decision)

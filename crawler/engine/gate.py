@@ -16,12 +16,14 @@ from crawler.engine.addresses import Address, AddressBook, Addresses, Places
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.slots import Slots
+from crawler.frontier.decide import Fetch
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, facts_of, with_crawl_delay
-from crawler.model import Answer, Failed, FetchResult, Redirected, Request
+from crawler.model import Answer, Failed, FetchResult, Redirected, Request, RobotsCopy
 from crawler.reasons import ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
-from crawler.store.protocols import RequestRow
+from crawler.robots.readings import SiteRules
+from crawler.store.protocols import ClaimedSite, RequestRow
 from crawler.url import host_of, registrable_domain, split
 
 #: The number of addresses that one request waits for, if no connection to those before is possible.
@@ -73,6 +75,27 @@ class FetchPermit:
     crawl_delay_s: float | None = None
     for_site_id: int | None = None
 
+    @classmethod
+    def under(
+        cls,
+        site: ClaimedSite,
+        group: str,
+        copy: RobotsCopy,
+        rules: SiteRules | None,
+        allowed: Fetch,
+        for_site_id: int | None = None,
+    ) -> FetchPermit:
+        """The permission that ``copy`` gives, by its ``rules`` and its verdict ``allowed``."""
+        return cls(
+            site.id,
+            group,
+            valid_until=copy.expires_at,
+            robots_id=site.robots_id,
+            verdict_line=None if allowed.verdict is None else allowed.verdict.line,
+            crawl_delay_s=None if rules is None else rules.crawl_delay_s,
+            for_site_id=for_site_id,
+        )
+
 
 @dataclass(slots=True)
 class _Group:
@@ -87,7 +110,7 @@ class _Group:
 
 
 class Hold(Enum):
-    """Who holds the whole crawl back."""
+    """A cause that holds the whole crawl back."""
 
     OPERATOR = auto()
     DISK = auto()  # a disk has too little free space

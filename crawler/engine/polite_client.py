@@ -72,9 +72,7 @@ class PoliteClient:
                 if isinstance(allowed, Closed):
                     return allowed
                 await self._reserve(place.site)
-                delay_s = None if rules is None else rules.crawl_delay_s
-                line = None if allowed.verdict is None else allowed.verdict.line
-                permit = FetchPermit(site.id, group, copy.expires_at, site.robots_id, line, delay_s)
+                permit = FetchPermit.under(site, group, copy, rules, allowed)
                 result = await self._gate.send(request, permit)
                 if result is not None:  # else the robots copy ran out while the request waited
                     return result

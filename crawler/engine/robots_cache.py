@@ -405,15 +405,7 @@ class RobotsCache:
         if isinstance(allowed, Closed):
             return _NoAnswer(allowed.why, 0.0 if copy.retry_at is None else copy.retry_at)
         self._reservations.require_free(target.name, here.group, {stop.group for stop in way[:-1]})
-        permit = FetchPermit(
-            target.id,
-            here.group,
-            valid_until=copy.expires_at,
-            robots_id=target.robots_id,
-            verdict_line=None if allowed.verdict is None else allowed.verdict.line,
-            crawl_delay_s=None if rules is None else rules.crawl_delay_s,
-            for_site_id=site.id,
-        )
+        permit = FetchPermit.under(target, here.group, copy, rules, allowed, for_site_id=site.id)
         return await self._send(url, site, permit, visit)
 
     async def _site(self, name: str, siblings: Collection[ClaimedSite]) -> ClaimedSite | None:

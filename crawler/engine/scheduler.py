@@ -109,7 +109,7 @@ class Restricted:
 
 @dataclass(frozen=True, slots=True)
 class RevisitsQueued:
-    """So many revisits were queued."""
+    """``count`` revisits were queued."""
 
     count: int
 

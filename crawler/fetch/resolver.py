@@ -35,7 +35,7 @@ def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
 
 
 class _Found(NamedTuple):
-    """What the system has found for a name: addresses, or an error. It holds ``until`` then, in the loop's time."""
+    """The answer of the system's resolver for a name: addresses, or an error. It is used ``until`` then (loop time)."""
 
     until: float
     results: tuple[ResolveResult, ...] = ()
@@ -111,7 +111,7 @@ class Resolver(AbstractResolver):
         return found if found is not None and asyncio.get_running_loop().time() < found.until else None
 
     async def _look_up(self, host: str) -> _Found:
-        """What the system finds. One look-up serves all who wait for it, also if one of them is cancelled."""
+        """The answer of the system's resolver. One look-up serves all waiting tasks, even if one is cancelled."""
         task = self._looking.get(host)
         if task is None:
             task = self._looking[host] = asyncio.create_task(self._ask_system(host))

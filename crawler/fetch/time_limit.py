@@ -11,7 +11,7 @@ LagNow = Callable[[], float]
 
 
 def no_lag() -> float:
-    """The lag of a loop whose lag nobody measures."""
+    """The lag of an event loop that is not measured: none."""
     return 0.0
 
 

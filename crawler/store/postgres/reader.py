@@ -54,7 +54,7 @@ async def _execute_each(database: Postgres, read: Queries, name: str, **paramete
 
 
 def scram_verifier(password: str, salt: bytes | None = None) -> str:
-    """What PostgreSQL stores in place of a password: a verifier of SCRAM-SHA-256 (RFC 5802, 3; RFC 5803)."""
+    """The value that PostgreSQL stores in place of a password: a verifier of SCRAM-SHA-256 (RFC 5802, 3; RFC 5803)."""
     salt = secrets.token_bytes(16) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS)
     client = hmac.digest(salted, b"Client Key", "sha256")

@@ -1,4 +1,4 @@
-"""What a statement of the user names, and whether that is more than PostgreSQL needs to read the views.
+"""The names in a statement of the user, and the check that it does no more than read the views.
 
 A transaction that only reads still calls functions that read files of the server, end connections, wait, or take locks.
 So the words of a statement are compared with the functions that PostgreSQL itself calls volatile. They include every
