@@ -24,7 +24,7 @@ from crawler.model import Failed, FetchResult, Purpose, Reading, Request, Robots
 from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
-from crawler.robots.response import Follow, RobotsSettings, interpret, shared, unanswered
+from crawler.robots.response import Follow, RobotsSettings, interpret, is_usable, shared, unanswered
 from crawler.robots.text import parse
 from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, RobotsNews
 from crawler.url import ROBOTS_PATH, split
@@ -304,9 +304,8 @@ class RobotsCache:
             found = await self._follow(meaning.url, site, way, visit, siblings)
             match found:
                 case _Target(target_site, copy):
-                    now = self._clock.now()
+                    now, by = self._clock.now(), meaning.url if is_usable(copy) else answer.url
                     copy = shared(copy, target_site, settings=settings, previous=site.copy, now=now)
-                    by = answer.url if copy.action is RobotsAction.DEFER else meaning.url
                     return _Heard(copy, answer, by)
                 case _NoAnswer(why, until):
                     now = self._clock.now()

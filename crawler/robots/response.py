@@ -100,15 +100,20 @@ def interpret(
             assert_never(answer)
 
 
+def is_usable(copy: RobotsCopy) -> bool:
+    """Whether a copy says which URLs of a site may be requested."""
+    return copy.action in _LASTING
+
+
 def shared(
     target: RobotsCopy, target_site: str, *, settings: RobotsSettings, previous: RobotsCopy | None, now: float
 ) -> RobotsCopy:
     """The copy of a site whose /robots.txt redirects to that of ``target_site``, of which ``target`` is known.
 
-    It holds for as long as ``target``. If nothing lasting is known of the target, there is no answer: the site is
+    It holds for as long as ``target``. If that is no usable answer (:func:`is_usable`), the site has none either: it is
     deferred until the target is asked again, or for longer. ``previous`` is the site's copy so far.
     """
-    if target.action not in _LASTING:
+    if not is_usable(target):
         detail = f"{target_site}/robots.txt has no usable answer: {target.note or target.status}"
         asked_at = target.retry_at or target.expires_at
         return unanswered(detail, settings=settings, previous=previous, now=now, not_before=asked_at)

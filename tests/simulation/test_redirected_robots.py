@@ -13,7 +13,7 @@ import pytest
 
 from crawler.audit.checks import Violation
 from crawler.audit.run_audit import run_audit
-from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.demo.pages import Page, Site, first, plain, redirect
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.lease import Lease
 from crawler.engine.permission import Closed
@@ -143,16 +143,22 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
 # --- what a redirect may reach ----------------------------------------------------------------
 
 
-def crawled(db_path: Path, sites: dict[str, Site], seeds: list[str], seconds: float = 7200.0) -> SimulatedWeb:
+def crawled(
+    db_path: Path,
+    sites: dict[str, Site],
+    seeds: list[str],
+    seconds: float = 7200.0,
+    robots: RobotsSettings = RobotsSettings(),  # noqa: B008 - frozen
+) -> SimulatedWeb:
     """The web after a crawl from ``seeds``, to its end or for ``seconds``. The audit finds no violation in its log."""
 
     async def main(clock: VirtualClock) -> SimulatedWeb:
         web = SimulatedWeb(clock, sites)
-        await crawl_for(clock, db_path, web, seeds, Options(), seconds, crash=False)
+        await crawl_for(clock, db_path, web, seeds, Options(robots=robots), seconds, crash=False)
         return web
 
     web = run_virtual(main)
-    assert asyncio.run(violations(db_path, RobotsSettings())) == []
+    assert asyncio.run(violations(db_path, robots)) == []
     return web
 
 
@@ -189,6 +195,29 @@ def test_a_path_is_not_requested_if_the_target_has_no_robots_txt_that_allows_it(
     web = crawled(db_path, sites, ["http://a.test/"])
     assert set(paths(web, "b.test")) == {"/robots.txt"}
     assert set(paths(web, "a.test")) == {"/robots.txt"}
+
+
+@pytest.mark.parametrize("stale_if_error", [False, True])
+def test_a_target_without_a_usable_answer_gives_none_until_the_site_is_given_up(
+    db_path: Path, *, stale_if_error: bool
+) -> None:
+    robots = RobotsSettings(stale_if_error=stale_if_error, give_up_after_s=3600.0)
+    web = crawled(db_path, {"a.test": SITES["a.test"]}, ["http://a.test/"], 86_400.0, robots)
+    assert set(paths(web, "a.test")) == {"/robots.txt"}
+    assert asyncio.run(states(db_path))["http://a.test/"][0] == "failed"
+    answers = asyncio.run(rows(db_path, f"SELECT action FROM robots_answers WHERE {ONE} ORDER BY robots_copy"))
+    assert answers[-1] == (RobotsAction.GIVEN_UP,)
+
+
+def test_the_own_copy_stays_in_force_if_the_target_of_a_later_redirect_gives_no_usable_answer(db_path: Path) -> None:
+    rules = replace(plain("User-agent: *\nDisallow: /x\n"), headers=(("Cache-Control", "max-age=300"),))
+    links = Page("".join(f"<a href='/{n}'>n</a>" for n in range(600)))
+    moved = redirect("http://www.test/robots.txt")
+    sites: dict[str, Site] = {"a.test": {"/robots.txt": first(1, rules, moved), "/": links, "*": Page("x")}}
+    web = crawled(db_path, sites, ["http://a.test/"], 86_400.0, RobotsSettings(stale_if_error=True))
+    assert len(paths(web, "a.test")) > 600
+    copies = asyncio.run(rows(db_path, f"SELECT action, failures FROM robots_answers WHERE {ONE} ORDER BY robots_copy"))
+    assert copies[:3] == [("parse", 0), ("parse", 1), ("parse", 2)]
 
 
 def test_a_path_that_the_target_allows_is_the_robots_txt(db_path: Path) -> None:
