@@ -161,7 +161,7 @@ def _version(row: Mapping[str, Any]) -> RobotsVersion:
         headers=_headers(row["headers"], row["event_site"]),
         source=None
         if row["source_action"] is None
-        else SourceVersion(row["source_action"], row["source_text_id"], row["source_until"]),
+        else SourceVersion(row["source_action"], row["source_text_id"], row["source_from"], row["source_until"]),
     )
 
 

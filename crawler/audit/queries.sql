@@ -67,7 +67,7 @@ WHERE e.n > :after AND e.n <= :last AND e.kind <> 1
 -- version that was the last one there (source).
 SELECT e.n, s.unit, s.site_id AS event_site_id, s.site AS event_site, r.valid_from, r.valid_until, r.action, r.status,
   r.text_id, coalesce(lower(hex(t.sha256)), '') AS sha256, r.run_id AS run, r.answered_by, r.headers,
-  o.action AS source_action, o.text_id AS source_text_id, o.valid_until AS source_until
+  o.action AS source_action, o.text_id AS source_text_id, o.valid_from AS source_from, o.valid_until AS source_until
 FROM audit_event e JOIN robots_by_id r ON r.robots_copy = e.number JOIN audit_site s ON s.site_id = e.site_id
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
 LEFT JOIN robots_by_id o ON o.robots_copy = (

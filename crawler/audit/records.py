@@ -66,6 +66,7 @@ class SourceVersion(NamedTuple):
 
     action: str
     text_id: int | None
+    valid_from: float
     valid_until: float
 
 

@@ -127,12 +127,14 @@ class RobotsHistory:
         """The latest time until which a version may be used (RFC 9111, 4.2; RFC 9309, 2.4).
 
         A version that comes from another site lasts as long as there. A version that would expire before the pause is
-        over is kept for ``min_fresh_s`` after the pause. A version that ``stale_if_error`` keeps while the site fails
-        lasts until the next attempt.
+        over is kept for ``min_fresh_s`` after the pause, unless the other site had it before it was needed. A version
+        that ``stale_if_error`` keeps while the site fails lasts until the next attempt.
         """
         settings, at = run.robots, version.valid_from
         if (source := self._source()) is not None:
             until = source.valid_until
+            if self.response is not None and source.valid_from < self.response.finished_at - TOLERANCE_S:
+                return until
         elif self.consecutive_failures:
             doublings = min(self.consecutive_failures - 1, _MAX_DOUBLINGS)
             pause_s = min(settings.retry_first_s * 2.0**doublings, settings.retry_max_s)

@@ -47,19 +47,24 @@ class _Stop(NamedTuple):
 
 
 class _Heard(NamedTuple):
-    """The copy of a site, the last answer that it received, and the URL that the copy comes from."""
+    """The copy of a site, the last answer that it received, and the URL that the copy comes from.
+
+    ``is_new``: the copy was requested now, and not taken from another site that was asked earlier.
+    """
 
     copy: RobotsCopy
     answer: FetchResult
     answered_by: str
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The copy of another site, to whose /robots.txt a redirect leads."""
+    """The copy of another site, to whose /robots.txt a redirect leads. ``is_new``: it was requested now."""
 
     site: str
     copy: RobotsCopy
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,8 @@ class RobotsCache:
     2. A robots.txt that redirects to another site sends a request there only for that site's own /robots.txt, or for a
        path that the copy in force there allows. Otherwise the redirect counts as no answer.
     3. The /robots.txt of a redirect's target is requested as the target's own: the copy is stored as the target's, and
-       serves all sites that redirect there until it runs out.
+       serves all sites that redirect there until it runs out. The pause of a site prolongs only a copy that was
+       requested for it.
     4. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
        of that group (:class:`crawler.engine.reservations.Reservations`). Otherwise the site is deferred.
     """
@@ -152,18 +158,21 @@ class RobotsCache:
         copy known before in force. Raises :class:`crawler.errors.StoreError` and, for a request to ``site`` itself,
         :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.AddressBusy`.
         """
-        return await self._in_force(site, (_Stop(site.name, group),), visit, siblings)
+        return (await self._in_force(site, (_Stop(site.name, group),), visit, siblings))[0]
 
     async def _in_force(
         self, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
-    ) -> RobotsCopy:
-        """As :meth:`in_force`, for the last site of ``way``. Each site before it redirects to the next."""
+    ) -> tuple[RobotsCopy, bool]:
+        """As :meth:`in_force`, for the last site of ``way``. Each site before it redirects to the next.
+
+        Also returns whether the copy was requested now, from the site that has it.
+        """
         if site.name in self._mains:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
-            return site.copy
+            return site.copy, False
         group = way[-1].group
-        (copy, answer, answered_by), rules = await self._asked(site, way, visit, siblings)
+        (copy, answer, answered_by, is_new), rules = await self._asked(site, way, visit, siblings)
         crawl_delay_s = None if rules is None else rules.crawl_delay_s
         if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
             crawl_delay_s = site.crawl_delay_s
@@ -172,7 +181,8 @@ class RobotsCache:
         if copy.action is RobotsAction.DEFER:
             main_site = self._mains.get(site.name)
         operator_log.robots_decided(site.name, site.copy, copy)
-        copy = self._valid_after_pause(copy, group)
+        if is_new:
+            copy = self._valid_after_pause(copy, group)
         if main_site is None:
             self._mains.pop(site.name, None)
         else:
@@ -186,7 +196,7 @@ class RobotsCache:
             site.heed(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
         finally:
             self._unsettled.discard(site.name)
-        return copy
+        return copy, is_new
 
     async def remember(self) -> None:
         """Load the mirrors that earlier runs have found."""
@@ -218,7 +228,10 @@ class RobotsCache:
         return None if rules is None else rules.sitemaps
 
     def _valid_after_pause(self, copy: RobotsCopy, group: str) -> RobotsCopy:
-        """``copy``, valid until the pause after it is over: otherwise no page could ever be requested under it."""
+        """A new ``copy``, valid until the pause after it is over: otherwise no page could ever be requested under it.
+
+        A copy that another site has had for a while is not prolonged: that site is asked again after the pause.
+        """
         next_at = self._gate.pace(group).next_at
         if copy.action is RobotsAction.DEFER or copy.expires_at > next_at:
             return copy
@@ -303,10 +316,10 @@ class RobotsCache:
             seen.append(meaning.url)
             found = await self._follow(meaning.url, site, way, visit, siblings)
             match found:
-                case _Target(target_site, copy):
+                case _Target(target_site, copy, is_new):
                     now, by = self._clock.now(), meaning.url if is_usable(copy) else answer.url
                     copy = shared(copy, target_site, settings=settings, previous=site.copy, now=now)
-                    return _Heard(copy, answer, by)
+                    return _Heard(copy, answer, by, is_new)
                 case _NoAnswer(why, until):
                     now = self._clock.now()
                     copy = unanswered(why, settings=settings, previous=site.copy, now=now, not_before=until)
@@ -379,7 +392,7 @@ class RobotsCache:
             if place.path == ROBOTS_PATH:
                 target = await self._site(place.site, siblings)
                 if target is not None and target.copy is not None and self._is_settled(target.copy):
-                    return _Target(place.site, target.copy)
+                    return _Target(place.site, target.copy, is_new=False)
             try:
                 async with self._reservations.reserved(place.site, group, held):
                     return await self._ask_reserved(url, site, (*way, _Stop(place.site, group)), visit, siblings)
@@ -396,9 +409,9 @@ class RobotsCache:
         place, here = split(url), way[-1]
         target = await self._site(place.site, siblings)
         assert target is not None, "the store knows a site that is reserved"
-        copy = await self._in_force(target, way, visit, siblings)
+        copy, is_new = await self._in_force(target, way, visit, siblings)
         if place.path == ROBOTS_PATH:
-            return _Target(place.site, copy)
+            return _Target(place.site, copy, is_new)
         rules = await self.rules(target.name, copy, visit)
         allowed = permission(target.name, copy, rules, place.path)
         if isinstance(allowed, Closed):

@@ -283,6 +283,26 @@ def test_redirects_over_several_sites_and_in_a_circle(db_path: Path) -> None:
     assert {hit.host for hit in web.log if hit.path == "/"} == {"c5.test"}
 
 
+def test_the_pause_of_a_site_does_not_prolong_the_copy_of_another_site(db_path: Path) -> None:
+    """The copy of www.test is 298 s old when a.test is found, and runs out in the 100 s before the page of a.test."""
+    rules = plain("User-agent: *\nCrawl-delay: 100\n")
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://www.test/robots.txt"), "/": Page("x")},
+        "www.test": {
+            "/robots.txt": replace(rules, headers=(("Cache-Control", "max-age=350"),)),
+            "/": Page("<a href='/1'>x</a>"),
+            "/1": Page("<a href='http://a.test/'>x</a>", delay_s=98.0),
+        },
+    }
+    web = crawled(db_path, sites, ["http://www.test/"])
+    (page,) = [hit for hit in web.log if (hit.host, hit.path) == ("a.test", "/")]
+    asked = [hit for hit in web.log if hit.path == "/robots.txt" and hit.finished_at < page.started_at]
+    asked_there = [hit.finished_at for hit in asked if hit.host == "www.test"]
+    assert page.started_at < asked_there[-1] + 350
+    assert len(asked_there) == 2
+    assert paths(web, "a.test") == ["/robots.txt", "/robots.txt", "/"], "asked again after the pause"
+
+
 # --- what waits for another group gives its claim back ----------------------------------------
 
 

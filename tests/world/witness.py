@@ -323,25 +323,41 @@ class Witness:
                 break
         return found
 
-    def _fault(self, copy: _Copy, seen: Seen, kept_until: float = 0.0, hops: int = 0) -> str | None:
-        """Why a copy does not permit a request; ``None`` if it does."""
-        if copy.paused_until >= copy.expires:
-            kept_until = max(kept_until, copy.paused_until + self._plan.robots.min_fresh_s)
+    def _fault(self, copy: _Copy, seen: Seen, way: tuple[_Copy, ...] = ()) -> str | None:
+        """Why a copy does not permit a request; ``None`` if it does.
+
+        ``way`` has the redirects that led to this copy, the last one first.
+        """
         if copy.leads_to is not None:
-            kept_until = math.inf  # it expires with the copy of the target, whose pauses the witness does not follow
-            targets = self._copies.get(copy.leads_to, []) if hops < self._plan.robots.max_redirects else []
-            faults = [self._fault(target, seen, kept_until, hops + 1) for target in targets[-2:]]
+            is_followed = len(way) < self._plan.robots.max_redirects
+            targets = self._copies.get(copy.leads_to, []) if is_followed else []
+            faults = [self._fault(target, seen, (copy, *way)) for target in targets[-2:]]
             return None if None in faults else f"redirected to {copy.leads_to}: {(faults or ['not asked'])[-1]}"
         if copy.rules is None:
             return "the last answer for robots.txt permits nothing"
-        if seen.wall_began >= max(copy.expires, kept_until) + _TOLERANCE_S:
-            return f"robots.txt had expired {seen.wall_began - copy.expires:.3f} s before"
+        expires = self._expires(copy, copy.rules, way)
+        if seen.wall_began >= expires + _TOLERANCE_S:
+            return f"robots.txt had expired {seen.wall_began - expires:.3f} s before"
         rules, reading = copy.rules, self._plan.robots.reading
         if not rules.allow(seen.path, reading):
             return "robots.txt forbids this"
         if rules.main_host not in (None, seen.host) and reading is not Reading.RFC9309:
             return "the host is a mirror"
         return None
+
+    def _expires(self, copy: _Copy, rules: Rules, way: tuple[_Copy, ...]) -> float:
+        """The end of a copy for the site whose redirects, the last one first, led to it.
+
+        If the pause after an answer is longer than the copy holds, a copy that came after that answer is kept for a
+        while after the pause.
+        """
+        expires = copy.expires
+        delay_s = _capped(rules.crawl_delay_s, self._plan.politeness)
+        for answered in (copy, *way):
+            paused_until = max(answered.paused_until, answered.seen.wall_ended + delay_s)
+            if paused_until >= expires and copy.seen.ended_at >= answered.seen.ended_at:
+                expires = paused_until + self._plan.robots.min_fresh_s
+        return expires
 
     # --- once ---------------------------------------------------------------------------------
 

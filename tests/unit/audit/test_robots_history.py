@@ -123,7 +123,7 @@ def test_a_path_of_another_site_needs_the_permission_of_that_site() -> None:
 
 def test_the_version_of_another_site_serves_the_sites_that_redirect_to_its_robots() -> None:
     log = (led(to=f"{OTHER}/robots.txt"), sent(10), sent(15, "/closed/x"))
-    source = SourceVersion("parse", THERE.text_id, 500.0)
+    source = SourceVersion("parse", THERE.text_id, -100.0, 500.0)
     shared = version(0.1, until=500.0, by=f"{OTHER}/robots.txt")._replace(source=source)
     assert breaches(*log, versions=[shared]) == [Check.PERMISSION], "only the closed page"
     for forged in (
@@ -135,6 +135,14 @@ def test_the_version_of_another_site_serves_the_sites_that_redirect_to_its_robot
         shared._replace(answered_by="http://c.test/robots.txt"),
     ):
         assert Check.LOG in breaches(*log, versions=[forged]), forged
+
+
+@pytest.mark.parametrize(("source_from", "found"), [(0.2, []), (-100.0, [Check.LOG, Check.FRESH])])
+def test_a_pause_prolongs_the_version_of_another_site_only_if_it_is_new(source_from: float, found: list[Check]) -> None:
+    log = (led(retry_after_s=600.0, to=f"{OTHER}/robots.txt"), sent(650))
+    source = SourceVersion("parse", THERE.text_id, source_from, 400.0)
+    shared = version(0.3, until=900.0, by=f"{OTHER}/robots.txt")._replace(source=source)
+    assert breaches(*log, versions=[shared]) == found
 
 
 def test_a_redirect_on_the_same_site_is_resolved_against_it() -> None:
