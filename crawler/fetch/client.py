@@ -255,8 +255,9 @@ class HttpFetcher:
     ) -> Fetched | Failed:
         content_type, charset = _content_type(header(headers, "Content-Type") or "")
         body = self._objection(request, content_type, headers) or await self._body(request, response, headers)
-        now, wire_bytes = self._clock.now(), transfer.received
-        answer = (request.url, started_at, now, headers, wire_bytes)
+        # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
+        ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else self._clock.now()
+        answer = (request.url, started_at, ended_at, headers, transfer.received)
         if isinstance(body, RequestError):
             return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail)
         return Fetched(
@@ -285,11 +286,12 @@ class HttpFetcher:
                 header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding")
             )
             pieces, size = await _receive(response.content, request.max_bytes)
+            received_at = self._clock.now()
             if decoder is None:
-                body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes)
+                body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes, received_at)
             else:
                 async with self._decoding:
-                    body = await _decode(pieces, decoder, request.max_bytes)
+                    body = await _decode(pieces, decoder, request.max_bytes, received_at)
         except BODY_ERRORS as error:
             return in_body(error, host_of(request.url), self._timeouts)
         if body.overflowed:
@@ -367,6 +369,7 @@ class _Body(NamedTuple):
     plain: bytes | None  # the decoded body; None if ``gzipped`` holds it
     gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
     overflowed: bool  # the body was longer than allowed
+    received_at: float  # the end of its transfer, in seconds since the epoch
 
 
 async def _receive(content: aiohttp.StreamReader, max_bytes: int) -> tuple[list[bytes], int]:
@@ -382,7 +385,7 @@ async def _receive(content: aiohttp.StreamReader, max_bytes: int) -> tuple[list[
     return pieces, size
 
 
-async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int) -> _Body:
+async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:
     """Decode the pieces of a body until its end, or until there are more than ``max_bytes``.
 
     A body that is one gzip member is decoded to check it, and kept as it was received. Raises
@@ -400,8 +403,8 @@ async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int) -> _Body
             break
     overflowed = size > max_bytes or wire > max_bytes
     if wire < size and not overflowed and decoder.is_one_gzip():
-        return _Body(None, b"".join(coded), False)
-    return _Body(b"".join(decoded)[:max_bytes], None, overflowed)
+        return _Body(None, b"".join(coded), False, received_at)
+    return _Body(b"".join(decoded)[:max_bytes], None, overflowed, received_at)
 
 
 def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:

@@ -1,14 +1,27 @@
 """Status and headers to outcome, over a mocked web; the real one is in tests/e2e/test_fetch_answers.py."""
 
+import pytest
 from aioresponses import aioresponses
 
 from crawler.clock import SystemClock
+from crawler.fetch import client
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 
 URL = "http://a.example/page"
 SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", "crawl@example.org")
+
+
+class SettableClock(SystemClock):
+    """A clock that shows the time that the test has set."""
+
+    def __init__(self, time: float) -> None:
+        super().__init__()
+        self.time = time
+
+    def now(self) -> float:
+        return self.time
 
 
 async def fetch(request: Request) -> FetchResult:
@@ -24,6 +37,28 @@ async def test_a_page(mocked_web: aioresponses) -> None:
     assert (result.content_type, result.charset) == ("text/html", "UTF-8")
     assert ("X-A", "b") in result.headers
     assert result.finished_at >= result.started_at
+
+
+async def test_decoding_takes_no_time_of_the_server(mocked_web: aioresponses, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SettableClock(1_000.0)
+
+    class SlowDecoder:
+        def feed(self, data: bytes, room: int) -> bytes:
+            clock.time = 1_005.0
+            return data[:room]
+
+        def complete(self) -> bool:
+            return True
+
+        def is_one_gzip(self) -> bool:
+            return False
+
+    monkeypatch.setattr(client, "decoder_for", lambda *_: SlowDecoder())
+    mocked_web.get(URL, body=b"<p>hello", headers={"Content-Type": "text/html", "Content-Encoding": "br"})
+    async with HttpFetcher(SETTINGS, clock) as fetcher:
+        result = await fetcher.fetch(Request(URL, Purpose.PAGE, 1000))
+    assert isinstance(result, Fetched)
+    assert (result.body, result.started_at, result.finished_at) == (b"<p>hello", 1_000.0, 1_000.0)
 
 
 async def test_a_redirect(mocked_web: aioresponses) -> None:
