@@ -34,7 +34,7 @@ _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "co
 _RULES_KEPT = 10_000  # with many sites, each is claimed anew for every request
 _RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large files
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
-_LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 512 KiB 0.3 s: it is read in a thread
+_LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 5 MiB some seconds: it is read in a thread
 _LOOK_EVERY_S = 10.0
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0  # the pauses between looks double
 
@@ -142,6 +142,7 @@ class RobotsCache:
         self._unsettled: set[str] = set()  # sites whose copies are being committed
         self._mains: dict[str, str] = {}  # main sites by mirror: few, compared with the sites crawled
         self._rules_bytes = 0
+        self._reads_large = asyncio.Lock()
         self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with their size in bytes
 
     @property
@@ -247,7 +248,8 @@ class RobotsCache:
             return self._rules[key][0]
         await visit.begin_processing()
         if len(copy.body) > _LARGE_BYTES:
-            rules = await asyncio.to_thread(self._read, site, copy)
+            async with self._reads_large:  # one of 5 MiB takes some 300 MB while it is read
+                rules = await asyncio.to_thread(self._read, site, copy)
         else:
             rules = self._read(site, copy)
         if key in self._rules:  # another task read the file meanwhile

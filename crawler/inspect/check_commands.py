@@ -24,7 +24,7 @@ from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import read
 from crawler.robots.records import product_token
-from crawler.robots.text import parse
+from crawler.robots.text import octets_read, parse
 from crawler.settings.settings import Settings
 from crawler.url import split
 
@@ -51,7 +51,7 @@ def robots_check(
     if file is None or not urls:
         raise UsageError("robots check needs --file ROBOTS.TXT and a URL, or --jsonl")
     body = file.read_bytes()
-    robots_file, doubted = parse(body), doubts_about(body)
+    robots_file, doubted = parse(body, max_bytes=octets_read(Reading(reading))), doubts_about(body)
     unknown = [{"line": line.number, "text": line.shown} for line in robots_file.extensions]
     for said in (*robots_file.notes, *doubted.told()):
         tell(f"{file}: {said}")

@@ -76,3 +76,9 @@ FROM page_versions WHERE url_id = :url_id ORDER BY version DESC LIMIT :limit
 -- name: count_revisits
 -- The URLs that are revisited, how many of them are due, and the time of the next revisit.
 SELECT count(*) AS known, count(*) FILTER (WHERE due_at <= :now) AS due, min(due_at) AS next_at FROM revisits_by_id
+
+-- name: refused_front_pages
+-- The seeds and front pages that a robots.txt closed, those of one site together.
+SELECT s.site, u.path FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
+WHERE u.state = 'excluded' AND u.reason_code = 'robots' AND (u.seed = 1 OR u.path = '/')
+ORDER BY u.url_id LIMIT :limit

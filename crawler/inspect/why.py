@@ -16,12 +16,13 @@ from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.status import low_disk
-from crawler.model import Kind, RobotsAction
+from crawler.model import Kind, Reading, RobotsAction
 from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
+from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.readings import read
-from crawler.robots.text import parse
+from crawler.robots.text import octets_read, parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
@@ -145,13 +146,19 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
     body, sha256 = row.pop("body"), row["version_sha256"]
     row["version_sha256"] = None if sha256 is None else sha256.hex()
     if row["action"] == "parse":
-        rules = read(parse(body), token=settings.identity.agent, reading=settings.robots.reading, site=site)
+        reading = settings.robots.reading
+        file = parse(body, max_bytes=octets_read(reading))
+        rules = read(file, token=settings.identity.agent, reading=reading, site=site)
         verdict, server = rules.verdict(path), rules.agent_server(path)
+        lost = None
+        if reading is Reading.STRICT:
+            lost = lost_to_first_match(file, rules, token=settings.identity.agent, site=site, path=path)
         row |= {
             "allowed": verdict.allowed,
             "line": verdict.line,
             "rule": verdict.text.strip(),
             "reading": verdict.reading.value,
+            "first_match": lost and lost.sentence,
             "crawl_delay_s": rules.crawl_delay_s,
             "main_site": rules.main_site,
             "host_line": rules.host_line,
@@ -259,6 +266,8 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         verdict = "allowed" if robots["allowed"] else "forbidden"
         line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line matches"
         rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
+        if robots["first_match"]:
+            rows.append(("verdict", robots["first_match"]))
         if server := robots["agent_server"]:
             rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
         rows += _in_doubt(robots)

@@ -6,13 +6,15 @@
 * **A verdict carries its evidence**: the line of the file that decided. The audit uses it to justify each request.
 * **The response is interpreted apart from the file.** :func:`~crawler.robots.response.interpret` turns the answer to a
   request for /robots.txt (200, 404, 503, no answer) into the copy in force or into the next hop of a redirect.
+* **Strict also reads what an owner clearly meant** (:mod:`crawler.robots.meant`): such lines only close.
 * **Work is bounded.** The parser counts octets, matching never backtracks, and a file with too many rules for a
   path closes that path.
 
-Modules, lowest first: ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (an index of patterns), ``records``
-(the lines for one agent), ``hosts`` → ``rules`` (rules in order of precedence), ``mobile_agents`` → ``readings``.
+Modules, lowest first: ``fields`` (names) → ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (an index of
+patterns), ``records`` (the lines for one agent), ``hosts``, ``meant`` (mended lines) → ``rules`` (rules in order of
+precedence), ``mobile_agents`` → ``readings`` → ``first_match`` (paths that only the order of lines closes).
 ``http_dates`` → ``response`` and ``mirrors`` stand beside them. ``check`` answers one case without network.
-``doubts`` finds lines that no reading may take as their author meant them.
+``doubts`` finds lines whose effect may differ from their author's intention.
 """
 
 from crawler.robots.check import check_case

@@ -16,7 +16,7 @@ from crawler.robots.http_dates import http_date
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
 from crawler.robots.response import Follow, RobotsSettings, interpret
-from crawler.robots.text import parse
+from crawler.robots.text import octets_read, parse
 
 _T = TypeVar("_T")
 
@@ -64,7 +64,7 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
 @lru_cache(maxsize=64)
 def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file. Cached, because consecutive cases are often about the same file."""
-    return read(parse(body), token=token, reading=reading, site=site)
+    return read(parse(body, max_bytes=octets_read(reading)), token=token, reading=reading, site=site)
 
 
 def _result(action: str, allowed: bool | None, expires_after: float | None) -> dict[str, object]:

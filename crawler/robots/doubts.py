@@ -1,7 +1,7 @@
 """Find the lines of a robots.txt whose effect may differ from their author's intention.
 
-No verdict depends on this module: the readings alone decide. The site's owner learns which lines to mend; the
-operator learns what else to exclude.
+No verdict depends on this module: the readings alone decide. The site's owner learns which lines to mend, the
+operator which lines only ``strict`` obeys, or no reading.
 
 Sources: the 1996 draft, 3.2 and 3.3; RFC 9309, 2.2; ``docs/protocols.md``, section 1.
 """
@@ -10,26 +10,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from crawler.robots.readings import asked_delay_s
-from crawler.robots.records import MEMBERS, RULES
-from crawler.robots.text import (
+from crawler.robots.fields import (
     ALLOW,
     CRAWL_DELAY,
     HOST,
     KNOWN_FIELDS,
-    MAX_BYTES,
+    MEMBERS,
     REQUEST_RATE,
+    RULES,
     USER_AGENT,
+    Names,
+    is_clear_value,
+    without_colon,
+)
+from crawler.robots.meant import meant_path
+from crawler.robots.readings import asked_delay_s
+from crawler.robots.text import (
+    STRICT_MAX_BYTES,
     Line,
     as_seen,
     contents,
     decoded,
     is_html,
     line_of,
+    meant_line,
     whole_lines,
 )
 from crawler.terminal_text import shown
@@ -38,23 +45,13 @@ from crawler.terminal_text import shown
 MAX_DOUBTS = 20
 
 _SHOWN_CHARS = 80
-_MAX_NAMES = 1000  # how many unknown field names of one file are compared with known ones
-_MAX_NAME_CHARS = 40
-_ALIKE = 0.8  # difflib's ratio: it accepts one wrong letter in "allow", two or three in longer names
-
-# "host" is left out: many words differ from it in one letter.
-_NAMES = sorted(KNOWN_FIELDS - {HOST})
-_BY_LETTERS = {name.replace("-", ""): name.capitalize() for name in _NAMES}
-
-_SPACING = re.compile("[ _-]")
-_SPACED_NAMES = "|".join(name.replace("-", "[ _-]?") for name in _NAMES)
-_UNCOLONED = re.compile(rf"({_SPACED_NAMES})(?![\w-])[^\w/*]*[\w/*]", re.IGNORECASE)
 _SECOND_FIELD = re.compile(r"(?:^|[\s*>]|\\[nr])(?:user-agent|allow|disallow)[ \t]*:", re.IGNORECASE)
 _COMMA = re.compile(r",[ \t]*/")
 _COMMENT = re.compile(r"[ \t](?://|/\*|;|<!--|--)")
-_COMMENTED_OUT = ("//", "/*", ";", "!", "<!--", "--", "%", "'")
 _NAMING = re.compile(r"[A-Za-z0-9_-]")
 _EVERYBODY = frozenset({"all", "any"})
+_URL = re.compile("https?://", re.IGNORECASE)
+_SHOWN_PATH_CHARS = 40
 
 
 _UNLIKE_ITS_LOOKS = (
@@ -94,7 +91,7 @@ def doubts_about(body: bytes) -> Doubts:
 
     An HTML page has no lines in doubt; :func:`crawler.robots.text.notes` reports such a page as a whole.
     """
-    whole = whole_lines(body, MAX_BYTES)
+    whole = whole_lines(body, STRICT_MAX_BYTES)
     if is_html(whole):
         return Doubts()
     first: list[Doubt] = []
@@ -107,28 +104,41 @@ def doubts_about(body: bytes) -> Doubts:
 
 
 def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
-    names = _Names()
-    headed = False
+    names = Names()
+    headed = meant_headed = False  # by a User-agent line, as the documents read it; as strict reads it
     for number, content, _ in contents(decoded(body)):
+        if not content:
+            continue
         line, looks = line_of(number, content), as_seen(content)
         seen = None if looks == content else line_of(number, looks.strip())
+        meant = meant_line(number, looks.strip(), names)
         if seen is not None and seen.field in KNOWN_FIELDS:
             headed = headed or seen.field == USER_AGENT
+            meant_headed = meant_headed or headed
             yield line or Line(number, "", "", content), _UNLIKE_ITS_LOOKS
             continue
+        meant_headed = meant_headed or (meant is not None and meant.field == USER_AGENT)
         if line is None:
-            means = _without_colon(content)
+            means = _about_colon(content)
             line = Line(number, "", "", content)
         elif line.field == USER_AGENT:
-            headed = True
+            headed = meant_headed = True
             means = _about_agent(line.value)
         elif line.field in MEMBERS:
-            means = "" if headed else "it stands above every User-agent line, so it applies to no robot"
+            means = "" if headed else _unheaded(line, meant_headed)
             means = means or _about_member(line)
         else:
-            means = "" if line.field in KNOWN_FIELDS else _without_colon(line.field) or names.about(line.field)
+            means = "" if line.field in KNOWN_FIELDS else _about_colon(line.field, content) or _about_name(line, names)
         if means:
             yield line, means
+
+
+def _unheaded(line: Line, meant_headed: bool) -> str:
+    if line.field == HOST:
+        return "it stands above every User-agent line, so it applies to no robot"
+    if meant_headed:
+        return "it stands above every correct User-agent line; only strict obeys it, for the robots of the misspelt one"
+    return "it stands above every User-agent line; only strict obeys it, for every robot"
 
 
 def _about_agent(value: str) -> str:
@@ -159,7 +169,7 @@ def _about_path(value: str, does: str) -> str:
     if _SECOND_FIELD.search(value):
         return "the second field on the line is read as a part of the path"
     if value[0] not in "/*":
-        return f"the path does not begin with /, so the line {does} nothing"
+        return _about_start(value, does)
     if _COMMA.search(value):
         return "commas do not separate paths; they are read as a part of the path"
     if _COMMENT.search(value) and not all(part.startswith("/") for part in value.split()):
@@ -167,30 +177,36 @@ def _about_path(value: str, does: str) -> str:
     return ""
 
 
-def _without_colon(text: str) -> str:
-    """The doubt about ``text`` if it begins with a field name that is followed by a value but no colon, else ``""``."""
-    name = _UNCOLONED.match(text)
-    return f"{_BY_LETTERS[_SPACING.sub('', name[1].lower())]} has no colon, so the line is ignored" if name else ""
+def _about_start(value: str, does: str) -> str:
+    """The effect of a path that does not begin with a slash. ``strict`` closes what it means, and opens nothing."""
+    if does == "opens":
+        return "the path does not begin with /, so the line opens nothing"
+    if _URL.match(value):
+        return "it is a URL and no path; only strict obeys it, and only if it is of this site"
+    path = meant_path(value, "")
+    if path is None:
+        return "the path does not begin with /, so the line closes nothing"
+    return f"the path does not begin with /; only strict obeys the line, as {shown(path, _SHOWN_PATH_CHARS)}"
 
 
-@dataclass(slots=True)
-class _Names:
-    """The unknown field names of one file. Each name is compared once."""
+def _about_colon(text: str, whole: str = "") -> str:
+    """The doubt about ``text`` if it begins with a field name that is followed by a value but no colon, else ``""``.
 
-    seen: dict[str, str] = field(default_factory=dict)
-
-    def about(self, name: str) -> str:
-        if name not in self.seen:
-            if len(self.seen) >= _MAX_NAMES or len(name) > _MAX_NAME_CHARS:
-                return ""
-            self.seen[name] = _about_name(name)
-        return self.seen[name]
-
-
-def _about_name(name: str) -> str:
-    """The doubt about a field name that nearly equals a known one; ``""`` if the name is commented out."""
-    if name.startswith(_COMMENTED_OUT):
+    ``whole`` is the line if ``text`` is only its field.
+    """
+    if without_colon(text) is None:
         return ""
-    letters = "".join(filter(str.isalpha, name))
-    alike = get_close_matches(letters, _BY_LETTERS, n=1, cutoff=_ALIKE)
-    return f"the field is unknown, so the line is ignored; a known field is {_BY_LETTERS[alike[0]]}" if alike else ""
+    found = without_colon(whole or text)
+    if found is None:
+        return ""
+    effect = "only strict obeys the line" if is_clear_value(*found) else "the line is ignored"
+    return f"{found[0].capitalize()} has no colon; {effect}"
+
+
+def _about_name(line: Line, names: Names) -> str:
+    """The doubt about a field name that nearly equals a known one; ``""`` if the name is commented out."""
+    alike = names.like(line.field)
+    if alike is None:
+        return ""
+    effect = "only strict obeys the line, as" if names.meant(line.field) else "the line is ignored; a known field is"
+    return f"the field is unknown; {effect} {alike.capitalize()}"

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from crawler.robots.fields import MOBILE_AGENT_SERVER
 from crawler.robots.matching import PatternIndex, TooCostly, index_of
 from crawler.robots.paths import Pattern
-from crawler.robots.text import MOBILE_AGENT_SERVER, Line
+from crawler.robots.text import Line
 
 # No path contains control characters or octets outside UTF-8, and not every database stores them.
 _LINE = re.compile(

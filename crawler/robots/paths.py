@@ -123,6 +123,12 @@ def rfc_written_form(path: str) -> str | None:
     return _ESCAPE.sub(lambda escape: escape[0].upper(), path) if "%" in path else None
 
 
+def draft_wildcard_pattern(value: str) -> Pattern:
+    """Compile a path in the form of the draft reading, with ``*`` and a final ``$`` as in RFC 9309, 2.2.3."""
+    anchored = value.endswith("$")
+    return _wildcards(list(map(draft_form, value.removesuffix("$").split("*"))), anchored)
+
+
 def rfc_pattern(value: str) -> Pattern:
     """Compile a path for RFC 9309, 2.2.3: ``*`` matches any octets, a final ``$`` matches the end of the URL."""
     anchored = value.endswith("$")
@@ -130,7 +136,11 @@ def rfc_pattern(value: str) -> Pattern:
     if unescaped and not anchored and "*" not in value:
         return Pattern(value, None, len(value))
     raw = value.removesuffix("$").split("*")
-    pieces = raw if unescaped else _rfc_pieces(raw)
+    return _wildcards(raw if unescaped else _rfc_pieces(raw), anchored)
+
+
+def _wildcards(pieces: Sequence[str], anchored: bool) -> Pattern:
+    """The pattern of literal pieces with a ``*`` between each two, and a ``$`` behind them if ``anchored``."""
     octets = sum(map(len, pieces)) + len(pieces) - 1 + anchored
     first, *rest = pieces
     end = rest.pop() if anchored and rest else "" if anchored else None

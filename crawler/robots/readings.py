@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from crawler import url
 from crawler.model import Reading
 from crawler.robots import records, rules
+from crawler.robots.fields import CRAWL_DELAY, HOST, REQUEST_RATE, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
+from crawler.robots.meant import meant_lines, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
 from crawler.robots.rules import Rules, Verdict
-from crawler.robots.text import CRAWL_DELAY, HOST, REQUEST_RATE, SITEMAP, USER_AGENT, Line, RobotsFile
+from crawler.robots.text import Line, RobotsFile
 
 #: The longest pause taken from a file, in seconds (31 years), so that arithmetic on times stays finite.
 MAX_DELAY_S = 1e9
@@ -41,8 +43,12 @@ class SiteRules:
 
     @property
     def size(self) -> int:
-        """The number of rules, servers and sitemaps. It measures, with the octets of the file, the memory taken."""
-        return sum(len(part.lines) for part in self.parts) + len(self.servers.latest_first) + len(self.sitemaps)
+        """The number of rules, servers and sitemaps; a rule with a wildcard counts twice.
+
+        It measures, with the octets of the file, the memory taken.
+        """
+        tails = sum(tail is not None for part in self.parts for tail in part.patterns.tails)
+        return sum(len(part.lines) for part in self.parts) + tails + len(self.servers.latest_first) + len(self.sitemaps)
 
     def verdict(self, path: str) -> Verdict:
         """Decide whether a path with its query (as :func:`crawler.url.split` returns it) may be fetched.
@@ -87,6 +93,9 @@ def read(
     if reading is Reading.STRICT and file.seen:  # strict also closes what the displayed text closes
         others, more, _ = _asked(file.seen, token, reading, site, knows_host)
         parts, members = [*parts, *others], [*members, *more]
+    if reading is Reading.STRICT and not file.html:
+        others, more = _closed_by_meaning(file, token, site)
+        parts, members = [*parts, *others], [*members, *more]
     rfc = reading is Reading.RFC9309
     return SiteRules(
         reading=reading,
@@ -124,6 +133,29 @@ def _asked(
             claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
         members = [*members, *others]
     return parts, members, claim
+
+
+def _closed_by_meaning(file: RobotsFile, token: str, site: str) -> tuple[list[Rules], list[Line]]:
+    """The rules of the lines that neither document obeys, and the members that may ask for a longer pause."""
+    parts: list[Rules] = []
+    members: list[Line] = []
+    lines = meant_lines(file, site)
+    if lines:
+        ruling, others = records.rfc_rules(lines, token)
+        record = records.draft_record(lines, token)
+        parts += _strict_rules(record, ruling)
+        members += [*record, *others]
+    above = unheaded(lines or file.seen or file.lines)
+    if above:
+        parts += _strict_rules(above, [line for line in above if line.field in RULES])
+        members += above
+    return parts, members
+
+
+def _strict_rules(record: list[Line], ruling: list[Line]) -> list[Rules]:
+    """Rules of which each refusal names ``strict``, which alone reads these lines."""
+    strict = Reading.STRICT
+    return [rules.draft_rules(record, None, strict, strict), rules.rfc_rules(ruling, strict, strict)]
 
 
 def _claim(members: list[Line], site: str, knows_host: Callable[[str], bool], reading: Reading) -> HostClaim:

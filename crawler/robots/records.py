@@ -8,12 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from crawler.robots.text import ALLOW, CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, USER_AGENT, Line
-
-RULES = frozenset({ALLOW, DISALLOW})
-
-#: Fields that belong to a record. ``Sitemap`` and unknown fields may stand anywhere and separate nothing.
-MEMBERS = RULES | {CRAWL_DELAY, REQUEST_RATE, HOST}
+from crawler.robots.fields import MEMBERS, RULES, USER_AGENT
+from crawler.robots.text import Line
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]*")
 _RFC_TOKEN = re.compile(r"[A-Za-z_-]*")

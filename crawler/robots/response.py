@@ -30,7 +30,7 @@ from crawler.model import (
 )
 from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
-from crawler.robots.text import MAX_BYTES, notes, whole_lines
+from crawler.robots.text import cut_note, notes, octets_read, whole_lines
 from crawler.terminal_text import shown
 
 _DAY_S = 86_400.0
@@ -56,10 +56,14 @@ class RobotsSettings:
     stale_if_error: bool = False  # keep an earlier copy in force while the site fails
     give_up_after_s: float = 30 * _DAY_S
     min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load
-    max_bytes: int = MAX_BYTES
     max_redirects: int = 10
     retry_first_s: float = 60.0  # the pause after the first failure; each failure doubles it
     retry_max_s: float = _DAY_S
+
+    @property
+    def max_bytes(self) -> int:
+        """The octets of a file that are read."""
+        return octets_read(self.reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +207,7 @@ class _Asked:
         body = whole_lines(came, self.settings.max_bytes, cut=answer.truncated)
         said = (*notes(body), *(["gzip that was not declared; decompressed and read"] if packed else []))
         if len(body) < len(came) or answer.truncated:
-            said = (*said, f"longer than {self.settings.max_bytes} bytes; the rest is ignored")
+            said = (*said, cut_note(body, self.settings.max_bytes))
         return self._lasting(RobotsAction.PARSE, answer, str(answer.status), "; ".join(said), body)
 
     def renew(self, answer: NotModified) -> RobotsCopy:

@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from crawler.model import Reading
+from crawler.robots.fields import ALLOW, DISALLOW, RULES
 from crawler.robots.matching import PatternIndex, TooCostly, index_of
 from crawler.robots.paths import (
     Pattern,
     draft_form,
     draft_pattern,
+    draft_wildcard_pattern,
     has_half_escape,
     rfc_form,
     rfc_pattern,
     rfc_query_form,
     rfc_written_form,
 )
-from crawler.robots.text import ALLOW, DISALLOW, Line
+from crawler.robots.text import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +75,47 @@ class Rules:
         return Verdict(allowed, line.number, line.shown, self.asked if allowed else self.own)
 
 
-def draft_rules(members: Iterable[Line], implied: Line | None, asked: Reading) -> Rules:
-    """Rules of the draft reading. ``implied`` is the ``Host`` line that adds ``Disallow: /`` at the end."""
+def draft_rules(
+    members: Iterable[Line], implied: Line | None, asked: Reading, own: Reading = Reading.DRAFT1996
+) -> Rules:
+    """Rules of the draft reading. ``implied`` is the ``Host`` line that adds ``Disallow: /`` at the end.
+
+    In ``strict``, ``*`` and a final ``$`` of an ``Allow`` line are wildcards, as its author meant them. ``own`` is the
+    reading that a refusal names.
+    """
+    opening = draft_wildcard_pattern if asked is Reading.STRICT else draft_pattern
     compiled = [
-        (draft_pattern(path), line)
+        ((opening if line.field == ALLOW else draft_pattern)(path), line)
         for line in members
-        if line.field in (ALLOW, DISALLOW)
+        if line.field in RULES
         for path in _draft_paths(line)
     ]
     if implied is not None:
         text = f"{implied.shown} (another host is the main one: Disallow: / is implied)"
         compiled.append((draft_pattern("/"), Line(implied.number, DISALLOW, "/", text)))
-    return Rules(*_indexed(compiled), asked, Reading.DRAFT1996, draft_form)
+    return Rules(*_indexed(compiled), asked, own, draft_form)
 
 
-def rfc_rules(lines: Iterable[Line], asked: Reading) -> Rules:
-    """Rules of the RFC 9309 reading from ``Allow`` and ``Disallow`` lines."""
+def rfc_rules(lines: Iterable[Line], asked: Reading, own: Reading = Reading.RFC9309) -> Rules:
+    """Rules of the RFC 9309 reading from ``Allow`` and ``Disallow`` lines. ``own``: as for :func:`draft_rules`."""
     compiled = [(rfc_pattern(line.value), line) for line in lines if line.value]
     if len(compiled) > 1:
         compiled.sort(key=lambda rule: (-rule[0].octets, rule[1].field))  # "allow" sorts before "disallow"
     half_escapes = any(has_half_escape(line.value) for _, line in compiled)
     others = (rfc_query_form, rfc_written_form) if half_escapes else (rfc_query_form,)
-    return Rules(*_indexed(compiled), asked, Reading.RFC9309, rfc_form, others)
+    return Rules(*_indexed(compiled), asked, own, rfc_form, others)
 
 
+_MANY = 10_000
 _Indexed = tuple[tuple[Line, ...], PatternIndex]
 
 
 def _indexed(compiled: list[tuple[Pattern, Line]]) -> _Indexed:
+    if len(compiled) >= _MANY:  # of equal patterns the first decides, so a file of copies takes no memory
+        first: dict[Pattern, Line] = {}
+        for pattern, line in compiled:
+            first.setdefault(pattern, line)
+        compiled = list(first.items())
     return tuple(line for _, line in compiled), index_of(pattern for pattern, _ in compiled)
 
 

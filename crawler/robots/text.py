@@ -7,30 +7,23 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from crawler.model import Reading
+from crawler.robots.fields import KNOWN_FIELDS, USER_AGENT, Names, is_clear_value, without_colon
 from crawler.terminal_text import shown
 
 #: The octets of a body that are read (``docs/protocols.md``, section 1; RFC 9309, 2.5 requires at least 500 KiB).
 MAX_BYTES = 512 * 1024
 
+#: The octets that ``strict`` reads: an owner who writes so much means to close it.
+STRICT_MAX_BYTES = 5 * 1024 * 1024
+
 #: The lines of unknown fields that are kept, for display. Lines of known fields are never dropped, because any of them
 #: may close a path. ``MAX_BYTES`` bounds their number, and :mod:`crawler.robots.matching` bounds their cost.
 MAX_EXTENSIONS = 1000
-
-USER_AGENT = "user-agent"
-ALLOW = "allow"
-DISALLOW = "disallow"
-HOST = "host"
-CRAWL_DELAY = "crawl-delay"
-REQUEST_RATE = "request-rate"
-SITEMAP = "sitemap"
-MOBILE_AGENT_SERVER = "mobile-agent-server"
-
-#: Fields to which some reading gives a meaning. Lines with other fields are extensions.
-KNOWN_FIELDS = frozenset({USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER})
 
 _WHITE = " \t\x0b\x0c"
 _BOM = b"\xef\xbb\xbf"
@@ -67,17 +60,25 @@ class RobotsFile:
     """A parsed file: its lines in order, without comments and without lines that lack a colon.
 
     ``seen`` holds the lines as an editor displays them, if the file contains invisible or blank-like characters.
+    ``meant`` holds the displayed lines with their misspelt fields mended, if there are such.
     """
 
     lines: tuple[Line, ...] = ()
     seen: tuple[Line, ...] = ()
+    meant: tuple[Line, ...] = ()
     truncated: bool = False
+    html: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def extensions(self) -> list[Line]:
         """The lines whose field no reading knows."""
         return [line for line in self.lines if line.text and line.field not in KNOWN_FIELDS]
+
+
+def octets_read(reading: Reading) -> int:
+    """The octets of a body that a reading reads."""
+    return STRICT_MAX_BYTES if reading is Reading.STRICT else MAX_BYTES
 
 
 def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
@@ -91,22 +92,28 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     lines, extensions = _lines(text)
     looks = as_seen(text)
     seen = () if looks == text else _lines(looks)[0]
+    html = is_html(whole)
+    mended = {} if html else _mended(looks)
+    meant = _lines(looks, mended)[0] if mended else ()
     said = list(notes(whole))
     truncated = len(whole) < len(body)
     if truncated:
-        said.append(f"longer than {max_bytes} bytes; the rest is ignored")
+        said.append(cut_note(whole, max_bytes))
     if extensions > MAX_EXTENSIONS:
         said.append(f"{extensions} lines of unknown fields, of which {MAX_EXTENSIONS} are kept")
-    return RobotsFile(lines, seen, truncated, tuple(said))
+    return RobotsFile(lines, seen, meant, truncated, html, tuple(said))
 
 
-def _lines(text: str) -> tuple[tuple[Line, ...], int]:
-    """The lines to keep, and the number of lines with unknown fields."""
+_NONE: Mapping[int, Line] = {}
+
+
+def _lines(text: str, mended: Mapping[int, Line] = _NONE) -> tuple[tuple[Line, ...], int]:
+    """The lines to keep, and the number of lines with unknown fields. ``mended`` has lines to take instead."""
     lines: list[Line] = []
     extensions = 0
     for number, content, commented in contents(text):
         if content:
-            line = line_of(number, content)
+            line = mended.get(number) or line_of(number, content)
             if line is None:
                 continue
             if line.field not in KNOWN_FIELDS:
@@ -117,6 +124,26 @@ def _lines(text: str) -> tuple[tuple[Line, ...], int]:
         elif not commented and lines and lines[-1].text:
             lines.append(Line(number, "", "", ""))  # one blank line stands for several
     return tuple(lines), extensions
+
+
+def _mended(text: str) -> dict[int, Line]:
+    """The lines that a person reads although they are misspelt, by their numbers."""
+    names = Names()
+    lines = (meant_line(number, content, names) for number, content, _ in contents(text) if content)
+    return {line.number: line for line in lines if line is not None}
+
+
+def meant_line(number: int, content: str, names: Names) -> Line | None:
+    """The line that ``content`` means, if its field is misspelt or its colon is missing; None if that is unclear."""
+    line = line_of(number, content)
+    if line is not None and line.field in KNOWN_FIELDS:
+        return None
+    if line is not None and (field := names.meant(line.field)) is not None:
+        return Line(number, field, line.value, content)
+    found = without_colon(content)
+    if found is not None and is_clear_value(*found):
+        return Line(number, *found, content)
+    return None
 
 
 def contents(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -162,6 +189,19 @@ def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
         whole = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
         return whole.encode(coding, "surrogatepass")
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
+
+
+def cut_note(whole: bytes, max_bytes: int) -> str:
+    """The remark on a file of which only ``whole`` is read: where the last whole group ends."""
+    text = decoded(whole)
+    last = None
+    for number, content, _ in contents(text):
+        if (line := line_of(number, content)) is not None and line.field == USER_AGENT:
+            last = line
+    read = f"longer than {max_bytes} bytes; the rest is ignored"
+    if last is None:
+        return read
+    return f"{read}, and the group that begins in line {last.number} ({last.shown}) may be incomplete"
 
 
 def is_html(body: bytes) -> bool:

@@ -19,6 +19,7 @@ from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
 from crawler.errors import Setting, UsageError
 from crawler.formatting import many
+from crawler.inspect.first_match import told_of_first_matches
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
@@ -78,7 +79,8 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
         result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store)
-    _tell_end(settings, end, result if survey is None else result | {"sample": survey.as_json()})
+        closed = await told_of_first_matches(store, settings)
+    _tell_end(settings, end, closed, result if survey is None else result | {"sample": survey.as_json()})
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -105,7 +107,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         log_end(end)
         await store.end_run(end, clock.now())
         result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
-    _tell_end(settings, end, result)
+        closed = await told_of_first_matches(store, settings)
+    _tell_end(settings, end, closed, result)
     return _exit_code(team.progress, stopped=signals.came or team.cut_short)
 
 
@@ -131,10 +134,13 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s, db)
 
 
-def _tell_end(settings: Settings, end: RunEnd, result: dict[str, Any]) -> None:
+def _tell_end(settings: Settings, end: RunEnd, closed: Iterable[str], result: dict[str, Any]) -> None:
+    """Print the end of a run; ``closed`` are sentences about pages that stay closed."""
     if end.code is EndCode.SEEDS_LEFT_OUT:
         why = f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
         tell(f"nothing was crawled: {why}; `crawler why URL --db {quote(result['db'])}` explains it")
+    for sentence in closed:
+        tell(sentence)
     if settings.output.json:
         print_json(result)
     else:

@@ -443,7 +443,7 @@ _TABLE = (
         "robots.reading",
         "How robots.txt is read.",
         '"draft1996": the first matching line decides. "rfc9309": the longest matching line decides. "strict": a URL '
-        "is fetched only if both of these allow it.",
+        "is fetched only if both of these allow it, and if no line clearly meant to close it.",
         "--reading",
     ),
     Key(

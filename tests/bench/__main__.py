@@ -26,6 +26,7 @@ BENCHES = {
     "revisit": "the changes that a budget of revisits finds, against other policies",
     "hostile": "the cost of pages that are made to tie up the parser",
     "wire": "the cost of servers that send without end",
+    "robots": "what only `strict` refuses or opens in a folder of robots.txt files (`--files`)",
 }
 OTHERS = {
     "all": "all of these; each option goes to the benchmarks that have it",

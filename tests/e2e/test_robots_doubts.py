@@ -14,9 +14,9 @@ from tests.web import LoopbackWeb
 
 DOUBTFUL = "Disallow: /above\nUser-agent: *\nDisallow: private\nDissallow: /typo\nDisallow: /closed\nCrawl-delay: 1,5\n"
 TOLD = [
-    "line 1 (Disallow: /above): it stands above every User-agent line, so it applies to no robot",
-    "line 3 (Disallow: private): the path does not begin with /, so the line closes nothing",
-    "line 4 (Dissallow: /typo): the field is unknown, so the line is ignored; a known field is Disallow",
+    "line 1 (Disallow: /above): it stands above every User-agent line; only strict obeys it, for every robot",
+    "line 3 (Disallow: private): the path does not begin with /; only strict obeys the line, as /private",
+    "line 4 (Dissallow: /typo): the field is unknown; only strict obeys the line, as Disallow",
     "line 6 (Crawl-delay: 1,5): the value is not a number of seconds such as 2 or 1.5, so it sets no pause",
 ]
 
@@ -54,14 +54,14 @@ def test_robots_check_lists_doubts_without_changing_verdicts(tmp_path: Path, mon
     assert ended.code == 0
     assert ended.err.splitlines() == [f"crawler: robots.txt: {line}" for line in TOLD]
     assert ended.out.splitlines() == [
-        "allowed    http://one.test/private  no rule matches  (strict)",
+        "forbidden  http://one.test/private  line 3: Disallow: private (read as Disallow: /private)  (strict)",
         "forbidden  http://one.test/closed  line 5: Disallow: /closed  (draft1996)",
     ]
     told = [
         json.loads(line) for line in here("robots", "check", "--file", "robots.txt", "--json", *urls).out.splitlines()
     ]
     assert [(answer["allowed"], answer["line"], answer["doubts_count"]) for answer in told] == [
-        (True, None, 4),
+        (False, 3, 4),
         (False, 5, 4),
     ]
     assert [f"line {doubt['line']} ({doubt['text']}): {doubt['means']}" for doubt in told[0]["doubts"]] == TOLD
@@ -79,7 +79,7 @@ def test_why_shows_the_first_doubt_and_a_remedy(db: Path, loopback: LoopbackWeb)
     said += " its owner may have meant to forbid more:"
     assert f"{said} `crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site" in words
     known = json.loads(here("why", loopback.url("one.test", "/private"), "--db", db, "--json").out)
-    assert (known["state"], known["robots"]["allowed"], known["robots"]["doubts_count"]) == ("fetched", True, 4)
+    assert (known["state"], known["robots"]["allowed"], known["robots"]["doubts_count"]) == ("excluded", False, 4)
     assert [doubt["line"] for doubt in known["robots"]["doubts"]] == [1, 3, 4, 6]
     assert "in doubt" not in here("why", loopback.url("two.test"), "--db", db).out
 
@@ -94,4 +94,29 @@ def test_the_report_lists_sites_with_doubts(db: Path, tmp_path: Path, loopback: 
     assert "`crawler control block HOST`" in note
     ((said, lines, pages),) = [[cell.text() for cell in row.css("td")] for row in rows]
     assert said == loopback.url("one.test").rstrip("/") + "".join(TOLD[:3]) + "… and 1 more"
-    assert (lines, pages) == ("4", "3")
+    assert (lines, pages) == ("4", "1")
+
+
+def test_the_end_of_a_run_tells_what_only_the_order_of_lines_closes(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    """A seed and a front page below Disallow: / of the draft's first match, with the remedy."""
+    loopback.sites["shut.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\nAllow: /$\n"), "/": Page("front")}
+    loopback.sites["deep.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\nAllow: /a\n"), "/a": Page("a")}
+    loopback.sites["meant.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\n"), "/": Page("closed")}
+    (tmp_path / "c.toml").write_text(HASTY)
+    seeds = [loopback.url("shut.test"), loopback.url("deep.test", "/a"), loopback.url("meant.test")]
+    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    order = "and by the 1996 draft the first match decides; its owner can put the Allow line first"
+    told = [line for line in ended.err.splitlines() if "stay" in line or "--reading" in line]
+    assert sorted(told[:-1]) + told[-1:] == [
+        f"crawler: {seeds[1]} stays closed: in its robots.txt line 2 (Disallow: /) stands above line 3 (Allow: /a), "
+        f"{order}",
+        f"crawler: {seeds[0]} stays closed: in its robots.txt line 2 (Disallow: /) stands above line 3 (Allow: /$), "
+        f"{order}",
+        "crawler: `--reading rfc9309` lets the longest match decide instead, as the search engines do",
+    ]
+    words = " ".join(here("why", seeds[0], "--db", tmp_path / "c.db").out.split())
+    assert f"stands above line 3 (Allow: /$), {order}" in words
+    again = here(
+        *("run", "--reading", "rfc9309", "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    )
+    assert "stays closed" not in again.err

@@ -78,6 +78,7 @@ DRAFT_ONLY = {DRAFT: OPEN, STRICT: OPEN, RFC: BOTH}
 RFC_ONLY = {DRAFT: BOTH, STRICT: OPEN, RFC: OPEN}
 
 LOOKS_CLOSED = {DRAFT: BOTH, STRICT: OPEN, RFC: BOTH}  # to the eye alone
+STRICT_NONE = {DRAFT: BOTH, STRICT: NONE, RFC: BOTH}
 LOOKS_ALL = {DRAFT: OPEN, STRICT: NONE, RFC: OPEN}
 
 # The first answer decides, and robots.txt is asked for once.
@@ -107,7 +108,10 @@ LASTING = {
     "200-chunked": Cell(raw(CHUNKED % (len(TEXT), TEXT.encode()) + b"0\r\n\r\n"), OPEN),
     "200-until-close": Cell(raw(b"HTTP/1.0 200 OK\r\n\r\n" + TEXT.encode()), OPEN),
     "200-long-before": Cell(padded(TEXT, 600 * 1024, ""), OPEN),
-    "200-long-past": Cell(padded("User-agent: *\n", 600 * 1024, "Disallow: /\n"), BOTH),
+    "200-long-past": Cell(padded("User-agent: *\n", 600 * 1024, "Disallow: /\n"), STRICT_NONE),
+    "200-longer-past": Cell(padded("User-agent: *\n", 6 * 1024 * 1024, "Disallow: /\n"), BOTH),
+    "200-misspelt": Cell(plain("User Agent: *\nDisalow: closed\n"), LOOKS_CLOSED),
+    "200-headless": Cell(plain("Disallow: /\n"), STRICT_NONE),
     "200-all": Cell(plain("User-agent: *\nDisallow: /\n"), NONE),
     "200-by-name": Cell(plain("User-agent: simulatedbot\nDisallow: /closed\n\nUser-agent: *\nDisallow: /\n"), OPEN),
     "200-wildcard": Cell(plain("User-agent: *\nDisallow: /*losed$\n"), RFC_ONLY),

@@ -11,7 +11,17 @@ from crawler.robots.doubts import MAX_DOUBTS
 
 LINES = st.sampled_from(
     [
-        *("", "#", "User-agent: *", "User-agent: a", "User-agent:", "User-agent: a*", "Useragent: *", "User agent *"),
+        *(
+            "",
+            "#",
+            "User-agent: *",
+            "User-agent: a",
+            "User-agent:",
+            "User-agent: a*",
+            "Useragent: *",
+            "NoDisallow: /a",
+            "User agent *",
+        ),
         *(
             "Disallow: /",
             "Disallow: a",
@@ -27,6 +37,7 @@ LINES = st.sampled_from(
 )
 FILES = st.lists(LINES, max_size=12)
 PATHS = st.text(st.sampled_from("/ab%2Ff?*$, "), max_size=6).map(lambda tail: "/" + tail)
+STRICT_ALONE = "only strict obeys"
 VOID = ("ignored", "applies to no robot")
 
 
@@ -48,7 +59,7 @@ def test_a_line_reported_as_ineffective_decides_nothing(lines: list[str], path: 
     without = list(lines)
     for doubt in doubts_about("\n".join(lines).encode()).first:
         at = doubt.line - 1
-        if any(word in doubt.means for word in VOID):
+        if any(word in doubt.means for word in VOID) or (STRICT_ALONE in doubt.means and reading is not Reading.STRICT):
             without[at] = "#"
         elif "nothing" in doubt.means or "no pause" in doubt.means:
             without[at] = lines[at].partition(":")[0] + ":"

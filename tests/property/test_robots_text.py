@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from crawler.model import Reading
 from crawler.robots import RobotsFile, parse, read
-from crawler.robots.text import KNOWN_FIELDS, whole_lines
+from crawler.robots.fields import KNOWN_FIELDS
+from crawler.robots.text import whole_lines
 
 FIELDS = [b"User-agent", b"disallow", b"Host", b"Crawl-delay", b"Request-rate", b"Sitemap", b"Mobile-agent-server"]
 VALUES = [b"*", b"/", b"$", b"%2f", b"a.ru", b"9", b"1/5", b"none", b"atp://h:1"]

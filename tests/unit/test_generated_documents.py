@@ -33,6 +33,5 @@ def test_every_field_of_the_settings_is_in_the_table_or_named_here() -> None:
     }
     assert held - {key.field for key in KEYS.values()} == {
         "crawl.claimed_groups",
-        "robots.max_bytes",
         "robots.max_redirects",
     }

@@ -13,7 +13,7 @@ from crawler.engine.gate import Fetcher
 from crawler.model import Failed, Purpose, Reading, Request, RobotsAction, RobotsCopy
 from crawler.reasons import ErrorKind
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, interpret, parse, read
-from crawler.robots.text import MAX_BYTES
+from crawler.robots.text import STRICT_MAX_BYTES
 
 #: How long the answer of a site that nobody serves is valid, and the longest validity of an answer, in seconds.
 _NOBODY_S = 300.0
@@ -66,7 +66,7 @@ class OwnRobots:
             return None
         try:
             with self._file.open("rb") as opened:
-                return opened.read(MAX_BYTES + 1)
+                return opened.read(STRICT_MAX_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -77,7 +77,7 @@ class OwnRobots:
             return copy
         url, seen = f"{self._site}/robots.txt", list[str]()
         while True:
-            request = Request(url, Purpose.ROBOTS, MAX_BYTES, truncate=True, any_type=True)
+            request = Request(url, Purpose.ROBOTS, STRICT_MAX_BYTES, truncate=True, any_type=True)
             answer = await self._fetcher.fetch(request)
             now = self._clock.now()
             if isinstance(answer, Failed) and answer.kind in _NOBODY:
@@ -93,7 +93,7 @@ class OwnRobots:
 
 @lru_cache(maxsize=2)
 def _parsed(body: bytes) -> RobotsFile:
-    return parse(body)
+    return parse(body, max_bytes=STRICT_MAX_BYTES)
 
 
 @lru_cache(maxsize=256)

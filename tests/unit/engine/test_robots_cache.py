@@ -51,7 +51,7 @@ async def memory_held(files: list[bytes]) -> tuple[int, int]:
 )
 async def test_the_memory_of_cached_rules_is_bounded(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "_RULES_KEPT_BYTES", 3 << 20)
-    held, known = await memory_held([file_of(line, 60_000 // (len(line) + 3))] * 12)
+    held, known = await memory_held([file_of(line, 50_000 // (len(line) + 3))] * 12)
     assert held < 1.3 * (3 << 20)
     assert 1 <= known < 12
 

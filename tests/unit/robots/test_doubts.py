@@ -20,31 +20,39 @@ UNLIKE = "it contains invisible characters or characters that look like blanks; 
 @pytest.mark.parametrize(
     ("line", "means"),
     [
-        ("Disallow: private", "the path does not begin with /, so the line closes nothing"),
-        ("Disallow: http://example.org/x", "the path does not begin with /, so the line closes nothing"),
-        ("Disallow: ?sort=", "the path does not begin with /, so the line closes nothing"),
+        ("Disallow: private", "the path does not begin with /; only strict obeys the line, as /private"),
+        (
+            "Disallow: http://example.org/x",
+            "it is a URL and no path; only strict obeys it, and only if it is of this site",
+        ),
+        ("Disallow: ?sort=", "the path does not begin with /; only strict obeys the line, as /*?sort="),
         ("disallow: $", "the path does not begin with /, so the line closes nothing"),
-        ("Disallow: %2Fx", "the path does not begin with /, so the line closes nothing"),
+        ("Disallow: %2Fx", "the path does not begin with /; only strict obeys the line, as /%2Fx"),
         ("Allow: public", "the path does not begin with /, so the line opens nothing"),
-        ("Dissallow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
-        ("Disalow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
-        ("Dis allow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
-        ("- Disallow: /x", "the field is unknown, so the line is ignored; a known field is Disallow"),
+        ("Dissallow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
+        ("Disalow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
+        ("Dis allow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
+        ("- Disallow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
         ("\ufeffDisallow: /x", UNLIKE),
         ("Dis\u200ballow: /x", UNLIKE),
         ("Disallow:\xa0/x", UNLIKE),
-        ("Disallow\xa0/x", "Disallow has no colon, so the line is ignored"),
-        ("Alow: /x", "the field is unknown, so the line is ignored; a known field is Allow"),
-        ("User agent: x", "the field is unknown, so the line is ignored; a known field is User-agent"),
-        ("Useragent: x", "the field is unknown, so the line is ignored; a known field is User-agent"),
-        ("User_Agents: x", "the field is unknown, so the line is ignored; a known field is User-agent"),
-        ("Crawl delay: 3", "the field is unknown, so the line is ignored; a known field is Crawl-delay"),
-        ("Site-map: /s.xml", "the field is unknown, so the line is ignored; a known field is Sitemap"),
-        ("Disallow /x", "Disallow has no colon, so the line is ignored"),
-        ("Disallow; /x", "Disallow has no colon, so the line is ignored"),
-        ("disallow\uff1a/x", "Disallow has no colon, so the line is ignored"),
-        ("Disallow http://example.org/", "Disallow has no colon, so the line is ignored"),
-        ("User agent *", "User-agent has no colon, so the line is ignored"),
+        ("Disallow\xa0/x", "Disallow has no colon; only strict obeys the line"),
+        ("Alow: /x", "the field is unknown; only strict obeys the line, as Allow"),
+        ("User agent: x", "the field is unknown; only strict obeys the line, as User-agent"),
+        ("Useragent: x", "the field is unknown; only strict obeys the line, as User-agent"),
+        ("User_Agents: x", "the field is unknown; only strict obeys the line, as User-agent"),
+        ("Crawl delay: 3", "the field is unknown; only strict obeys the line, as Crawl-delay"),
+        ("Site-map: /s.xml", "the field is unknown; the line is ignored; a known field is Sitemap"),
+        ("Disallow /x", "Disallow has no colon; only strict obeys the line"),
+        ("Disallow; /x", "Disallow has no colon; only strict obeys the line"),
+        ("disallow\uff1a/x", "Disallow has no colon; only strict obeys the line"),
+        ("Disallow http://example.org/", "Disallow has no colon; only strict obeys the line"),
+        ("User agent *", "User-agent has no colon; only strict obeys the line"),
+        ("NoDisallow: /x", "the field is unknown; the line is ignored; a known field is Disallow"),
+        ("Disallow-old: /x", "the field is unknown; the line is ignored; a known field is Disallow"),
+        ("User agent strings vary", "User-agent has no colon; the line is ignored"),
+        ("Disallow all of it", "Disallow has no colon; the line is ignored"),
+        ("Disallow: mailto:", "the path does not begin with /, so the line closes nothing"),
         ("Crawl-delay: 1,5", "the value is not a number of seconds such as 2 or 1.5, so it sets no pause"),
         ("Crawl-delay: 10 s", "the value is not a number of seconds such as 2 or 1.5, so it sets no pause"),
         ("Request-rate: 1", "the value is not a rate such as 1/10s, so it sets no pause"),
@@ -97,12 +105,21 @@ def test_unambiguous_lines_raise_no_doubt(line: str) -> None:
     assert doubts(f"User-agent: *\n{line}\n") == Doubts()
 
 
-def test_rules_above_every_user_agent_line_apply_to_no_robot() -> None:
-    found = doubts("Disallow: /a\nCrawl-delay: 5\nSitemap: /s.xml\n\nUser-agent: x\nDisallow: /b\n")
-    assert [doubt.line for doubt in found.first] == [1, 2]
-    assert {doubt.means for doubt in found.first} == {
-        "it stands above every User-agent line, so it applies to no robot"
+def test_rules_above_every_user_agent_line_bind_every_robot_in_strict_alone() -> None:
+    found = doubts("Disallow: /a\nCrawl-delay: 5\nHost: b.ru\nSitemap: /s.xml\n\nUser-agent: x\nDisallow: /b\n")
+    assert {doubt.line: doubt.means for doubt in found.first} == {
+        1: "it stands above every User-agent line; only strict obeys it, for every robot",
+        2: "it stands above every User-agent line; only strict obeys it, for every robot",
+        3: "it stands above every User-agent line, so it applies to no robot",
     }
+
+
+def test_rules_below_a_misspelt_user_agent_line_bind_its_robots_in_strict_alone() -> None:
+    assert [str(doubt) for doubt in doubts("User Agent: x\nDisallow: /b\n").first] == [
+        "line 1 (User Agent: x): the field is unknown; only strict obeys the line, as User-agent",
+        "line 2 (Disallow: /b): it stands above every correct User-agent line; only strict obeys it, for the robots of"
+        " the misspelt one",
+    ]
 
 
 def test_few_doubts_are_shown_and_all_are_counted() -> None:
@@ -127,7 +144,7 @@ def test_doubts_read_utf16_like_the_parser() -> None:
 
 
 def test_doubts_ignore_what_the_parser_ignores() -> None:
-    assert doubts(b"User-agent: *\n" + b"#" * (512 * 1024) + b"\nDissallow: /x\n") == Doubts()
+    assert doubts(b"User-agent: *\n" + b"#" * (5 * 1024 * 1024) + b"\nDissallow: /x\n") == Doubts()
 
 
 def test_a_file_of_many_names_costs_no_more_comparisons_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +154,7 @@ def test_a_file_of_many_names_costs_no_more_comparisons_than_the_limit(monkeypat
         compared.append(name)
         return []
 
-    monkeypatch.setattr("crawler.robots.doubts.get_close_matches", compare)
+    monkeypatch.setattr("crawler.robots.fields.get_close_matches", compare)
     doubts("".join(f"name{'x' * (n % 30)}{n}: 1\n" for n in range(5000)) + "a" * 41 + ": 1\n")
     assert len(compared) == 1000
     doubts("Dissallow: /x\n" * 5000)

@@ -93,7 +93,7 @@ def test_a_part_of_the_file_defers_the_site(ranges: list[str], action: str, read
     assert (copy.body == b"") is (action == "defer")
 
 
-def test_undeclared_gzip_is_decompressed() -> None:
+def test_undeclared_gzip_is_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rules that close paths hold; its broken parts may have closed more."""
     text = b"User-agent: *\nDisallow: /\n"
     packed = gzip.compress(text)
@@ -103,7 +103,8 @@ def test_undeclared_gzip_is_decompressed() -> None:
     for broken in (packed[:-9], packed[:2], b"\x1f\x8bDisallow: /\n"):
         assert (meaning(fetched(broken)).action, meaning(fetched(broken)).status) == ("defer", "encoding")
     long = gzip.compress(text + b"Disallow: /x\n" * 1_000_000)
-    cut = meaning(fetched(long), RobotsSettings(max_bytes=1000))
+    monkeypatch.setattr("crawler.robots.text.STRICT_MAX_BYTES", 1000)
+    cut = meaning(fetched(long))
     assert (cut.action, cut.body[: len(text)], len(cut.body) <= 1000) == ("parse", text, True)
     assert "longer than 1000 bytes" in cut.note
 
@@ -283,8 +284,12 @@ def test_stale_if_error_makes_no_copy_of_a_deferral() -> None:
 # --- bodies ---
 
 
-def test_a_body_beyond_the_limit_is_read_up_to_the_limit() -> None:
-    settings = RobotsSettings(max_bytes=30)
+@pytest.mark.parametrize(("reading", "limit"), [(Reading.STRICT, "STRICT_MAX_BYTES"), (Reading.RFC9309, "MAX_BYTES")])
+def test_a_body_beyond_the_limit_is_read_up_to_the_limit(
+    reading: Reading, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"crawler.robots.text.{limit}", 30)
+    settings = RobotsSettings(reading)
     for answer in (
         fetched(b"User-agent: *\nDisallow: /a\nAllow: /a/b\n"),
         fetched(b"User-agent: *\nDisallow: /a\nAllo", truncated=True),
@@ -292,7 +297,8 @@ def test_a_body_beyond_the_limit_is_read_up_to_the_limit() -> None:
         copy = meaning(answer, settings)
         assert copy.body == b"User-agent: *\nDisallow: /a\n"
         assert copy.sha256 == sha256(copy.body).digest()
-        assert "30 bytes" in copy.note
+        told = "longer than 30 bytes; the rest is ignored, and the group that begins in line 1 (User-agent: *)"
+        assert copy.note == f"{told} may be incomplete"
         assert len([line for line in parse(copy.body).lines if line.text]) == 2
 
 
