@@ -1,11 +1,11 @@
 """Outcomes as codes: why a URL is in its state, why a request failed, why a run ended, why a group waits.
 
 Each outcome is a code and a detail. Programs compare, count and filter by the code: ``urls.reason_code``,
-``requests.error_kind``, ``runs.ended_code``, ``sites.wait_code``, ``rup_mails.verdict_code``, the labels of
-``/metrics``. The detail holds the particulars: a line of robots.txt, a host name, a number. The sentence for people is
-rendered from both, here and nowhere else: the store keeps it beside the code (``urls.reason``, ``requests.error``,
-``runs.ended_by``, ``sites.waits_for``, ``rup_mails.verdict``), and the terminal, the Python API and the reports show
-it.
+``requests.error_kind``, ``runs.ended_code``, ``sites.wait_code``, ``rup_mails.verdict_code``,
+``rup_servers.state_code``, the labels of ``/metrics``. The detail holds the particulars: a line of robots.txt, a host
+name, a number. The sentence for people is rendered from both, here and nowhere else: the store keeps it beside the code
+(``urls.reason``, ``requests.error``, ``runs.ended_by``, ``sites.waits_for``, ``rup_mails.verdict``), and the terminal,
+the Python API and the reports show it.
 
 To add an outcome, add a member with its sentence and its meaning. ``{}`` in the sentence stands for the detail. A key
 in braces, such as ``{limits.max_pages}``, stands for that setting: the store keeps the key, and each front end prints
@@ -231,6 +231,17 @@ def group_waits_for(robots_status: str | None, stored: str) -> str:
     for its robots.txt. ``stored`` is the sentence of the group's pause, empty if it has none.
     """
     return (stored or WaitCode.RETRY.sentence) if robots_status is None else WaitCode.ROBOTS.render(robots_status)
+
+
+class ServerState(Code):
+    """The state of a RUP server with which the robot of a store is registered. The codes are those of the view."""
+
+    REPORTS = "reports", "reports", "its reports arrive"
+    QUIET = "quiet", "quiet", "no report came when one was due"
+    TO_BE_ASKED = "to_be_asked", "to be asked: {}", "it will be asked for its changes"
+    UNREACHED = "unreached", "not reached: {}", "its last answer did not arrive"
+    UNCLEAR = "unclear", "unclear: no answer to Register", "it has not answered the registration"
+    GIVEN_UP = "given_up", "given up: {}", "no reports are expected any more"
 
 
 class MailCode(Code):

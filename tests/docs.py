@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from crawler.cli.shared import cli
-from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, WaitCode
+from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, ServerState, WaitCode
 from crawler.settings import reference
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +31,7 @@ _OUTCOMES: Mapping[str, type[Code]] = {
     "Errors of requests: `requests.error_kind`": ErrorKind,
     "Ends of runs: `runs.ended_code`": EndCode,
     "Waits of sites: `sites.wait_code`": WaitCode,
+    "RUP servers: `rup_servers.state_code`": ServerState,
     "Mails that the RUP robot read: `rup_mails.verdict_code`": MailCode,
 }
 _DECISIONS = """\

@@ -56,7 +56,7 @@ _COLUMNS = {
     "answered_by:t headers:j retry_at:@ failures:i failing_since:@ note:t run_id:i robots_copy:i",
     "rup_offers": "site:t url:t found_at:@ cgi:t authentifier:t latencies:j exclude:j include_only:j max_query_span:t",
     "rup_servers": "site:t cgi:t email:t latency:t exclude:j include_only:j registered_at:@ sequence_number:i "
-    "heard_at:@ known_until:@ silent_at:@ state:t reports:i ignored:i changes:i refused:i",
+    "heard_at:@ known_until:@ silent_at:@ state_code:t state_detail:t reports:i ignored:i changes:i refused:i",
     "rup_mails": "taken_at:@ site:t sequence_number:i verdict_code:t verdict:t changes:i refused:i",
     "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error_kind:t error:t bytes:i "
     "robots_version:t verdict_line:i retry_after_s:n run_id:i robots_copy:i lag_s:n",

@@ -27,7 +27,7 @@ async def test_a_registration_is_stored_unchanged_and_its_key_is_not_shown(opene
     await store.rup.remove("http://b.test")
     assert await store.rup.subscriptions() == [known]
     rows = await store.query("SELECT * FROM rup_servers")
-    assert [row["state"] for row in rows] == ["to be asked: a gap"]
+    assert [(row["state_code"], row["state_detail"]) for row in rows] == [("to_be_asked", "a gap")]
     assert "a secret" not in str(rows)
     await store.close()
 

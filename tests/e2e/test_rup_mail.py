@@ -77,7 +77,7 @@ def test_mail_lost_doubled_and_out_of_order(tour: Round) -> None:
     tour.sync()
     tour.crawl()
     assert tour.is_in_step()
-    assert tour.query("SELECT state FROM rup_servers") == [("reports",)]
+    assert tour.query("SELECT state_code FROM rup_servers") == [("reports",)]
 
 
 def test_a_server_that_restarts_and_one_that_lost_its_memory(tour: Round) -> None:
@@ -85,7 +85,7 @@ def test_a_server_that_restarts_and_one_that_lost_its_memory(tour: Round) -> Non
     tour.write("p1.html", "while it was down")
     tour.later(400)
     assert "502" in tour.sync().err
-    assert tour.query("SELECT state LIKE 'not reached: %502%' FROM rup_servers") == [(1,)]
+    assert tour.query("SELECT state_code = 'unreached' AND state_detail LIKE '%502%' FROM rup_servers") == [(1,)]
     tour.site.open_rup()
     tour.posted(1)
     tour.sync()

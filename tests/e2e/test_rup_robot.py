@@ -383,7 +383,7 @@ def test_the_whole_site_is_revisited_if_the_index_does_not_reach_far_enough(
     assert set(visited) == {"/", *(f"/p{n}.html" for n in range(1, 9))}, "each once, asked for what is new"
     assert "/p1.html" in changed
     assert {path: title for path, title in robot.tree().items() if path != "/later.html"} == robot.pages()
-    assert robot.query("SELECT state FROM rup_servers") == [("reports",)]
+    assert robot.query("SELECT state_code FROM rup_servers") == [("reports",)]
     assert robot.revisit() == []
 
 
@@ -413,8 +413,8 @@ def test_a_server_that_neither_knows_the_key_nor_registers_is_given_up_and_polle
     assert robot.forms()[1:] == ["GetSequenceNumber", "Register"]
     robot.sync()
     assert robot.forms()[1:] == ["GetSequenceNumber", "Register"]
-    ((state,),) = robot.query("SELECT state FROM rup_servers")
-    assert state.startswith("given up: ")
+    ((state,),) = robot.query("SELECT state_code FROM rup_servers")
+    assert state == "given_up"
     assert robot.query("SELECT silent_at FROM rup_server") == [(0.0,)], "its pages are due like any others"
 
 
@@ -431,8 +431,8 @@ def test_a_server_that_is_gone_is_asked_less_and_less(server: OldServer, tmp_pat
         robot.later(seconds)
         robot.sync()
         assert len(robot.forms()) == 1 + asked
-    ((state,),) = robot.query("SELECT state FROM rup_servers")
-    assert state.startswith("not reached: ")
+    ((state,),) = robot.query("SELECT state_code FROM rup_servers")
+    assert state == "unreached"
     assert robot.revisit() == []
     robot.all_due()
     assert robot.revisit("--revisit") == ["/", *(f"/p{n}.html" for n in range(1, 9))], "polled like any other site"
@@ -586,7 +586,7 @@ def test_a_killed_sync_finds_its_mail_again(robot: Robot, monkeypatch: pytest.Mo
     assert len(list(robot.mail.glob("new/*"))) == 1
     robot.sync()
     assert list(robot.mail.glob("new/*")) == []
-    assert robot.query("SELECT sequence_number, state FROM rup_servers") == [(1, "reports")]
+    assert robot.query("SELECT sequence_number, state_code FROM rup_servers") == [(1, "reports")]
     assert robot.revisit() == changed
 
 

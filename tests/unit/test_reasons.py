@@ -30,6 +30,7 @@ from crawler.reasons import (
     ReasonCode,
     RequestError,
     RunEnd,
+    ServerState,
     StoredReason,
     WaitCode,
     WaitReason,
@@ -43,7 +44,7 @@ STATEMENTS = [path for path in Path(crawler.__file__).parent.rglob("*") if path.
 FOLDERS = ("engine", "fetch", "frontier", "page", "robots", "sitemaps", "sql")
 RULES = [path for path in STATEMENTS if path.parent.name in FOLDERS and path.suffix == ".py"]
 SENTENCES = "(reason|error|ended_by|verdict|waits_for)"
-CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode, *WaitCode, *MailCode]
+CODES: list[Code] = [*ReasonCode, *ErrorKind, *EndCode, *WaitCode, *ServerState, *MailCode]
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: f"{type(code).__name__}.{code.name}")

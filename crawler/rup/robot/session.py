@@ -15,7 +15,7 @@ from crawler.errors import NoStore, UsageError
 from crawler.fetch.client import HttpFetcher
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import EndCode, RunEnd, ServerState
 from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact, require_usable_proxy
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
@@ -112,7 +112,8 @@ async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
 
 
 async def servers(db: str) -> list[dict[str, Any]]:
-    """The servers with which the robot of a store is registered, from the view ``rup_servers``."""
+    """The rows of the view ``rup_servers``, each with its ``state`` as a sentence."""
     settings = Settings()
     async with existing_store(replace(settings, output=replace(settings.output, db=db))) as store:
-        return await store.query(load_statements("crawler.rup.robot")["servers"])
+        rows = await store.query(load_statements("crawler.rup.robot")["servers"])
+    return [{**row, "state": ServerState(row["state_code"]).render(row["state_detail"])} for row in rows]

@@ -156,11 +156,10 @@ CREATE VIEW rup_servers AS
   SELECT s.site, s.cgi, s.email, s.latency, s.exclude, s.include_only, s.registered_at, s.sequence_number,
          nullif(s.heard_at, 0) AS heard_at, latest(s.good_until, s.registered_at) AS known_until,
          nullif(s.silent_at, 0) AS silent_at,
-         CASE WHEN s.given_up <> '' THEN 'given up: ' || s.given_up
-              WHEN s.key = '' THEN 'unclear: no answer to Register'
-              WHEN s.unreached <> '' THEN 'not reached: ' || s.unreached
-              WHEN s.question <> '' THEN 'to be asked: ' || s.question
-              WHEN s.quiet > 0 THEN 'quiet' ELSE 'reports' END AS state,
+         CASE WHEN s.given_up <> '' THEN 'given_up' WHEN s.key = '' THEN 'unclear' WHEN s.unreached <> '' THEN 'unreached'
+              WHEN s.question <> '' THEN 'to_be_asked' WHEN s.quiet > 0 THEN 'quiet' ELSE 'reports' END AS state_code,
+         CASE WHEN s.given_up <> '' THEN s.given_up WHEN s.key = '' THEN ''
+              WHEN s.unreached <> '' THEN s.unreached ELSE s.question END AS state_detail,
          (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict_code = 'taken') AS reports,
          (SELECT count(*) FROM rup_mail m WHERE m.site = s.site AND m.verdict_code <> 'taken') AS ignored,
          (SELECT coalesce(sum(m.changes), 0) FROM rup_mail m WHERE m.site = s.site) AS changes,
