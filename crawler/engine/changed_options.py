@@ -18,10 +18,27 @@ WAIT = "wait until they are done, or stop them first (`crawler status` shows the
 
 #: The settings that each worker of a crawl may have of its own.
 _OWN = frozenset(
-    {"output", "team.workers", "team.parsers", "crawl.concurrency", "crawl.claimed_groups", "crawl.max_time_s"}
+    {
+        "output",
+        "identity.signing_key",
+        "team.workers",
+        "team.parsers",
+        "crawl.concurrency",
+        "crawl.claimed_groups",
+        "crawl.max_time_s",
+    }
 )
 #: The settings that decide which URLs a sample is drawn from.
-FRAME_KEYS = ("sample", "scope", "traps", "robots", "identity", "crawl.sitemaps", "crawl.max_pages_per_site")
+FRAME_KEYS = (
+    "sample",
+    "scope",
+    "traps",
+    "robots",
+    "identity.agent",
+    "identity.contact",
+    "crawl.sitemaps",
+    "crawl.max_pages_per_site",
+)
 
 #: Which settings decide on the exclusions and failures with these codes. If one changes, these URLs are judged again.
 DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 from urllib.parse import urlencode
 from weakref import WeakSet
 
@@ -91,6 +91,14 @@ class FetchSettings:
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
+class Signer(Protocol):
+    """Signs requests, so that a server can tell who sent them."""
+
+    def headers(self, authority: str, now: float) -> dict[str, str]:
+        """The headers that sign a request to ``authority`` (RFC 9421, 2.2.3) at ``now``, in epoch seconds."""
+        ...
+
+
 class HttpFetcher:
     """Fetches URLs. An async context manager, to be entered in the event loop that it serves."""
 
@@ -100,15 +108,17 @@ class HttpFetcher:
         clock: Clock,
         may_send: Callable[[], bool] | None = None,
         lag_now_s: LagNow = no_lag,
+        signer: Signer | None = None,
     ) -> None:
         """Create a client that has no session yet.
 
         The client calls ``may_send`` when a connection is established, because connecting may take long and the process
         may have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: always send.
         Limits on connecting and on the silence of a server are longer by the lag of the event loop, which
-        ``lag_now_s`` returns.
+        ``lag_now_s`` returns. If there is a ``signer``, it signs each request.
         """
         self._may_send = may_send
+        self._signer = signer
         self._lag_now_s = lag_now_s
         self._settings = settings
         self._clock = clock
@@ -201,11 +211,12 @@ class HttpFetcher:
         refused = self._settings.proxy and self._refusal_by_name(host)
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
+        url = URL(request.url, encoded=True)
         try:
             response = await self._session.request(
                 "GET" if request.form is None else "POST",
-                URL(request.url, encoded=True),
-                headers=self._extra_headers(request) or None,
+                url,
+                headers=self._extra_headers(request, url) or None,
                 data=None if request.form is None else urlencode(request.form).encode("ascii"),
                 allow_redirects=False,
             )
@@ -302,9 +313,11 @@ class HttpFetcher:
             return BROKEN_OFF
         return body
 
-    def _extra_headers(self, request: Request) -> dict[str, str]:
-        """The headers that are particular to this request."""
-        extra = {}
+    def _extra_headers(self, request: Request, url: URL) -> dict[str, str]:
+        """The headers that are particular to this request, which is sent to ``url``."""
+        # The authority of the signature is the Host header that the HTTP library writes.
+        authority = url.host_port_subcomponent or ""
+        extra = {} if self._signer is None else self._signer.headers(authority, self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.etag:

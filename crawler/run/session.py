@@ -23,10 +23,11 @@ from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import ConnectionLost, Setting, StoreError, UsageError
-from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.frontier.scope import Scope
+from crawler.identity import load as load_identity
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.settings.keys import KEYS
@@ -112,6 +113,7 @@ async def begun(
     """
     require_usable_proxy(settings)
     require_contact(settings, seeds)
+    request_signer(settings)  # a key that cannot be used ends a run before it begins
     db = settings.output.db
     if not seeds and not await is_there(db):
         raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
@@ -162,7 +164,7 @@ async def _fetching(
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
     parsers = settings.team.parsers or default_parsers(settings.team.workers)
     async with (
-        HttpFetcher(fetch_settings(settings), clock, may_send, lag.now_s) as fetcher,
+        HttpFetcher(fetch_settings(settings), clock, may_send, lag.now_s, request_signer(settings)) as fetcher,
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
@@ -381,6 +383,31 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         concurrency=settings.crawl.concurrency,
         keep_exchanges=bool(settings.output.warc),
     )
+
+
+def request_signer(settings: Settings) -> Signer | None:
+    """The signer of requests by Web Bot Auth; ``None`` without a key file. Raises :class:`UsageError`."""
+    identity = settings.identity
+    if not identity.signing_key and not identity.signature_agent:
+        return None
+    if not identity.signing_key:
+        raise UsageError(
+            "no key signs requests for ",
+            Setting("identity.signature_agent", identity.signature_agent),
+            ": name the file of `crawler identity new` with ",
+            Setting("identity.signing_key"),
+        )
+    if not identity.signature_agent:
+        raise UsageError(
+            "nobody can verify the signatures: name the https URL at which the keys are published, with ",
+            Setting("identity.signature_agent"),
+        )
+    signing = load_identity("signer")
+    keys = signing.KeyFile(Path(identity.signing_key))
+    signer: Signer = signing.WebBotAuth(
+        keys, identity.signature_agent, identity.signature_form, identity.signature_lifetime_s
+    )
+    return signer
 
 
 def crawl_policy(settings: Settings) -> CrawlPolicy:

@@ -18,8 +18,9 @@ from crawler.frontier.politeness import GroupBy
 from crawler.frontier.sample_design import Method, Per
 from crawler.frontier.scope import ScopeMode
 from crawler.model import Reading
-from crawler.settings.settings import LogFormat, LogLevel, Settings
+from crawler.settings.settings import LogFormat, LogLevel, Settings, SignatureForm
 from crawler.settings.values import (
+    AGENT_URL,
     CONTACT,
     COUNT_OR_NO_LIMIT,
     DEPTH,
@@ -33,6 +34,7 @@ from crawler.settings.values import (
     SAMPLE_SIZE,
     SECONDS,
     SECONDS_OR_NO_LIMIT,
+    SIGNATURE_LIFETIME,
     SIZE_OR_AUTO,
     STORE,
     TEXT,
@@ -123,6 +125,40 @@ _TABLE = (
         "The crawler sends it with every request, and the owner of a site can reach you. Without it the crawl stays on "
         "loopback.",
         "--contact",
+    ),
+    Key(
+        "identity.signing_key",
+        TEXT,
+        "identity.signing_key",
+        "Sign every request with the key in this file of `crawler identity new`; docs/identity.md describes it.",
+        "The store keeps the path and never the key. A relative path starts at the folder in which the crawler runs.",
+        "--signing-key",
+        metavar="FILE",
+    ),
+    Key(
+        "identity.signature_agent",
+        AGENT_URL,
+        "identity.signature_agent",
+        "The https URL at which the public keys of the crawler are published.",
+        "An origin stands for /.well-known/http-message-signatures-directory there; a URL with a path is the place "
+        "itself.",
+        "--signature-agent",
+    ),
+    Key(
+        "identity.signature_form",
+        one_of(SignatureForm),
+        "identity.signature_form",
+        "The form of the header Signature-Agent.",
+        '"dictionary" is the form of draft-ietf-webbotauth-httpsig-protocol. "string" is the form of earlier drafts, '
+        "which some verifiers still want.",
+    ),
+    Key(
+        "identity.signature_lifetime",
+        SIGNATURE_LIFETIME,
+        "identity.signature_lifetime_s",
+        "How long a signature is valid.",
+        "A signature covers the host and not the path, so whoever sees a request can repeat its signature to the same "
+        "host for this long.",
     ),
     Key(
         "store.db",

@@ -32,15 +32,27 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class SignatureForm(StrEnum):
+    """The form of the header ``Signature-Agent`` (draft-ietf-webbotauth-httpsig-protocol)."""
+
+    DICTIONARY = "dictionary"
+    STRING = "string"
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The identity of the crawler and of its operator.
 
-    ``agent`` is the product token that the crawler looks for in robots.txt files.
+    ``agent`` is the product token that the crawler looks for in robots.txt files. Requests are signed if
+    ``signing_key`` names a key file; ``signature_agent`` is then the URL at which the keys are published.
     """
 
     agent: str = "PoliteCrawler"
     contact: str = ""  # a URL or an e-mail address
+    signing_key: str = ""  # the path of a key file
+    signature_agent: str = ""
+    signature_form: SignatureForm = SignatureForm.DICTIONARY
+    signature_lifetime_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from crawler.store.location import require_store
-from crawler.url import NotCrawlable, canonicalise, literal_address, split
+from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _LONG_UNITS = ("day", "hour", "minute")  # a default is written in the first of these that it is a multiple of
@@ -211,6 +211,27 @@ def _proxy(value: object) -> str:
     return canonical
 
 
+def _agent_url(value: object) -> str:
+    """The URL as ``Signature-Agent`` has it: an origin without a slash, as the drafts write it."""
+    text = _text(value)
+    if not text:
+        return ""
+    try:
+        canonical = canonicalise(text)
+    except NotCrawlable as error:
+        raise ValueError(f"must be an https URL: {error}") from None
+    if not canonical.startswith("https://") and not is_loopback(host_of(canonical)):
+        raise ValueError("must be an https URL: verifiers fetch the keys from it")
+    return canonical.removesuffix("/") if split(canonical).path == "/" else canonical
+
+
+def _signature_lifetime(value: object) -> float:
+    seconds = _seconds(value)
+    if not 1 <= seconds <= _UNITS_S["day"]:
+        raise ValueError("must be from 1 second to 24 hours (draft-ietf-webbotauth-httpsig-protocol)")
+    return seconds
+
+
 def whole(least: int) -> ValueKind:
     """A whole number of ``least`` or more."""
     return ValueKind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
@@ -259,6 +280,10 @@ FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, _text, metavar="TEXT")
 TOKEN = ValueKind("a product token", Form.TEXT, _token, metavar="TOKEN")
 CONTACT = ValueKind("a URL or an e-mail address", Form.TEXT, _contact, metavar="URL|E-MAIL")
+AGENT_URL = ValueKind("an https URL", Form.TEXT, _agent_url, metavar="URL")
+SIGNATURE_LIFETIME = ValueKind(
+    "a duration from 1 second to 24 hours", Form.DURATION, _signature_lifetime, _written_seconds, "S"
+)
 STORE = ValueKind(
     "a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL"
 )

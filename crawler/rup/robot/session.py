@@ -16,7 +16,14 @@ from crawler.fetch.client import HttpFetcher
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd, ServerState
-from crawler.run.session import crawl_policy, fetch_settings, may_contact, require_contact, require_usable_proxy
+from crawler.run.session import (
+    crawl_policy,
+    fetch_settings,
+    may_contact,
+    request_signer,
+    require_contact,
+    require_usable_proxy,
+)
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
 from crawler.settings.loading import recorded
@@ -61,6 +68,7 @@ async def robot(
     store.
     """
     require_usable_proxy(settings)
+    signer = request_signer(settings)
     if site is not None:
         require_contact(settings, [f"{site}/"])
     _require_same(await settings_of_crawl(settings.output.db), settings)
@@ -72,7 +80,10 @@ async def robot(
         try:
             lease = Lease(store, clock, policy.longest_request_s)
             may_send = None if store.lease_s is None else lease.is_valid
-            async with HttpFetcher(fetch_settings(settings), clock, may_send) as fetcher, kept(lease):
+            async with (
+                HttpFetcher(fetch_settings(settings), clock, may_send, signer=signer) as fetcher,
+                kept(lease),
+            ):
                 client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease, fetcher.book)
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere

@@ -1,0 +1,148 @@
+"""A crawl that signs its requests: every request and every hop, with several workers, and the key nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from crawler.identity.directory import directory
+from crawler.identity.keys import read
+from crawler.settings.settings import SignatureForm
+from tests.botgate import needs_botgate, verdict
+from tests.command import HASTY, LOOPBACK, Ended, crawler
+
+AGENT = "https://crawler.example"
+SIGNED = ("Signature-Agent", "Signature-Input", "Signature")
+
+
+class Server(ThreadingHTTPServer):
+    """Two hosts: ``a.test/`` redirects to ``/b`` and from there to ``b.test/c``. Keeps what was asked and seen."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.processes: list[bytes] = []
+
+    def url(self, host: str, path: str) -> str:
+        return f"http://{host}:{self.server_address[1]}{path}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers, and looks at the list of processes meanwhile."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_GET(self) -> None:
+        signed = {name: self.headers[name] for name in SIGNED if name in self.headers}
+        self.server.asked.append((self.headers["Host"], self.path, signed))
+        self.server.processes.append(subprocess.run(["ps", "-ewwo", "args"], capture_output=True, check=True).stdout)
+        target = {"/": "/b", "/b": self.server.url("b.test", "/c")}.get(self.path)
+        body = b"" if self.path == "/robots.txt" else b"<title>c</title>"
+        self.send_response(302 if target else 200)
+        if target:
+            self.send_header("Location", target)
+        self.send_header("Content-Type", "text/plain" if self.path == "/robots.txt" else "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "identity.jwks"
+    assert crawler("identity", "new", path).code == 0
+    return path
+
+
+def run(
+    server: Server,
+    folder: Path,
+    key: Path,
+    *options: str | Path,
+    form: SignatureForm = SignatureForm.DICTIONARY,
+) -> Ended:
+    (folder / "hasty.toml").write_text(f'{HASTY}\n[identity]\nsignature_form = "{form}"\n')
+    config = ("--config", folder / "hasty.toml", "--db", folder / "crawl.db", "--scope", "any", "--log-level", "debug")
+    signing = ("--signing-key", key, "--signature-agent", AGENT + "/")
+    return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *signing, *options)
+
+
+@needs_botgate
+@pytest.mark.parametrize(("workers", "form"), [(1, SignatureForm.DICTIONARY), (2, SignatureForm.STRING)])
+def test_every_request_and_every_hop_is_signed_anew(
+    server: Server, tmp_path: Path, key: Path, workers: int, form: SignatureForm
+) -> None:
+    ended = run(server, tmp_path, key, "--workers", str(workers), form=form)
+    assert ended.code == 0, ended.err
+    assert {(host.partition(":")[0], path) for host, path, _ in server.asked} == {
+        ("a.test", "/robots.txt"),
+        ("a.test", "/"),
+        ("a.test", "/b"),
+        ("b.test", "/robots.txt"),
+        ("b.test", "/c"),
+    }
+    assert len({signed["Signature"] for _, _, signed in server.asked}) == len(server.asked)
+    keys = directory(read(key))
+    for host, _, signed in server.asked:
+        assert verdict(tmp_path, keys, host, signed, form) == ("valid", set())
+
+
+def test_the_private_key_is_nowhere_but_in_its_file(server: Server, tmp_path: Path, key: Path) -> None:
+    """It is in no store, archive, log, report, output and list of processes. The archive has the signatures."""
+    ended = run(server, tmp_path, key, "--warc", tmp_path / "warc")
+    assert ended.code == 0, ended.err
+    assert crawler("report", tmp_path / "report.html", "--db", tmp_path / "crawl.db").code == 0
+    assert crawler("audit", "--db", tmp_path / "crawl.db", "--report", tmp_path / "audit.md").code == 0
+    shown = crawler("identity", "show", key)
+    secret = json.loads(key.read_text())["keys"][0]["d"]
+    forms = [
+        secret.encode(),
+        read(key)[0].private.private_bytes_raw(),
+        read(key)[0].private.private_bytes_raw().hex().encode(),
+    ]
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path != key]
+    assert {path.suffix for path in files} >= {".db", ".gz", ".html", ".md"}
+    texts = [path.read_bytes() for path in files] + [
+        gzip.decompress(path.read_bytes()) for path in files if path.suffix == ".gz"
+    ]
+    said = [each.encode() for each in (ended.out, ended.err, shown.out, shown.err)]
+    for text in [*texts, *said, *server.processes]:
+        assert not any(form in text for form in forms)
+    assert any(b"identity.jwks" in text for text in server.processes)  # the list has the command of this crawl
+    assert any(re.search(rb"(?m)^Signature: sig1=:", text) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--signing-key", "none.jwks", "--signature-agent", AGENT), "identity new"),
+        (("--signing-key", "none.jwks"), "--signature-agent"),
+        (("--signature-agent", AGENT), "--signing-key"),
+        (("--signature-agent", "http://crawler.example"), "https"),
+    ],
+)
+def test_what_cannot_be_signed_ends_a_run_before_it_begins(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    ended = crawler("run", "http://127.0.0.1:1/", "--db", tmp_path / "c.db", *options)
+    assert ended.code == 2
+    assert told in ended.err
+    assert not (tmp_path / "c.db").exists()
