@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -77,18 +78,23 @@ class DiskWatch:
     @asynccontextmanager
     async def watching(self, failed: Callable[[BaseException], None]) -> AsyncIterator[None]:
         """Watch the disks inside the context, first before it is entered. ``failed`` gets an error of the watch."""
-        self._look()
+        if not self._reserve.folders:
+            yield
+            return
+        await self._look()
         async with background_task(self._keep_looking(), failed):
             yield
 
     async def _keep_looking(self) -> None:
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
-            self._look()
+            await self._look()
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
         before = self._progress.low_disk
-        shortage = self._progress.low_disk = self._reserve.shortage(is_paused=before is not None)
+        # In a thread: the system call may hang, for example on a network disk whose server is gone.
+        shortage = await asyncio.to_thread(self._reserve.shortage, is_paused=before is not None)
+        self._progress.low_disk = shortage
         if (shortage is None) != (before is None):
             operator_log.disk_is_short(shortage)
             self._gate.hold(shortage is not None, Hold.DISK)

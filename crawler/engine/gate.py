@@ -287,8 +287,9 @@ class Gate:
         requested first. Raises :class:`Unsent` without sending: :class:`Blocked` if the operator has blocked the site,
         :class:`AddressBusy` if the group should be given back until there is room at its address.
 
-        Cancellation while the request waits sends nothing and leaves no trace. Cancellation in flight, and an error of
-        the fetcher, count as sent: the request is logged as failed, and the pause runs from then on.
+        Cancellation while the request waits sends nothing. It leaves no trace, but the group keeps a pause of its
+        address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
+        is logged as failed, and the pause runs from then on.
         """
         live = self._groups[permit.group]
         await self._acquire(live.slot)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from crawler.clock import Clock
+from crawler.clock import Clock, SystemClock
 from crawler.demo.pages import Page, plain
 from crawler.engine.crawl import Crawl
-from crawler.engine.disk_reserve import DiskReserve
+from crawler.engine.disk_reserve import DiskReserve, DiskWatch
+from crawler.engine.gate import Gate
+from crawler.engine.progress import Progress
 from crawler.inspect.status import low_disk
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.sqlite.store import SqliteStore
@@ -153,3 +157,24 @@ def test_a_disk_that_cannot_be_read_has_enough() -> None:
         raise FileNotFoundError(folder)
 
     assert DiskReserve((Path(),), GB, unreadable).shortage(is_paused=True) is None
+
+
+async def test_the_event_loop_does_not_wait_for_a_disk() -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def hanging(folder: Path) -> Disk:
+        asked.set()
+        assert answers.wait(30)
+        return Disk()
+
+    async def crawling() -> None:
+        async with watch.watching(ended.append):
+            pass
+
+    ended: list[BaseException] = []
+    watch = DiskWatch(DiskReserve((Path(),), GB, hanging), SystemClock(), cast("Gate", None), Progress(0.0))
+    beginning = asyncio.create_task(crawling())
+    assert await asyncio.to_thread(asked.wait, 300)
+    answers.set()
+    await beginning
+    assert ended == []
