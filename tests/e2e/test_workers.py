@@ -16,6 +16,7 @@ import pytest
 
 from crawler.demo.pages import Page, plain
 from crawler.store.postgres.store import PostgresStore
+from crawler.store.sql.workers import is_alive
 from tests import faults, judge, kill
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
 from tests.postgres import Cluster, cluster
@@ -66,10 +67,12 @@ def children(process: subprocess.Popen[str]) -> list[int]:
 def kill_all(process: subprocess.Popen[str]) -> None:
     """Workers and who is above them, none of whom can do anything about it."""
     process.send_signal(signal.SIGSTOP)
-    for pid in children(process):
+    workers = children(process)
+    for pid in workers:
         os.kill(pid, signal.SIGKILL)
     process.kill()
     process.communicate()
+    until(lambda: not any(map(is_alive, workers)), "the end of all workers")  # SIGKILL takes its time on a busy machine
 
 
 def contents(db: str) -> list[set[tuple[Any, ...]]]:
