@@ -14,6 +14,8 @@ from crawler.model import Headers, Link, PageFacts
 
 #: Processor time that one page may take, in seconds. An ordinary page of 1 MB takes 0.05.
 MAX_CPU_S = 0.7
+#: Processor time after which the reading of a page is broken off, to be repeated where no other page waits for it.
+FAST_CPU_S = 0.1
 #: Address space of a parser process. About 100 MB are taken before the first page.
 MAX_MEMORY_BYTES = 512 << 20
 #: Exit code of a parser process whose page exceeded the memory limit.
@@ -28,8 +30,12 @@ _new_link = tuple.__new__  # as Link._make, without counting the values, at a th
 
 
 class Question(NamedTuple):
-    """A document to be read, and the facts that its reading needs. ``now`` is in epoch seconds."""
+    """A document to be read, and the facts that its reading needs. ``now`` is in epoch seconds.
 
+    The system ends a process that takes more than ``max_cpu_s`` of processor time for the document.
+    """
+
+    max_cpu_s: float
     is_html: bool
     is_gzipped: bool
     hash_text: bool

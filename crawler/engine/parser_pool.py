@@ -19,23 +19,39 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 from crawler.engine import operator_log
+from crawler.engine.fair_queue import Entry, FairQueue
 from crawler.engine.messages import Unpacker, framed
-from crawler.engine.page_messages import MAX_CPU_S, MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, unpack_answer
+from crawler.engine.page_messages import (
+    FAST_CPU_S,
+    MAX_CPU_S,
+    MAX_MEMORY_BYTES,
+    OUT_OF_MEMORY,
+    Question,
+    unpack_answer,
+)
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import unread_page
+from crawler.url import host_of, registrable_domain
 
 _PROCESS = "crawler.engine.parser_process"
 _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _MOST_PARSERS = 4
 
-# Of the documents that have been handed to the pool and not answered: when there are so many, no further page should be
-# requested. Those already requested are accepted.
+# Of the documents that have been handed to the pool and not answered: when there are so many ordinary or so many slow
+# ones, no further page should be requested. Those already requested are accepted.
 _MAX_DOCUMENTS = 64
 _MAX_BYTES = 32 << 20
-# Documents sent to one process ahead of its answers. A process without any is sent one of any size.
+# Ordinary documents sent to one process ahead of its answers. A process without any is sent one of any size.
 _DOCUMENTS_AHEAD = 8
-_BYTES_AHEAD = 1 << 20
+_BYTES_AHEAD = 1 << 18
+# While a domain is known for slow pages, larger documents are read among the slow ones.
+_LARGE_BYTES = 1 << 18
+# The least that a document counts among the others that wait, in bytes.
+_LEAST_COST = 1 << 10
+
+# Domains that are known for slow pages; those of which this was learnt last are kept.
+_MAX_SLOW_DOMAINS = 10_000
 
 # A process ends itself when a page takes too much processor time. One that does not work at all, or cannot start, makes
 # no progress between several looks in a row; then it is killed. A single look can be late, when the machine has slept.
@@ -99,7 +115,7 @@ def default_parsers(workers: int) -> int:
 
 
 class ParserPool:
-    """Reads documents in at most ``parsers`` child processes. An async context manager.
+    """Reads documents in child processes: ordinary ones in at most ``parsers``. An async context manager.
 
     The first process is started by :meth:`start` or for the first document, a further one when a document has to wait
     because each process there is has enough ahead. Each process answers in the order in which it was asked.
@@ -110,6 +126,17 @@ class ParserPool:
     * The documents behind it go to another process in any case.
     * A reader that is cancelled leaves its document behind; the answer to it is discarded.
     * Closing the pool kills the processes and cancels the readers.
+
+    No page of one registered domain holds up the pages of another for longer than ``FAST_CPU_S`` of processor time and
+    the start of a process:
+
+    * A document that takes longer than that is slow. Its process is ended, and its reading is repeated with the whole
+      limit, alone in a process. Further documents of its domain are slow too, until one has been read faster.
+      As long as there is such a domain, large documents of all domains are slow, because most slow ones are large.
+    * Slow documents leave one process to the others. When there are any, the pool has one process more than
+      ``parsers``.
+    * Ordinary documents wait in a queue that is fair to the domains by the size of their documents, slow ones in a
+      queue that is fair by number (:class:`FairQueue`). The system divides its processors among the processes.
     """
 
     def __init__(self, options: ReadingOptions, parsers: int = 1) -> None:
@@ -120,9 +147,9 @@ class ParserPool:
         self._parsers: list[_Parser] = []
         self._start: asyncio.Task[None] | None = None  # of the one process that is being started
         self._failed_starts = 0  # in a row
-        self._waiting: deque[_Document] = deque()  # not sent to any process yet
-        self._documents = 0  # not answered yet, waiting or sent
-        self._bytes = 0
+        self._ordinary = _Lane()
+        self._slow = _Lane()
+        self._slow_domains: dict[str, None] = {}
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -153,7 +180,7 @@ class ParserPool:
         is closed.
         """
         options = options or self._options
-        answered = await self._ask(question_about(document, options).packed())
+        answered = await self._ask(question_about(document, options))
         if isinstance(answered, _Unread):
             return await asyncio.to_thread(_unread, document, answered.why, options)
         facts = unpack_answer(answered)
@@ -167,46 +194,69 @@ class ParserPool:
         if self._start is not None:
             self._start.cancel()
             await asyncio.gather(self._start, return_exceptions=True)
-        for document in (*self._waiting, *(each for parser in self._parsers for each in parser.documents)):
-            document.answer.cancel()
-        self._waiting.clear()
+        for lane in (self._ordinary, self._slow):
+            for document in lane.documents:
+                document.answer.cancel()
         if ending := [parser.ended for parser in self._parsers]:
             for parser in self._parsers:
                 parser.kill()
             await asyncio.wait(ending, timeout=_END_WITHIN_S)
 
-    async def _ask(self, question: bytes) -> bytes | _Unread:
+    async def _ask(self, question: Question) -> bytes | _Unread:
         if self._is_closed:
             raise asyncio.CancelledError
-        document = _Document(question, asyncio.get_running_loop().create_future())
-        self._waiting.append(document)
-        self._count(1, len(question))
+        loop = asyncio.get_running_loop()
+        domain = registrable_domain(host_of(question.url))
+        document = _Document(question, domain, loop.create_future())
+        document.is_slow = self._is_slow(document)
+        self._lane(document).enter(document)
+        self._note_room()
         self._send_waiting()
         try:
-            return await document.answer
+            answer = await document.answer
+            if document.is_slow and loop.time() - document.sent_at < FAST_CPU_S:
+                self._slow_domains.pop(domain, None)
+            return answer
         finally:
-            self._count(-1, -len(question))
+            self._lane(document).leave(document)
+            self._note_room()
 
-    def _count(self, documents: int, size: int) -> None:
-        self._documents += documents
-        self._bytes += size
-        if self._documents < _MAX_DOCUMENTS and self._bytes < _MAX_BYTES:
+    def _is_slow(self, document: _Document) -> bool:
+        return document.domain in self._slow_domains or (bool(self._slow_domains) and document.bytes > _LARGE_BYTES)
+
+    def _lane(self, document: _Document) -> _Lane:
+        return self._slow if document.is_slow else self._ordinary
+
+    def _note_room(self) -> None:
+        if self._ordinary.has_room() and self._slow.has_room():
             self.has_room.set()
         else:
             self.has_room.clear()
 
     def _send_waiting(self) -> None:
-        """Send waiting documents to the processes that have least ahead; start a process if none can take more."""
-        while self._waiting:
-            if self._waiting[0].answer.done():  # its reader was cancelled
-                self._waiting.popleft()
-                continue
-            free = [parser for parser in self._parsers if parser.can_take_more()]
-            if not free:
-                if self._start is None and len(self._parsers) < self._max_parsers and not self._is_closed:
-                    self._start = asyncio.create_task(self._start_parser())
-                return
-            min(free, key=_Parser.load).send(self._waiting.popleft())
+        """Send waiting documents to the processes that may take them; start a process if none may."""
+        for lane, choose in ((self._ordinary, self._for_ordinary), (self._slow, self._for_slow)):
+            while (document := lane.next()) is not None and (parser := choose(document)) is not None:
+                lane.waiting.pop()
+                parser.send(document)
+        most = self._max_parsers + bool(self._slow.documents)
+        waits = self._ordinary.waiting or self._slow.waiting
+        if waits and self._start is None and len(self._parsers) < most and not self._is_closed:
+            self._start = asyncio.create_task(self._start_parser())
+
+    def _for_ordinary(self, document: _Document) -> _Parser | None:
+        """The process for an ordinary document: of those that may take it, that with least ahead."""
+        free = [parser for parser in self._parsers if parser.can_take(document)]
+        if sum(bool(parser.documents) and not parser.is_slow() for parser in self._parsers) >= self._max_parsers:
+            free = [parser for parser in free if parser.documents]
+        return min(free, key=_Parser.load, default=None)
+
+    def _for_slow(self, document: _Document) -> _Parser | None:
+        """The process for a slow document: one without any, unless it is the last that reads no slow one."""
+        if len(self._parsers) - sum(parser.is_slow() for parser in self._parsers) < 2:
+            return None
+        free = (parser for parser in self._parsers if not parser.documents and parser.can_take(document))
+        return next(free, None)
 
     async def _start_parser(self) -> None:
         """Start one process and wait until it is ready."""
@@ -234,35 +284,98 @@ class ParserPool:
         if self._failed_starts >= _MAX_FAILED_STARTS:
             self._failed_starts = 0
             error = ParserFailed(f"no process that reads pages can be started: {why}")
-            for document in self._waiting:
-                if not document.answer.done():
+            for lane in (self._ordinary, self._slow):
+                while (document := lane.next()) is not None:
+                    lane.waiting.pop()
                     document.answer.set_exception(error)
-            self._waiting.clear()
 
     def _ended(self, parser: _Parser) -> None:
         """A process has ended: its documents are sent to another process, except one that may not be read again."""
         self._parsers.remove(parser)
-        is_unread = False
-        if parser.documents:
-            current = parser.documents[0]
-            current.deaths += 1
-            if is_unread := parser.exceeded_limit() or current.deaths > _MAX_DEATHS:
-                parser.documents.popleft()
+        documents, is_unread, is_slow = parser.documents, False, False
+        if documents:
+            current = documents[0]
+            is_slow = parser.is_out_of_time() and not current.is_slow
+            current.deaths += not is_slow
+            if is_unread := not is_slow and (parser.exceeded_limit() or current.deaths > _MAX_DEATHS):
+                documents.popleft()
                 if not current.answer.done():
                     current.answer.set_result(_Unread(parser.why_ended()))
-        self._waiting.extendleft(reversed(parser.documents))
-        if not self._is_closed:
+        for document in documents:
+            assert document.entry is not None
+            self._lane(document).waiting.put_back(document.entry)
+        if is_slow:
+            self._note_slow(current.domain)
+        elif not self._is_closed:
             operator_log.parser_ended(parser.why_ended(), unread=is_unread)
+        if not self._is_closed:
             self._send_waiting()
+
+    def _note_slow(self, domain: str) -> None:
+        """A domain has a slow document: find out again which of the documents that wait are slow."""
+        self._slow_domains.pop(domain, None)
+        self._slow_domains[domain] = None
+        if len(self._slow_domains) > _MAX_SLOW_DOMAINS:
+            del self._slow_domains[next(iter(self._slow_domains))]
+        for document in self._ordinary.waiting.take(self._is_slow):
+            if not document.answer.done():  # else its reader was cancelled
+                self._ordinary.leave(document)
+                document.is_slow = True
+                self._slow.enter(document)
+        self._note_room()
 
 
 @dataclass(slots=True, eq=False)
 class _Document:
     """A document on its way to an answer."""
 
-    question: bytes  # the message to the process, which contains the document
+    question: Question
+    domain: str
     answer: asyncio.Future[bytes | _Unread]
+    is_slow: bool = False
     deaths: int = 0  # of processes that were reading the document
+    sent_at: float = 0.0  # by the clock of the event loop
+    entry: Entry[_Document] | None = None  # in the queue of its lane
+
+    @property
+    def bytes(self) -> int:
+        return len(self.question.body)
+
+    @property
+    def cost(self) -> int:
+        """An ordinary document takes time in proportion to its size. The size of a slow one tells nothing."""
+        return 1 if self.is_slow else max(_LEAST_COST, self.bytes)
+
+
+class _Lane:
+    """The documents of one kind, ordinary or slow, that were not answered yet."""
+
+    def __init__(self) -> None:
+        self.documents: set[_Document] = set()
+        self._bytes = 0
+        self.waiting: FairQueue[_Document] = FairQueue()  # of these, not sent to any process; and cancelled ones
+
+    def has_room(self) -> bool:
+        return len(self.documents) < _MAX_DOCUMENTS and self._bytes < _MAX_BYTES
+
+    def enter(self, document: _Document) -> None:
+        """Add a document, which then waits."""
+        self.documents.add(document)
+        self._bytes += document.bytes
+        document.entry = self.waiting.add(document.domain, document.cost, document)
+
+    def leave(self, document: _Document) -> None:
+        """Remove a document."""
+        self.documents.remove(document)
+        self._bytes -= document.bytes
+
+    def next(self) -> _Document | None:
+        """The next document that waits, if any."""
+        while self.waiting:
+            if not (document := self.waiting.peek()).answer.done():
+                return document
+            self.waiting.pop()  # its reader was cancelled
+        return None
 
 
 class _Unread(NamedTuple):
@@ -275,6 +388,7 @@ def question_about(document: Fetched, options: ReadingOptions) -> Question:
     body = document.gzipped if document.plain is None else document.plain
     assert body is not None
     return Question(
+        max_cpu_s=MAX_CPU_S,
         is_html=document.content_type in _HTML_TYPES,
         is_gzipped=document.plain is None,
         hash_text=hash_text,
@@ -324,11 +438,16 @@ class _Parser(asyncio.SubprocessProtocol):
             start_new_session=True,  # Ctrl-C is sent to the crawler alone, which ends its children
         )
 
-    def can_take_more(self) -> bool:
-        """Whether another document may be sent ahead."""
-        if not self.ready.done() or self.ended.done():
+    def is_slow(self) -> bool:
+        """Whether the process is reading a slow document. It has no other then."""
+        return bool(self.documents) and self.documents[0].is_slow
+
+    def can_take(self, document: _Document) -> bool:
+        """Whether a document may be sent, behind those sent before."""
+        if not self.ready.done() or self.ended.done() or self.is_slow():
             return False
-        return not self.documents or (len(self.documents) < _DOCUMENTS_AHEAD and self._bytes < _BYTES_AHEAD)
+        has_room = len(self.documents) < _DOCUMENTS_AHEAD and self._bytes + document.bytes <= _BYTES_AHEAD
+        return not self.documents or has_room
 
     def load(self) -> tuple[int, int]:
         """The work that the process has ahead: bytes, documents."""
@@ -336,18 +455,24 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def send(self, document: _Document) -> None:
         """Send a document to be read after those sent before."""
+        document.sent_at = asyncio.get_running_loop().time()
         self.documents.append(document)
-        self._bytes += len(document.question)
-        self._stdin.write(framed(document.question))
+        self._bytes += document.bytes
+        most_s = MAX_CPU_S if document.is_slow else FAST_CPU_S
+        self._stdin.write(framed(document.question._replace(max_cpu_s=most_s).packed()))
 
     def kill(self) -> None:
         """End the process at once."""
         with suppress(ProcessLookupError):
             self._transport.kill()
 
+    def is_out_of_time(self) -> bool:
+        """Whether the process has ended because a document took too much processor time."""
+        return self._transport.get_returncode() == _OUT_OF_TIME
+
     def exceeded_limit(self) -> bool:
         """Whether the process has ended because a document took too much processor time or memory."""
-        return self._transport.get_returncode() in (OUT_OF_MEMORY, _OUT_OF_TIME)
+        return self.is_out_of_time() or self._transport.get_returncode() == OUT_OF_MEMORY
 
     def why_ended(self) -> str:
         """Why the process has ended, for people."""
@@ -375,7 +500,7 @@ class _Parser(asyncio.SubprocessProtocol):
                 self.ready.set_result(None)
                 continue
             document = self.documents.popleft()
-            self._bytes -= len(document.question)
+            self._bytes -= document.bytes
             if not document.answer.done():  # else its reader was cancelled
                 document.answer.set_result(message)
         self._on_answers()

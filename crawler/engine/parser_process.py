@@ -6,8 +6,8 @@ when standard input ends, so it outlives a killed crawler by the time of one pag
 
 Each document is bounded:
 
-* The system kills the process with SIGPROF when one document has taken ``MAX_CPU_S`` of processor time. The process
-  cannot interrupt itself, because lexbor does not return to Python.
+* The system kills the process with SIGPROF when one document has taken as much processor time as its question allows.
+  The process cannot interrupt itself, because lexbor does not return to Python.
 * The address space of the process is limited to ``MAX_MEMORY_BYTES``. When a document exceeds the limit, the process
   ends with the exit code ``OUT_OF_MEMORY``.
 * If the machine runs out of memory all the same, Linux kills this process before the crawler.
@@ -28,7 +28,6 @@ from selectolax.lexbor import SelectolaxError
 
 from crawler.engine.messages import Unpacker, send
 from crawler.engine.page_messages import (
-    MAX_CPU_S,
     MAX_MEMORY_BYTES,
     OUT_OF_MEMORY,
     READY,
@@ -79,22 +78,23 @@ def main() -> None:
 
 def _answer(message: bytes) -> bytes:
     """The answer to a question."""
-    _limit_time()
     try:
-        return pack_answer(read_document(unpack_question(message)))
+        question = unpack_question(message)
+        _limit_time(question.max_cpu_s)
+        return pack_answer(read_document(question))
     except (MemoryError, SelectolaxError):
         os._exit(OUT_OF_MEMORY)
     except Exception as error:
         return pack_answer(fault(error))
 
 
-def _limit_time() -> None:
-    """Have the system end this process when it has taken ``MAX_CPU_S`` of processor time from now on.
+def _limit_time(most_s: float) -> None:
+    """Have the system end this process when it has taken ``most_s`` of processor time from now on.
 
     Between two documents the process only waits, which takes no processor time.
     """
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_PROF, MAX_CPU_S)
+        signal.setitimer(signal.ITIMER_PROF, most_s)
 
 
 def _limit_memory() -> None:

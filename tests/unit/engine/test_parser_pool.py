@@ -16,7 +16,14 @@ from typing import Any, cast
 import pytest
 
 from crawler.engine import parser_pool
-from crawler.engine.parser_pool import ParserFailed, ParserPool, ReadingOptions, default_parsers
+from crawler.engine.parser_pool import (
+    ParserFailed,
+    ParserPool,
+    ReadingOptions,
+    _Document,
+    default_parsers,
+    question_about,
+)
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
 from tests.command import ROOT
@@ -102,13 +109,55 @@ async def test_a_hostile_page_is_unread_and_the_pages_behind_it_are_read(pool: P
     assert {name: each.title for name, each in facts.items()} == {name: name for name in facts}
 
 
-async def test_a_page_that_takes_too_much_memory_is_unread(
-    pool: ParserPool, in_each_parser: Callable[[str], None]
-) -> None:
-    in_each_parser("import crawler.engine.page_messages\ncrawler.engine.page_messages.MAX_CPU_S = 3600")
+async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
     assert facts.note == "not parsed: the parser needed more than 512 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
+
+
+async def test_slow_pages_do_not_hold_up_the_pages_of_other_domains(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
+    before = children()
+    hostile = [asyncio.create_task(pool.read(document(f"hostile{number}", NESTED))) for number in range(3)]
+    healthy = [pool.read(document(f"p{number}")) for number in range(40)]
+    assert [facts.title for facts in await asyncio.gather(*healthy)] == [f"p{number}" for number in range(40)]
+    await until(lambda: len(pool._slow.documents) == 3)
+    assert (await pool.read(document("p40"))).title == "p40"
+    assert len(children() - before) <= 2
+    assert not any(task.done() for task in hostile)
+
+
+async def test_the_pages_of_a_domain_are_slow_until_one_is_read_fast(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_slow(name: str, body: bytes = b"") -> bool:
+        return pool._is_slow(
+            _Document(question_about(document(name, body), OPTIONS), f"{name}.example", loop.create_future())
+        )
+
+    loop = asyncio.get_running_loop()
+    large = b" " * 300_000
+    assert not is_slow("p", large)
+    assert not (await pool.read(document("hostile", NESTED))).is_read
+    assert is_slow("hostile")
+    assert not is_slow("p")
+    assert is_slow("p", large), "large pages are slow as long as there are slow ones"
+    monkeypatch.setattr(parser_pool, "FAST_CPU_S", 3600.0)
+    assert (await pool.read(document("hostile"))).title == "hostile"
+    assert not is_slow("hostile")
+    assert not is_slow("p", large)
+
+
+async def test_a_slow_page_that_is_read_in_the_end_has_its_facts(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_pool, "FAST_CPU_S", 0.01)
+    monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
+    assert (await pool.read(document("slow", SLOW))).title == "slow"
+    assert "slow.example" in pool._slow_domains
 
 
 async def test_a_process_that_is_killed_costs_no_page(pool: ParserPool) -> None:
