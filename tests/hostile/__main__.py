@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
 from tests.hostile import catalogue, scenarios
 from tests.hostile.attacks import SCENARIOS
@@ -14,7 +15,7 @@ from tests.hostile.behaviour import Crawl
 from tests.hostile.crawl import MAX_TIME_S, crawl
 from tests.hostile.mail import read_mails
 from tests.hostile.rup_run import attack, register
-from tests.hostile.verdict import Verdict, judge_times, judged
+from tests.hostile.verdict import Verdict, judge_times, judged, stretches
 
 #: Seconds for a crawl of hosts that want to be left alone for a year.
 _ENDLESS_S = 12.0
@@ -44,7 +45,7 @@ def run(names: Iterable[str], *, quick: bool, folder: Path) -> Verdict:
         crawled = crawl((*hostile, *healthy), own_folder, max_time_s, allow_private=kind is not Crawl.GUARDED)
         verdict = judged(crawled, hostile, healthy, kind)
         if kind is Crawl.MAIN and not quick:
-            judge_times(crawled, healthy, max_time_s, verdict)
+            judge_times(crawled, healthy, max_time_s, _alone(folder), verdict)
         for name, wrong in verdict.wrong.items():
             whole.wrong[name] = [*whole.wrong.get(name, ()), *wrong]
         whole.whole |= {f"{kind.value} crawl: {subject}": wrong for subject, wrong in verdict.whole.items()}
@@ -52,8 +53,17 @@ def run(names: Iterable[str], *, quick: bool, folder: Path) -> Verdict:
     return whole
 
 
+def _alone(folder: Path) -> float:
+    """How many times as long as its pauses a healthy site takes now without hostile ones beside it, in the median."""
+    own_folder = folder / "alone"
+    own_folder.mkdir()
+    return median(
+        stretches(crawl(catalogue.HEALTHY, own_folder, MAX_TIME_S, allow_private=True).log, catalogue.HEALTHY)
+    )
+
+
 def main() -> int:
-    """The exit code is 1 if anything is wrong."""
+    """The exit code is 1 if anything is a surprise (:func:`surprises`)."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="behaviours or families")
     parser.add_argument("--quick", action="store_true", help="the short form of CI: some behaviours, nothing timed")
@@ -71,7 +81,7 @@ def main() -> int:
         folder = options.keep or Path(temporary)
         verdict = run(options.only, quick=options.quick, folder=folder)
     print(table(verdict))
-    return int(any(verdict.whole.values()) or any(verdict.wrong.values()))
+    return int(bool(surprises(verdict)))
 
 
 def _scenarios(names: Sequence[str]) -> int:
@@ -85,12 +95,21 @@ def _scenarios(names: Sequence[str]) -> int:
     return int(wrong)
 
 
+def surprises(verdict: Verdict) -> set[str]:
+    """The behaviours and subjects that are wrong, except the known ones; and those known to be wrong that are right."""
+    wrong = {name for name, faults in verdict.wrong.items() if faults}
+    known = verdict.wrong.keys() & catalogue.NOT_YET.keys()
+    return (wrong ^ known) | {subject for subject, faults in verdict.whole.items() if faults}
+
+
 def table(verdict: Verdict) -> str:
     """The verdict for people: everything that is wrong, the behaviours by family, the subjects, and the figures."""
     lines = []
     for name, wrong in verdict.wrong.items():
-        note = f" (not yet: {catalogue.NOT_YET[name]})" if name in catalogue.NOT_YET else ""
-        lines += [f"WRONG  {name}{note}: {fault}" for fault in wrong]
+        if (note := catalogue.NOT_YET.get(name)) is None:
+            lines += [f"WRONG  {name}: {fault}" for fault in wrong]
+        else:
+            lines += [f"known  {name} (not yet: {note}): {fault}" for fault in wrong or ["WRONG: as expected now"]]
     lines += [f"WRONG  {subject}: {fault}" for subject, wrong in verdict.whole.items() for fault in wrong]
     families: dict[str, list[bool]] = {}
     for name, wrong in verdict.wrong.items():

@@ -10,7 +10,7 @@ from tests.hostile.attacks import SCENARIOS
 from tests.hostile.behaviour import Behaviour
 from tests.hostile.healthy import SITES, healthy
 
-_MODULES = (wire, framing, coding, html, urls, redirects, robots, rup, sitemaps, traps, tls, dns, rup)
+_MODULES = (wire, framing, coding, html, urls, redirects, robots, rup, sitemaps, traps, tls, dns)
 FAMILIES: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
     {module.__name__.rpartition(".")[2]: module.BEHAVIOURS for module in _MODULES}
 )
@@ -22,7 +22,6 @@ HEALTHY = tuple(healthy(number) for number in range(SITES))
 NOT_YET: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("robots-late-rule", "robots-line", "robots-agents"), "rules are read up to 512 KiB, not 5 MB"),
-        "client-server": "the HTTP library prints a traceback for a request that is no HTTP",
         **dict.fromkeys(("robots-hosts", "robots-host-away"), "Host may name a domain that does not say the same"),
     }
 )
