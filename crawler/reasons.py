@@ -203,6 +203,7 @@ class WaitCode(Code):
     ROBOTS = "robots", "robots.txt: {}", "its robots.txt could not be fetched"
     RETRY = "retry", "retry", "the next attempt for a URL"
     ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"
+    DOMAIN = "domain", "other hosts of {}", "requests to other hosts of the same registered domain"
 
 
 @dataclass(frozen=True, slots=True)

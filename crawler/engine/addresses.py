@@ -6,23 +6,18 @@ names: see ``docs/decisions/0033-requests-by-address.md``.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
 from crawler.clock import Clock
+from crawler.engine.limiter import Limiter, forget_some
 from crawler.frontier.politeness import PolitenessSettings
 
 #: From more groups than this on, the starts of requests to an address are a pause apart.
 UNPACED_GROUPS = 4
-# Requests that wait for one address, of one registered domain and in all. Further groups are given back meanwhile.
-_MOST_OF_DOMAIN = 16
 _MOST_WAITING = 64
-_KEPT = 10_000
-_EVICTED_AT_ONCE = 1_000
-_LEAST_BOOKING_S = 0.1
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -66,51 +61,19 @@ class _NoAddresses:
 
 
 @dataclass(slots=True, eq=False)
-class Address:
+class Address(Limiter):
     """An IPv4 address, or the /64 of an IPv6 address, with the requests to it."""
 
-    name: str
-    limit: int  # requests in flight
-    delay_s: float  # between starts, once more than UNPACED_GROUPS groups are known
-    in_flight: int = 0
-    waiting: int = 0
-    next_at: float = 0.0  # when the next request may start, in seconds since the epoch
-    timer: asyncio.TimerHandle | None = None  # of the slots: set while requests wait for next_at
+    limit: int = 1  # requests in flight
     groups: set[str] = field(default_factory=set)  # at most UNPACED_GROUPS + 1
-    of_domain: dict[str, int] = field(default_factory=dict)  # requests that wait, by registered domain
-    booked: dict[str, float] = field(default_factory=dict)  # by domain, when its last group that was given back is due
 
     def is_open(self, now: float) -> bool:
         """Whether a request may start at ``now``."""
         return self.in_flight < self.limit and now >= self.next_at
 
-    def begin(self, now: float) -> None:
-        """A request starts."""
-        self.in_flight += 1
-        if self.is_paced:
-            self.next_at = now + self.delay_s
-
-    @property
-    def is_paced(self) -> bool:
-        """Whether so many groups share the address that the starts of requests are a pause apart."""
-        return len(self.groups) > UNPACED_GROUPS
-
-    def admits(self, domain: str) -> bool:
-        """Whether another request of ``domain`` may wait for the address."""
-        return self.waiting < _MOST_WAITING and self.of_domain.get(domain, 0) < _MOST_OF_DOMAIN
-
-    def book(self, domain: str, now: float) -> float:
-        """When another group of ``domain`` should be claimed again that may not wait here, in seconds since the epoch.
-
-        The groups of a domain that come back in this way find the address as often as the turns of the domain permit.
-        """
-        turn_s = max(self.delay_s, _LEAST_BOOKING_S)
-        ahead_at = now + self.waiting * turn_s
-        due_at = max(self.booked.get(domain, 0.0), ahead_at) + turn_s * max(1, len(self.of_domain))
-        if len(self.booked) > _KEPT:
-            self.booked.clear()
-        self.booked[domain] = due_at
-        return due_at
+    def take(self, now: float) -> None:
+        """A request takes a place. If many groups share the address, the next one may start a pause later."""
+        self.begin(now, is_paced=len(self.groups) > UNPACED_GROUPS)
 
 
 class Addresses:
@@ -129,7 +92,7 @@ class Addresses:
             return None
         name = network_of(text)
         if name not in self._known:
-            self._forget_some(now)
+            forget_some(self._known, now)
             self._known[name] = self._new(name)
         address = self._known[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:
@@ -140,15 +103,7 @@ class Addresses:
         network = ip_network(name)
         if any(_contains(exempt, network) for exempt in self._exempt):
             return None
-        return Address(name, self._limit, self._delay_s)
-
-    def _forget_some(self, now: float) -> None:
-        if len(self._known) < _KEPT:
-            return
-        for name in list(self._known)[:_EVICTED_AT_ONCE]:
-            address = self._known.pop(name)
-            if address is not None and (address.in_flight or address.waiting or address.next_at > now):
-                self._known[name] = address  # behind all others
+        return Address(name, _MOST_WAITING, self._delay_s, limit=self._limit)
 
 
 @dataclass(slots=True)
@@ -178,7 +133,7 @@ class Places:
         if not address.is_open(now):
             self.full[text] = address
             return False
-        address.begin(now)
+        address.take(now)
         self.taken.append(address)
         self.addresses.book.prefer(self.host, text)
         return True

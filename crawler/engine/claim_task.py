@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -14,7 +12,7 @@ from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import AddressBusy, Blocked, FetchPermit, Gate, Unsent
+from crawler.engine.gate import Blocked, FetchPermit, Gate, QueueFull, Unsent
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, is_for_pages
 from crawler.engine.progress import Progress
@@ -86,7 +84,7 @@ class ClaimTask:
                     await self._take(queued, visit)
             except Blocked:
                 continue  # the next claim excludes the URL
-            except AddressBusy:
+            except QueueFull:
                 return  # the pace of the group says when it is to be claimed again
 
     def _is_better_given_back(self) -> bool:
@@ -178,15 +176,9 @@ class ClaimTasks:
     def __init__(self, context: ClaimContext) -> None:
         self._context = context
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
-        self._of_large = Counter[str]()  # groups by large domain
 
     def __len__(self) -> int:
         return len(self._tasks)
-
-    @property
-    def of_large_domains(self) -> Mapping[str, int]:
-        """The number of groups of each large domain (:attr:`Claim.large_domain`)."""
-        return {domain: groups for domain, groups in self._of_large.items() if domain}
 
     def start(self, claim: Claim) -> None:
         """Start a task on ``claim``."""
@@ -194,7 +186,6 @@ class ClaimTasks:
         context.gate.enter(claim.group, claim.pace)
         task = asyncio.create_task(ClaimTask(claim, context).run())
         self._tasks[claim.group_id] = task
-        self._of_large[claim.large_domain] += 1
         context.budget.enter_group(for_pages=is_for_pages(claim))
         self._note_size()
         task.add_done_callback(lambda done: self._end(claim, done))
@@ -202,9 +193,6 @@ class ClaimTasks:
     def _end(self, claim: Claim, task: asyncio.Task[None]) -> None:
         context = self._context
         del self._tasks[claim.group_id]
-        self._of_large[claim.large_domain] -= 1
-        if not self._of_large[claim.large_domain]:
-            del self._of_large[claim.large_domain]
         context.budget.leave_group(for_pages=is_for_pages(claim))
         self._note_size()
         context.outbox.release(claim.group_id, claim.group, context.gate.leave(claim.group))

@@ -29,7 +29,7 @@ from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.decide import Outcome, adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import FIRST_GROUPS, ClaimLimits, EngineStore
+from crawler.store.protocols import ClaimLimits, EngineStore
 
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -267,8 +267,6 @@ class Driver:
             pages_under_way=under_way,
             pages_kept=under_way + budget.keep(0 if is_stopping else held),
             pages_per_group=0 if is_stopping else budget.per_group,
-            per_large_domain=max(1, self._policy.crawl.claimed_groups // 4 - FIRST_GROUPS),
-            held_of_large=self._claim_tasks.of_large_domains,
         )
 
     async def _rejoin(self) -> Event:

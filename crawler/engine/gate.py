@@ -14,6 +14,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.addresses import Address, AddressBook, Addresses, Places
 from crawler.engine.lease import Lease
+from crawler.engine.limiter import Limiter
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.slots import Slots
 from crawler.frontier.decide import Fetch
@@ -40,8 +41,11 @@ class Blocked(Unsent):
     """The operator blocked the site while a request to it waited."""
 
 
-class AddressBusy(Unsent):
-    """Too many requests wait for the address of the site. The group's pause lasts ``until`` then (epoch seconds)."""
+class QueueFull(Unsent):
+    """Too many requests wait for the domain or the address of the site. The group's pause lasts ``until`` then.
+
+    ``until`` is in seconds since the epoch.
+    """
 
     def __init__(self, why: str, until: float) -> None:
         super().__init__(why)
@@ -126,7 +130,8 @@ class Gate:
     3. The robots copy of its permit was in force.
     4. The lease lasted for longer than a request may take.
     5. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
-    6. It held one of the slots. No registered domain held more than a quarter of them (:class:`Slots`).
+    6. It held one of the slots. No registered domain held more than a quarter of them, or started requests faster than
+       so many of its hosts may (:class:`Slots`).
     7. No more than ``per_address`` requests were in flight to its address, and it started a pause after the one before
        it if the address has more than four groups (:class:`Address`). This holds for each process by itself.
     """
@@ -150,7 +155,7 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._settings = settings
-        self._slots = Slots(concurrency, clock)
+        self._slots = Slots(concurrency, clock, settings.delay_s)
         self._addresses = Addresses(settings, book)
         self._groups: dict[str, _Group] = {}
         self._log = log
@@ -203,9 +208,12 @@ class Gate:
         else:
             await lock.acquire()  # at once
 
-    async def _take_slot(self, domain: str, address: Address | None = None) -> None:
-        if self._closed or not self._slots.take(domain, address):
-            await self.idle(self._slots.wait(domain, address))
+    async def _take_slot(self, live: _Group, address: Address | None = None) -> None:
+        """Take a slot, and a place at ``address``. Raises :class:`QueueFull`."""
+        if self._closed or not self._slots.take(live.domain, address):
+            if (full := self._slots.full(live.domain, address)) is not None:
+                self._give_way(live, full, address)
+            await self.idle(self._slots.wait(live.domain, address))
 
     # --- groups -------------------------------------------------------------------------------
 
@@ -285,7 +293,7 @@ class Gate:
 
         Returns ``None`` without sending if the robots copy ran out while the request waited: robots.txt is to be
         requested first. Raises :class:`Unsent` without sending: :class:`Blocked` if the operator has blocked the site,
-        :class:`AddressBusy` if the group should be given back until there is room at its address.
+        :class:`QueueFull` if the group should be given back until its domain or its address has room.
 
         Cancellation while the request waits sends nothing. It leaves no trace, but the group keeps a pause of its
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
@@ -356,7 +364,7 @@ class Gate:
 
         ``None``: the address has no limit, or the host has no address.
         """
-        host, domain = host_of(request.url), live.domain
+        host = host_of(request.url)
         while True:
             await self.pause(group)
             if not self._open.is_set():
@@ -366,36 +374,37 @@ class Gate:
                 await self.idle(self._has_room.wait())
                 continue
             if (text := self._addresses.book.cached(host)) is None:
-                text = await self._look_up(host, domain)
+                text = await self._look_up(host, live)
             address = self._addresses.at(text, group, self._clock.now())
-            if address is not None and not address.admits(domain):
-                self._give_way(live, address)
             if address is not None and address.next_at > live.pace.next_at:
                 wait = WaitReason(WaitCode.ADDRESS, address.name)
                 live.pace = replace(live.pace, next_at=address.next_at, waits_for=wait)
-            await self._take_slot(domain, address)
+            await self._take_slot(live, address)
             covered = self._lease is None or self._lease.covers_request()
             if self._open.is_set() and self._has_room.is_set() and covered:
                 return address
-            self._slots.release(domain, address)  # while the task waited for it, something else came to hold it back
+            self._slots.release(live.domain, address)  # something else came to hold it back while it waited
             if self._lease is not None and not covered:
                 await self.idle(self._lease.renewed())
 
-    async def _look_up(self, host: str, domain: str) -> str:
+    async def _look_up(self, host: str, live: _Group) -> str:
         """The address of ``host``. The look-up holds a slot: a stranger's name server may be slow, too."""
-        await self._take_slot(domain)
+        await self._take_slot(live)
         try:
             return await self.idle(self._addresses.book.look_up(host))
         finally:
-            self._slots.release(domain)
+            self._slots.release(live.domain)
 
-    def _give_way(self, live: _Group, address: Address) -> NoReturn:
-        """Let the group wait for its address in the store, and raise :class:`AddressBusy`."""
-        until = address.book(live.domain, self._clock.now())
-        wait = WaitReason(WaitCode.ADDRESS, address.name)
+    def _give_way(self, live: _Group, full: Limiter, address: Address | None) -> NoReturn:
+        """Let the group wait in the store, because the queue of ``full`` is full. Raises :class:`QueueFull`."""
+        now = self._clock.now()
+        until = full.book(live.domain, now)
+        wait = WaitReason(WaitCode.DOMAIN, live.domain)
+        if address is not None and (full is address or not address.is_open(now)):
+            wait = WaitReason(WaitCode.ADDRESS, address.name)
         live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
         live.unsaved = True
-        raise AddressBusy(f"{wait}", until)
+        raise QueueFull(f"{wait}", until)
 
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.

@@ -8,18 +8,26 @@ Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transaction
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from crawler.clock import Clock
 from crawler.engine.addresses import Address
+from crawler.engine.limiter import Limiter, Waiter, forget_some
 
 #: A domain may take a slot while it holds fewer than the free slots divided by this number. If a domain is alone, that
 #: ends at a quarter of all slots.
 _FREE_PER_HELD = 3
+_MOST_WAITING = 16
 
-_Waiter = asyncio.Future[None]
+
+@dataclass(slots=True, eq=False)
+class _Domain(Limiter):
+    """A registered domain. Of its requests, those in flight hold slots, and those whose answers are read count too."""
+
+    by_address: dict[Address | None, deque[Waiter]] = field(default_factory=dict)  # in the order of their turns
 
 
 class Slots:
@@ -28,8 +36,8 @@ class Slots:
     Invariants:
 
     1. No more slots are held than there are.
-    2. A domain that holds no slot, and none of whose answers is being read, waits only if no slot is free, or for an
-       address.
+    2. A domain that holds no slot, and none of whose answers is being read, waits only if no slot is free, for an
+       address, or between two starts (8.).
     3. A domain holds at most a quarter of the slots (one, if there are fewer than four), and less if others hold many:
        n domains that take all they can leave 3 of n + 3 slots free, as long as there are more slots than domains.
     4. An answer that is being read (:meth:`reading`) counts as a slot that its domain holds, although its slot is free
@@ -39,49 +47,68 @@ class Slots:
     6. A slot and its place are taken at once. So no request holds the one while it waits for the other.
     7. No address has more requests in flight than its limit, and the starts of requests to a paced address are its
        pause apart (:class:`Address`).
+    8. The starts of requests of a domain to addresses with a limit are ``delay_s`` seconds, divided by the slots that a
+       domain may hold, apart. So a domain gets as many requests as that many hosts, however many it has.
+    9. No more than 16 requests of a domain, and 64 to an address, wait, if :meth:`full` is asked before each wait.
 
     The third invariant holds for a domain that is alone, too: its slots could not be taken back for another one.
     """
 
-    def __init__(self, slots: int, clock: Clock) -> None:
+    def __init__(self, slots: int, clock: Clock, delay_s: float = 0.0) -> None:
         self._free = slots
         self._clock = clock
-        self._held: Counter[str] = Counter()  # slots held and answers being read, by domain
-        self._waiting: dict[str, dict[Address | None, deque[_Waiter]]] = {}  # by domain, in the order of their turns
+        self._pause_s = delay_s / max(1, slots // (_FREE_PER_HELD + 1))
+        self._domains: dict[str, _Domain | None] = {}  # those of late
+        self._waiting: dict[str, _Domain] = {}  # in the order of their turns
 
     def take(self, domain: str, address: Address | None = None) -> bool:
         """Take a slot, and a place at ``address``, if ``domain`` may have them now; returns whether it did.
 
         Pair it with :meth:`release`.
         """
-        return self._take(domain, address, self._clock.now())
+        now = self._clock.now()
+        return self._take(self._domain(domain, now), address, now)
 
-    def _take(self, domain: str, address: Address | None, now: float) -> bool:
-        if not self._may_take(domain):
+    def _domain(self, name: str, now: float) -> _Domain:
+        if (domain := self._domains.get(name)) is None:
+            forget_some(self._domains, now)
+            domain = self._domains[name] = _Domain(name, _MOST_WAITING, self._pause_s)
+        return domain
+
+    def _take(self, domain: _Domain, address: Address | None, now: float) -> bool:
+        if not self._may_take(domain, address, now):
             return False
-        if address is not None:
-            if not address.is_open(now):
-                return False
-            address.begin(now)
-            if address.waiting:
-                self._wake_when_open(address)
         self._free -= 1
-        self._held[domain] += 1
+        domain.begin(now, is_paced=address is not None)
+        if address is not None:
+            address.take(now)
+            for limiter in (address, domain):
+                if limiter.queue:
+                    self._wake_when_open(limiter)
         return True
+
+    def full(self, domain: str, address: Address | None = None) -> Limiter | None:
+        """What has so many requests in its queue that another one may not wait: the domain, the address or nothing."""
+        if address is not None and address.is_full:
+            return address
+        known = self._domain(domain, self._clock.now())
+        return known if known.is_full else None
 
     async def wait(self, domain: str, address: Address | None = None) -> None:
         """Wait for a slot, and for a place at ``address``, and take both. Cancellation takes none."""
-        waiter: _Waiter = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(domain, {}).setdefault(address, deque()).append(waiter)
-        if address is not None:
-            address.waiting += 1
-            address.of_domain[domain] = address.of_domain.get(domain, 0) + 1
-            self._wake_when_open(address)
+        now = self._clock.now()
+        waiting = self._domain(domain, now)
+        self._waiting.setdefault(domain, waiting)
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        waiting.by_address.setdefault(address, deque()).append(waiter)
+        for limiter in (waiting,) if address is None else (waiting, address):
+            limiter.join(waiter, domain, now)
+            self._wake_when_open(limiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if waiter.cancelled():
-                self._leave(domain, address, waiter)
+                self._leave(waiting, address, waiter)
             else:  # the slot was given just before
                 self.release(domain, address)
             raise
@@ -102,73 +129,71 @@ class Slots:
     @contextmanager
     def reading(self, domain: str) -> Iterator[None]:
         """A context in which an answer is being read. It counts as a slot that ``domain`` holds, but takes none."""
-        self._held[domain] += 1
+        self._domain(domain, self._clock.now()).in_flight += 1
         try:
             yield
         finally:
             self._end(domain)
 
-    def _end(self, domain: str) -> None:
-        self._held[domain] -= 1
-        if not self._held[domain]:
-            del self._held[domain]
+    def _end(self, name: str) -> None:
+        domain = self._domains[name]
+        assert domain is not None, "a domain with requests in flight is not forgotten"
+        domain.in_flight -= 1
         self._serve()
 
-    def _may_take(self, domain: str) -> bool:
-        return self._free > 0 and self._held[domain] < max(1, self._free // _FREE_PER_HELD)
+    def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:
+        if not self._free or domain.in_flight >= max(1, self._free // _FREE_PER_HELD):
+            return False
+        return address is None or (now >= domain.next_at and address.is_open(now))
 
     def _serve(self) -> None:
         now = self._clock.now()  # the same for the choice and for the place: the clock may be set back in between
         while self._free and (turn := self._next_turn(now)) is not None:
             domain, address = turn
-            waiter = self._waiting[domain][address][0]
+            waiter = domain.by_address[address][0]
             self._leave(domain, address, waiter)
-            if (queues := self._waiting.pop(domain, None)) is not None:
-                self._waiting[domain] = queues  # behind all others
-                if address in queues:
-                    queues[address] = queues.pop(address)
+            if self._waiting.pop(domain.name, None) is not None:
+                self._waiting[domain.name] = domain  # behind all others
+                if address in domain.by_address:
+                    domain.by_address[address] = domain.by_address.pop(address)
             if not waiter.cancelled():  # else its task goes on in a moment, and finds that it has left
                 taken = self._take(domain, address, now)
                 assert taken, "the turn was chosen because they may be taken"
                 waiter.set_result(None)
 
-    def _next_turn(self, now: float) -> tuple[str, Address | None] | None:
+    def _next_turn(self, now: float) -> tuple[_Domain, Address | None] | None:
         """The next domain that may take a slot, and the address that it may take it for.
 
         This passes over domains that hold slots or whose answers are being read, and over closed addresses, each of
-        which a bounded number of requests waits for (:meth:`Address.admits`).
+        which a bounded number of requests waits for.
         """
-        for domain, queues in self._waiting.items():
-            if self._may_take(domain):
-                for address in queues:
-                    if address is None or address.is_open(now):
-                        return domain, address
+        for domain in self._waiting.values():
+            for address in domain.by_address:
+                if self._may_take(domain, address, now):
+                    return domain, address
         return None
 
-    def _leave(self, domain: str, address: Address | None, waiter: _Waiter) -> None:
-        queues = self._waiting.get(domain, {})
-        queue = queues.get(address, deque())
-        if waiter not in queue:
+    def _leave(self, domain: _Domain, address: Address | None, waiter: Waiter) -> None:
+        if waiter not in domain.queue:
             return
+        queue = domain.by_address[address]
         queue.remove(waiter)
         if not queue:
-            del queues[address]
-        if not queues:
-            del self._waiting[domain]
-        if address is not None:
-            address.waiting -= 1
-            address.of_domain[domain] -= 1
-            if not address.of_domain[domain]:
-                del address.of_domain[domain]
+            del domain.by_address[address]
+        if not domain.by_address:
+            del self._waiting[domain.name]
+        now = self._clock.now()
+        for limiter in (domain,) if address is None else (domain, address):
+            limiter.leave(waiter, now)
 
-    def _wake_when_open(self, address: Address) -> None:
-        """Serve the requests that wait for ``address`` when its pause is over."""
-        wait_s = address.next_at - self._clock.now()
-        if wait_s > 0 and address.timer is None:
-            address.timer = asyncio.get_running_loop().call_later(wait_s, self._open, address)
+    def _wake_when_open(self, limiter: Limiter) -> None:
+        """Serve the requests that wait for ``limiter`` when its pause is over."""
+        wait_s = limiter.next_at - self._clock.now()
+        if wait_s > 0 and limiter.timer is None:
+            limiter.timer = asyncio.get_running_loop().call_later(wait_s, self._open, limiter)
 
-    def _open(self, address: Address) -> None:
-        address.timer = None
+    def _open(self, limiter: Limiter) -> None:
+        limiter.timer = None
         self._serve()
-        if address.waiting:
-            self._wake_when_open(address)
+        if limiter.queue:
+            self._wake_when_open(limiter)

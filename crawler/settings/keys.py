@@ -297,8 +297,8 @@ _TABLE = (
         whole(1),
         "crawl.concurrency",
         "Requests in flight over all sites together.",
-        "One site gets one request at a time in any case, and one registered domain gets a quarter of them at most. "
-        "Raise the number for a crawl of thousands of sites, if memory and bandwidth allow.",
+        "One site gets one request at a time in any case, and one registered domain a quarter of them at most, at the "
+        "pace of that many hosts. Raise the number for a crawl of thousands of sites, if memory and bandwidth allow.",
         "--concurrency",
     ),
     Key(
@@ -469,7 +469,7 @@ _TABLE = (
         "politeness.large_hosts",
         NETWORKS,
         "politeness.large_hosts",
-        "IP addresses and networks without the limit of `politeness.per_address`.",
+        "IP addresses and networks without the limits of addresses and of registered domains with many hosts.",
         "List the addresses of a hoster or a content delivery network if you crawl many of its customers, and know "
         "that its servers can bear it.",
     ),

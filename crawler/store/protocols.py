@@ -15,7 +15,7 @@ Times are in seconds since the epoch. Every method raises :class:`crawler.errors
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -79,8 +79,6 @@ class RobotsNews:
 
 #: A worker may claim a group this many seconds before it is ready, and waits.
 HORIZON_S = 1.0
-#: A registered domain with more groups is a large domain: its further groups are claimed within a limit of their own.
-FIRST_GROUPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,6 @@ class ClaimLimits:
     pages_kept: int = 0  # pages set aside for this worker that it keeps, those under way included
     pages_per_group: int = 0  # pages to set aside for each group that this worker holds
     below_depth: int | None = None  # URLs at this depth or deeper are held back
-    per_large_domain: int = 400  # groups of one large domain that this worker may hold, without its first groups
-    held_of_large: Mapping[str, int] = field(default_factory=dict)  # groups that it holds, by large domain
 
 
 @dataclass(slots=True)
@@ -142,7 +138,6 @@ class Claim:
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
     in_caution: bool = False  # workers died with this group: see Frontier.mark_url
-    large_domain: str = ""  # the registered domain of the group, if the group is none of its first
 
 
 @dataclass(frozen=True, slots=True)

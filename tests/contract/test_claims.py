@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-
-import pytest
 
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind
 from crawler.reasons import EndCode, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
-from crawler.store.protocols import Claim, ClaimLimits, CommitBatch
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 from tests.reasons import reason
 
@@ -73,29 +69,6 @@ async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness
     harness.now = NOW + 59.5
     (claim,) = await harness.claim()  # a little early: its worker waits
     assert claim.pace == pace
-
-
-async def test_a_large_domain_holds_no_more_claims_than_its_limit(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("crawler.store.sql.workers.FIRST_GROUPS", 2)
-    for n in range(9):  # one by one: each finds the groups before it
-        await harness.seed(f"http://n{n}.large.test/")
-    await harness.seed(*(f"http://m{n}.great.test/" for n in range(6)), A, B)  # all at once
-
-    async def claimed(groups: int, held: dict[str, int]) -> list[Claim]:
-        limits = ClaimLimits(groups, per_large_domain=3, held_of_large=held)
-        return (await harness.store.commit(CommitBatch(NOW, limits))).claims
-
-    claims = await claimed(100, {"great.test": 2})
-    domains = Counter(claim.group.partition(".")[2] for claim in claims)
-    assert domains == {"large.test": 2 + 3, "great.test": 2 + 1, "test": 2}
-    assert Counter(claim.large_domain for claim in claims) == {"": 6, "large.test": 3, "great.test": 1}
-    assert await claimed(100, {"large.test": 3, "great.test": 3}) == []
-    assert [claim.large_domain for claim in await claimed(1, {"great.test": 3})] == ["large.test"]
-    assert len(await claimed(100, {})) == 3 + 3
-    ready = await harness.store.next_ready()
-    assert ready is None, "every group is claimed"
 
 
 async def test_the_pace_of_an_unclaimed_group_is_kept(harness: Harness) -> None:

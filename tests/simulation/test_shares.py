@@ -16,9 +16,11 @@ from crawler.clock import SystemClock
 from crawler.demo.pages import Fault, Hit, Page, Site, plain
 from crawler.engine.addresses import Addresses, Places, network_of
 from crawler.engine.alarm import Alarm
+from crawler.engine.claim_task import ClaimTasks
 from crawler.engine.crawl_settings import CrawlSettings
-from crawler.engine.gate import AddressBusy, FetchPermit, Gate
+from crawler.engine.gate import FetchPermit, Gate, QueueFull
 from crawler.engine.lease import Lease
+from crawler.engine.limiter import Limiter
 from crawler.engine.outbox import Outbox
 from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
@@ -26,6 +28,7 @@ from crawler.engine.slots import Slots
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError
+from crawler.store.protocols import Claim
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import host_of, split
 from tests.judge import Manners, violations
@@ -192,6 +195,119 @@ def test_a_domain_of_ten_thousand_names_leaves_claims_for_healthy_sites(db_path:
     good = [hit for hit in log if hit.host.startswith("good")]
     assert sum(hit.path != "/robots.txt" for hit in good) == 200
     assert max(hit.finished_at for hit in good) < 1.5, "11 requests to each site at a pause of 0.1 s"
+
+
+@pytest.fixture
+def claims(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The times of all claims, in virtual seconds."""
+    times, start = list[float](), ClaimTasks.start
+
+    def start_and_note(tasks: ClaimTasks, claim: Claim) -> None:
+        times.append(asyncio.get_running_loop().time())
+        start(tasks, claim)
+
+    monkeypatch.setattr(ClaimTasks, "start", start_and_note)
+    return times
+
+
+@pytest.mark.parametrize("zones", [4, 5, 22])
+def test_silent_hosts_of_a_few_domains_leave_claims(zones: int, db_path: Path, claims: list[float]) -> None:
+    sites = {f"h{n}.zone{n % zones}.test": TARPIT for n in range(2_200)} | {"good.test": healthy(50)}
+    log = crawled(db_path, sites, 20.0, Options(politeness=PolitenessSettings(delay_s=0.1)))
+    good = [hit for hit in log if hit.host == "good.test"]
+    assert len(good) == 51
+    assert max(hit.finished_at for hit in good) < 6.5, "51 requests at a pause of 0.1 s"
+    in_second = Counter(map(int, claims))
+    assert max(in_second[second] for second in range(1, 20)) < 2_000, "each group comes back at most once a second"
+    assert max(in_second[second] for second in range(15, 20)) < 200, "and more and more seldom"
+
+
+def test_a_domain_whose_silent_hosts_are_given_up_is_asked_as_fast_as_before(db_path: Path) -> None:
+    ready: Site = {"/robots.txt": plain(""), "/": Page("x", delay_s=0.09)}
+    sites = {f"h{n}.zone.test": TARPIT if n < 16 else ready for n in range(1_000)}
+    log = crawled(db_path, sites, 1_200.0, Options(politeness=PolitenessSettings(delay_s=0.1)))
+    assert len({hit.host for hit in log if hit.path == "/"}) == 984
+
+
+def test_a_domain_of_many_hosts_uses_all_the_slots_that_it_may_have(db_path: Path) -> None:
+    ready: Site = {"/robots.txt": plain(""), "*": Page("<a href='/1'>1</a><a href='/2'>2</a>", delay_s=0.09)}
+    sites = {f"n{n}.many.test": ready for n in range(4_000)}
+    log = crawled(db_path, sites, 6.0, Options(politeness=PolitenessSettings(delay_s=0.1)))
+    held_s = sum(hit.finished_at - hit.started_at for hit in log if 1 <= hit.started_at < 5)
+    assert held_s > 0.97 * 4 * CrawlSettings().concurrency // 4
+
+
+# --- the pace of a domain ---------------------------------------------------------------------
+
+
+def many_addresses(host: str) -> str:
+    """An address of its own for each host ``n1.…``, ``n2.…``."""
+    number = int(host.partition(".")[0][1:])
+    return f"198.18.{number // 256}.{number % 256}"
+
+
+def test_a_domain_with_very_many_hosts_gets_the_pace_of_as_many_as_it_may_have_slots(db_path: Path) -> None:
+    sites = {f"n{n}.many.test": {"/robots.txt": plain(""), "*": Page("x")} for n in range(400)}
+    options = Options(politeness=PolitenessSettings(delay_s=2.0))
+    log = crawled(db_path, sites, 60.0, options, many_addresses)
+    assert least_between(starts(log)) >= 2.0 / 16
+    assert len(log) > 0.97 * 60 * 8, "and no less"
+    waits = run_virtual(lambda clock: rows(db_path, "SELECT DISTINCT waits_for FROM sites WHERE wait_code = 'domain'"))
+    assert waits == [("other hosts of many.test",)]
+
+
+def test_the_hosts_of_a_small_domain_keep_their_own_pace(db_path: Path) -> None:
+    sites = {f"n{n}.few.test": healthy(10) for n in range(8)}
+    log = crawled(db_path, sites, 60.0, Options(politeness=PolitenessSettings(delay_s=2.0)), many_addresses)
+    assert len(log) == 8 * 11
+    assert max(hit.finished_at for hit in log) < 10 * 2.1 + 8 * 0.125 + 1
+
+
+@pytest.mark.parametrize(
+    "politeness",
+    [PolitenessSettings(delay_s=2.0, large_hosts=("198.18.0.0/16",)), PolitenessSettings(delay_s=0.0, slow_factor=0.0)],
+)
+def test_the_pace_of_a_domain_exempts_large_hosts_and_is_zero_without_a_pause(
+    politeness: PolitenessSettings, db_path: Path
+) -> None:
+    sites = {f"n{n}.many.test": {"/robots.txt": plain(""), "*": Page("x")} for n in range(400)}
+    log = crawled(db_path, sites, 30.0, Options(politeness=politeness), many_addresses)
+    assert len(log) == 800, "all of it, which would take 100 s at 8 requests a second"
+
+
+async def test_sixteen_requests_of_a_domain_may_wait() -> None:
+    shared = Slots(1, SystemClock())
+    assert shared.take("busy.test")
+    waiting = [asyncio.create_task(shared.wait("many.test")) for _ in range(16)]
+    await asyncio.sleep(0)
+    full = shared.full("many.test")
+    assert full is not None
+    assert shared.full("one.test") is None
+    waiting.pop().cancel()
+    await asyncio.sleep(0)
+    assert shared.full("many.test") is None
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def test_bookings_follow_the_turns_that_were_measured() -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        limiter, waiters = Limiter("a.test", 4, pause_s=0.1), [loop.create_future() for _ in range(5)]
+        for waiter in waiters[:4]:
+            limiter.join(waiter, "a.test", 100.0)
+        assert limiter.turn_s(100.0) == 0.1, "nothing is known yet"
+        assert limiter.turn_s(102.0) == 0.5, "four have waited for two seconds"
+        limiter.leave(waiters[0], 102.8)
+        limiter.join(waiters[4], "a.test", 102.8)
+        assert round(limiter.turn_s(102.8), 6) == 0.7
+        assert limiter.turn_s(200.0) == 1.0, "at most: whoever answers at last should not have to wait for long"
+        first, second = (limiter.book("a.test", 200.0) for _ in range(2))
+        assert (first, second) == (202.5, 203.0), "behind four others, two a turn"
+        assert limiter.book("b.test", 200.0) == 203.0, "of two domains that take turns"
+    finally:
+        loop.close()
 
 
 # --- addresses --------------------------------------------------------------------------------
@@ -438,7 +554,7 @@ def test_a_group_whose_address_is_busy_is_given_back_with_all_its_urls(
         path = split(request.url).path
         if path in busy:
             busy.remove(path)
-            raise AddressBusy("other hosts", 0.0)
+            raise QueueFull("other hosts", 0.0)
         return await send(gate, request, permit)
 
     undisturbed = crawled(db_path, {"a.test": healthy(6)}, 60.0, Options())

@@ -153,15 +153,10 @@ WHERE u.target IS NOT NULL;
 
 -- name: add_groups
 -- Two names with the same hash become two groups.
-INSERT INTO politeness_group (id, name, domain, large_domain)
-SELECT n.id + EXISTS (SELECT 1 FROM politeness_group g WHERE g.id = n.id)::int, n.name, n.domain,
-  CASE WHEN n.place + (SELECT count(*) FROM (SELECT FROM politeness_group
-    WHERE domain = n.domain AND large_domain = '' LIMIT n.first_groups) AS known) > n.first_groups THEN n.domain ELSE '' END
-FROM (SELECT name, domain, first_groups, group_number(name) AS id,
-    row_number() OVER (PARTITION BY domain ORDER BY name) AS place
-  FROM (SELECT DISTINCT * FROM unnest(:name::text[], :domain::text[], :first_groups::int[])
-    AS given (name, domain, first_groups)) AS given
-  WHERE name NOT IN (SELECT name FROM politeness_group WHERE name = ANY(:name::text[]))) AS n
+INSERT INTO politeness_group (id, name)
+SELECT n.id + EXISTS (SELECT 1 FROM politeness_group g WHERE g.id = n.id)::int, n.name
+FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
+  EXCEPT SELECT name, group_number(name) FROM politeness_group WHERE name = ANY(:name::text[])) AS n
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
@@ -318,25 +313,9 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
-WITH RECURSIVE large (name) AS (
-  SELECT min(large_domain) FROM politeness_group
-  WHERE large_domain > '' AND ready_at IS NOT NULL AND claimed_by IS NULL
-  UNION ALL SELECT (SELECT min(large_domain) FROM politeness_group
-    WHERE large_domain > large.name AND ready_at IS NOT NULL AND claimed_by IS NULL)
-  FROM large WHERE large.name IS NOT NULL),
-ordinary AS (
-  SELECT id, name, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, deaths, large_domain
-  FROM politeness_group
-  WHERE large_domain = '' AND ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
-  ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED),
-of_large AS (
-  SELECT first.* FROM large CROSS JOIN LATERAL (
-    SELECT id, name, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, deaths, large_domain
-    FROM politeness_group
-    WHERE large_domain = large.name AND ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
-    ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED) AS first
-  WHERE large.name <> ALL(texts(:full)))
-SELECT * FROM ordinary UNION ALL SELECT * FROM of_large ORDER BY ready_at;
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
+WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
+ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = :worker WHERE id = ANY(numbers(:groups));

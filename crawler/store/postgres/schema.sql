@@ -82,15 +82,10 @@ CREATE TABLE politeness_group (
   wait_code text NOT NULL DEFAULT 'none',
   waits_for text NOT NULL DEFAULT '',
   claimed_by bigint,
-  reserved_by bigint,
-  domain text COLLATE "C" NOT NULL DEFAULT '',
-  large_domain text COLLATE "C" NOT NULL DEFAULT ''
+  reserved_by bigint
 ) WITH (fillfactor = 70);                -- every claim updates the row: leave room for the next version on its page
 CREATE INDEX group_name ON politeness_group(name);
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_claimable ON politeness_group(large_domain, ready_at)
-  WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_domain ON politeness_group(domain) WHERE large_domain = '';
 CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
 
 CREATE TABLE site (

@@ -27,7 +27,7 @@ from crawler.store.protocols import (
 from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
-from crawler.store.sql.workers import Workers, group_rows, pace_of, pace_row
+from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
 
 _UNLIMITED = 1 << 62
@@ -89,7 +89,7 @@ class Committer:
         await self._log(batch.requests)
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
-        await self._sql.execute_many("add_groups", group_rows(paces))
+        await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
     async def _new_mirrors(self, now: float) -> list[tuple[str, str]]:
@@ -359,22 +359,8 @@ class Committer:
         if limits.groups <= 0:
             return []
         me, until = self._workers.id, now + limits.horizon_s
-        held = Counter(limits.held_of_large)
-        ready = await self._sql.fetch(
-            "claimable_groups",
-            until=until,
-            limit=limits.groups,
-            full=json.dumps([domain for domain in held if held[domain] >= limits.per_large_domain]),
-        )
-        claims: dict[int, Claim] = {}
-        for g in ready:
-            if len(claims) == limits.groups:
-                break
-            if g.large_domain:
-                if held[g.large_domain] >= limits.per_large_domain:
-                    continue
-                held[g.large_domain] += 1
-            claims[g.id] = Claim(g.id, g.name, pace_of(g), {}, [], in_caution=g.deaths > 0, large_domain=g.large_domain)
+        groups = await self._sql.fetch("claimable_groups", until=until, limit=limits.groups)
+        claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, [], in_caution=g.deaths > 0) for g in groups}
         if not claims:
             return []
         await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))

@@ -12,7 +12,6 @@ from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of, url_number
-from crawler.store.sql.workers import group_rows
 from crawler.store.statements import Statements
 from crawler.url import split
 
@@ -110,7 +109,7 @@ class Offers:
         missing = [name for name in dict.fromkeys(names) if name not in self._sites]
         if missing:
             groups = [group_name(name, self._group_by) for name in missing]
-            await self._sql.execute_many("add_groups", group_rows(groups))
+            await self._sql.execute_many("add_groups", [{"name": group} for group in dict.fromkeys(groups)])
             await self._sql.execute_many(
                 "add_sites",
                 [{"name": name, "group_name": group} for name, group in zip(missing, groups, strict=True)],

@@ -39,7 +39,7 @@ from crawler.store.sql.offers import Found, Offers
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.subscriptions import SqlSubscriptions
-from crawler.store.sql.workers import Workers, group_rows, is_alive, pace_of, pace_row, processes
+from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.statements import Queries, Statements
 from crawler.url import split
 from crawler.version import VERSION
@@ -333,7 +333,7 @@ class SqlStore(ABC):
                 pace = pace_of(site)
                 if name not in latest or latest[name].next_at < pace.next_at:
                     latest[name] = pace
-            await self._sql.execute_many("add_groups", group_rows(latest))
+            await self._sql.execute_many("add_groups", [{"name": name} for name in latest])
             await self._sql.execute_many(
                 "regroup_site",
                 [{"group_name": group_name(site.site, self._politeness.group), "id": site.id} for site in sites],

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,9 +18,8 @@ from typing import Any
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode
-from crawler.store.protocols import FIRST_GROUPS, CommitBatch
+from crawler.store.protocols import CommitBatch
 from crawler.store.statements import Statements
-from crawler.url import registrable_domain
 
 #: The end of a placeholder whose workers never start.
 _PLACEHOLDER = EndCode.NOT_BEGUN
@@ -155,14 +153,6 @@ class Workers:
     async def set_aside(self, pages: int) -> None:
         """Set this number of pages aside for this worker."""
         await self._sql.execute("set_aside", pages=pages, worker=self.id)
-
-
-def group_rows(names: Iterable[str]) -> list[dict[str, object]]:
-    """Politeness groups, as the statement ``add_groups`` takes them. Each name counts once."""
-    return [
-        {"name": name, "domain": registrable_domain(name), "first_groups": FIRST_GROUPS}
-        for name in dict.fromkeys(names)
-    ]
 
 
 def pace_row(name: str, pace: Pace) -> dict[str, object]:

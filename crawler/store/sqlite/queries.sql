@@ -79,11 +79,7 @@ UNION ALL
 SELECT u.depth, u.target FROM json_each(:numbers) j JOIN url u ON u.id = j.value WHERE u.target IS NOT NULL;
 
 -- name: add_groups
--- The groups of a registered domain beyond its first ones are claimed as those of a large domain.
-INSERT INTO politeness_group (name, domain, large_domain)
-SELECT :name, :domain, iif((SELECT count(*) FROM (SELECT 1 FROM politeness_group
-  WHERE domain = :domain AND large_domain = '' LIMIT :first_groups)) < :first_groups, '', :domain)
-WHERE NOT EXISTS (SELECT 1 FROM politeness_group WHERE name = :name);
+INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 
 -- name: add_sites
 INSERT INTO site (name, group_id) SELECT :name, id FROM politeness_group
@@ -188,28 +184,10 @@ UPDATE politeness_group SET ready_at = now.ready_at FROM now
 WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
--- The groups that have been ready longest: of all domains together, without those of large domains, and of each large
--- domain by itself, without those in a JSON list. The names of large domains are found by one lookup each, and all
--- groups by the index group_claimable.
-WITH RECURSIVE large (name) AS (
-  SELECT min(large_domain) FROM politeness_group
-  WHERE large_domain > '' AND ready_at IS NOT NULL AND claimed_by IS NULL
-  UNION ALL SELECT (SELECT min(large_domain) FROM politeness_group
-    WHERE large_domain > large.name AND ready_at IS NOT NULL AND claimed_by IS NULL)
-  FROM large WHERE large.name IS NOT NULL)
-SELECT id, name, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, deaths, large_domain
-FROM (SELECT * FROM politeness_group INDEXED BY group_claimable
-  WHERE large_domain = '' AND ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
-  ORDER BY ready_at LIMIT :limit)
-UNION ALL
-SELECT g.id, g.name, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, deaths, large_domain
-FROM large CROSS JOIN json_each((SELECT json_group_array(id) FROM (SELECT id
-  FROM politeness_group INDEXED BY group_claimable
-  WHERE large_domain = large.name AND ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
-  ORDER BY ready_at LIMIT :limit))) AS first
-CROSS JOIN politeness_group g ON g.id = first.value
-WHERE large.name NOT IN (SELECT value FROM json_each(:full))
-ORDER BY ready_at;
+-- The groups that have been ready longest.
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
+WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
+  ORDER BY ready_at LIMIT :limit;
 
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = :worker WHERE id IN (SELECT value FROM json_each(:groups));

@@ -80,14 +80,9 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',
   claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
-  reserved_by INTEGER REFERENCES worker(id),  -- the same for one hop of a redirected robots.txt
-  domain TEXT NOT NULL DEFAULT '',       -- the registered domain of the name
-  large_domain TEXT NOT NULL DEFAULT ''  -- the same, if that domain had 100 groups before this one
+  reserved_by INTEGER REFERENCES worker(id)   -- the same for one hop of a redirected robots.txt
 );
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_claimable ON politeness_group(large_domain, ready_at)
-  WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_domain ON politeness_group(domain) WHERE large_domain = '';
 CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
 
 CREATE TABLE site (                      -- scheme + host + port
