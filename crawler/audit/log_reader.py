@@ -75,6 +75,11 @@ async def read_runs(store: StoreReader) -> list[RunRecord]:
     return [RunRecord.from_row(row) for row in await store.query(_SQL["runs"])]
 
 
+async def read_refuted(store: StoreReader) -> dict[str, str]:
+    """The main sites that turned out to be none, by the mirror whose robots.txt names them."""
+    return {row["site"]: row["main_site"] for row in await store.query(_SQL["refuted_mirrors"])}
+
+
 async def read_numbering(store: StoreReader) -> LogNumbering:
     """How the requests of the log are numbered."""
     (row,) = await store.query(_SQL["log_numbering"])

@@ -151,3 +151,7 @@ GROUP BY s.site_id, s.site ORDER BY attempts DESC, s.site LIMIT :limit
 SELECT s.site, count(*) AS answers
 FROM robots_by_id r JOIN sites_by_id s ON s.site_id = r.site_id
 WHERE r.action = 'restricted' GROUP BY s.site_id, s.site ORDER BY answers DESC, s.site LIMIT :limit
+
+-- name: refuted_mirrors
+-- Host lines that an answer has contradicted, so that they were ignored.
+SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'

@@ -98,12 +98,13 @@ class _Case:
 class Replay:
     """Checks events in the order of replay unit and time. No politeness group reaches beyond its replay unit.
 
-    ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered. ``counts`` holds how often each
-    check was made and failed.
+    ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered, ``refuted`` the main sites that
+    turned out to be none, by the mirror that names them. ``counts`` holds how often each check was made and failed.
     """
 
     runs: Mapping[int, RunRecord]
     restrictions: Restrictions = field(default_factory=Restrictions)
+    refuted: Mapping[str, str] = field(default_factory=dict)
     counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
@@ -192,7 +193,10 @@ class Replay:
         rules = self._rules.get(key)
         if rules is None:
             file = parse(texts[version.text_id], max_bytes=run.robots.max_bytes)
-            rules = read(file, token=run.agent, reading=run.reading, site=site, knows_host=run.knows_host)
+            refuted = self.refuted.get(site)
+            rules = read(
+                file, token=run.agent, reading=run.reading, site=site, knows_host=run.knows_host, refuted=refuted
+            )
             self._rules[key] = rules
             if len(self._rules) > _MAX_CACHED_RULES:
                 self._rules.popitem(last=False)

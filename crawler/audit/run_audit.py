@@ -65,7 +65,8 @@ async def run_audit(store: StoreReader, now: float) -> AuditResult:
     """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings."""
     async with log_reader.snapshot(store):
         runs = await log_reader.read_runs(store)
-        replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(await store.control.orders()))
+        restrictions = Restrictions.from_orders(await store.control.orders())
+        replay = Replay({run.run: run for run in runs}, restrictions, await log_reader.read_refuted(store))
         numbering, counts = await log_reader.read_numbering(store), await log_reader.read_request_counts(store)
         in_log = _incomplete_log(numbering, counts)
         listed: list[Violation] = []

@@ -158,7 +158,9 @@ class ClaimTask:
         if result is not None:  # else the robots copy has run out: the URL is still queued
             with context.gate.reading(permit.group):
                 await visit.begin_processing()
-                context.outbox.add_outcome(await context.answers.outcome(queued, result))
+                outcome = await context.answers.outcome(queued, result)
+                context.outbox.add_outcome(outcome)
+                context.robots.heed(outcome)
 
     def _refuse(self, outcome: Outcome) -> None:
         """Book an outcome without an answer."""

@@ -238,6 +238,7 @@ class Driver:
         self._capacity.learn_share(result.share)
         adopt_mains(self._scope, result.mirrors)
         self._robots.learn(result.mirrors)
+        self._robots.refute(result.refuted)
         self._gate.stored(contents.paces)
         self._outbox.committed(result.robots_ids)
         for claim in result.claims:

@@ -13,7 +13,8 @@ from crawler.engine.alarm import Alarm
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.model import Recorded
-from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow, RobotsNews
+from crawler.robots.mirrors import Contradiction
+from crawler.store.protocols import ClaimLimits, CommitBatch, Refuted, RequestRow, RobotsNews
 
 
 class Load(NamedTuple):
@@ -40,6 +41,8 @@ class Contents:
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
     unreserved: set[str] = field(default_factory=set)  # groups whose reservations (Frontier.reserve) have ended
+    refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
+    doubted: dict[str, Contradiction] = field(default_factory=dict)  # main sites that the store is to judge
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
@@ -62,6 +65,8 @@ class Contents:
             self.released,
             sorted(self.unreserved),
             worst_lag_s=worst_lag_s,
+            refuted=self.refuted,
+            doubted=self.doubted,
         )
 
     def late_batch(self, now: float) -> CommitBatch:
@@ -119,6 +124,16 @@ class Outbox:
         self._alarm.hurry()
         waiter = self._waiters[news.site_id] = asyncio.get_running_loop().create_future()
         return waiter
+
+    def refute(self, refuted: Refuted) -> None:
+        """A ``Host`` line that an answer has contradicted. Its outcome is added before."""
+        self._opened().refuted.append(refuted)
+        self._alarm.hurry()
+
+    def doubt(self, main_site: str, why: Contradiction) -> None:
+        """A main site that may be none: the store judges it once the outcomes so far are stored."""
+        self._opened().doubted[main_site] = why
+        self._alarm.hurry()
 
     def add_record(self, recorded: Recorded) -> None:
         """A request and its answer, for the archive."""

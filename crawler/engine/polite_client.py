@@ -61,6 +61,7 @@ class PoliteClient:
         """
         place = split(request.url)
         group = group_name(place.site, self._group_by)
+        await self._robots.remember()
         site = await self._site(place.site)
         self._gate.enter(group, await self._store.group_pace(group))
         self._outbox.begin_reservation(group)
@@ -100,6 +101,10 @@ class _Commits:
         self._clock = clock
         self._outbox = outbox
         self._gate = gate
+
+    def admits(self, site: str) -> bool:
+        """No other site is asked."""
+        return False
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Commit a robots copy. The sitemaps that it names are left to the crawl."""

@@ -18,16 +18,17 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.permission import Closed, permission
 from crawler.engine.reservations import Busy, Reservations
 from crawler.errors import CrawlerError, Fault
+from crawler.frontier.decide import Outcome
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.model import Failed, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy
+from crawler.model import Failed, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy, State
 from crawler.reasons import ErrorKind
-from crawler.robots.mirrors import Cycle, Main, main_of
+from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, interpret, is_usable, shared, unanswered
 from crawler.robots.text import parse
-from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, RobotsNews
-from crawler.url import ROBOTS_PATH, split
+from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, Refuted, RobotsNews
+from crawler.url import ROBOTS_PATH, host_of, registrable_domain, split
 
 #: The headers that say how long an answer holds, and whether it is whole. An audit judges the answer by them again.
 _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
@@ -36,6 +37,7 @@ _RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large f
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
 _LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 5 MiB some seconds: it is read in a thread
 _LOOK_EVERY_S = 10.0
+_UNREACHABLE_AFTER = 4  # failures of a main site's robots.txt, within some seven minutes: then its mirrors are crawled
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0  # the pauses between looks double
 
 
@@ -88,6 +90,10 @@ class RobotsNeeds:
 class RobotsIntake(Protocol):
     """Commits robots copies."""
 
+    def admits(self, site: str) -> bool:
+        """Whether another site may be asked whether it is the main site of a mirror."""
+        ...
+
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Commit a copy, with its ``rules`` if it is a file, and with the pace that the gate has for ``group``.
 
@@ -116,7 +122,8 @@ class RobotsCache:
     3. The /robots.txt of a redirect's target is requested as the target's own: the copy is stored as the target's, and
        serves all sites that redirect there until it runs out. The pause of a site prolongs only a copy that was
        requested for it.
-    4. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
+    4. A ``Host`` line that was contradicted is ignored until the file names another site: :meth:`rules` leaves it out.
+    5. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
        of that group (:class:`crawler.engine.reservations.Reservations`). Otherwise the site is deferred.
     """
 
@@ -136,14 +143,17 @@ class RobotsCache:
         self._store = store
         self._clock = clock
         self._intake = intake
+        self._outbox = outbox
         self._reservations = Reservations(gate, store, clock, outbox, hold_s)
         self._faults = faults
         self._looked_at = -math.inf
         self._unsettled: set[str] = set()  # sites whose copies are being committed
         self._mains: dict[str, str] = {}  # main sites by mirror: few, compared with the sites crawled
+        self._refuted: dict[str, Refuted] = {}  # by mirror: its Host line is ignored
         self._rules_bytes = 0
         self._reads_large = asyncio.Lock()
-        self._rules: OrderedDict[tuple[str, bytes], tuple[SiteRules, int]] = OrderedDict()  # with their size in bytes
+        # With their size in bytes, by site, file, and the site whose Host line is ignored.
+        self._rules: OrderedDict[tuple[str, bytes, str | None], tuple[SiteRules, int]] = OrderedDict()
 
     @property
     def reading(self) -> Reading:
@@ -174,6 +184,9 @@ class RobotsCache:
             return site.copy, False
         group = way[-1].group
         (copy, answer, answered_by, is_new), rules = await self._asked(site, way, visit, siblings)
+        if rules is not None and rules.named_site is not None:
+            rules = await self._judged(site, copy, rules, way, visit, siblings)
+        self._doubt_if_unreachable(site.name, copy)
         crawl_delay_s = None if rules is None else rules.crawl_delay_s
         if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
             crawl_delay_s = site.crawl_delay_s
@@ -181,6 +194,10 @@ class RobotsCache:
         main_site = None if rules is None else rules.main_site
         if copy.action is RobotsAction.DEFER:
             main_site = self._mains.get(site.name)
+        refuted = self._refuted.get(site.name)
+        if copy.action is not RobotsAction.DEFER and (rules is None or rules.named_site is None):
+            self._refuted.pop(site.name, None)
+            refuted = None
         operator_log.robots_decided(site.name, site.copy, copy)
         if is_new:
             copy = self._valid_after_pause(copy, group)
@@ -191,7 +208,7 @@ class RobotsCache:
         news = RobotsNews(site.id, site.name, copy, crawl_delay_s, main_site, _agent_lines(rules))
         said = answer.headers if answered_by == answer.url else ()
         kept = tuple((name, value) for name, value in said if name.lower() in _KEPT)
-        news = replace(news, answered_by=answered_by, headers=kept)
+        news = replace(news, answered_by=answered_by, headers=kept, refuted=None if main_site else refuted)
         self._unsettled.add(site.name)
         try:
             site.heed(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
@@ -202,10 +219,87 @@ class RobotsCache:
     async def remember(self) -> None:
         """Load the mirrors that earlier runs have found."""
         self.learn(await self._store.main_sites())
+        self.refute(await self._store.refuted_mirrors())
 
     def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
         """Add mirrors that other workers have found, as pairs (mirror, main site)."""
-        self._mains.update(mirrors)
+        for mirror, main_site in mirrors:
+            self._mains[mirror] = main_site
+            self._refuted.pop(mirror, None)
+
+    def refute(self, refuted: Iterable[Refuted]) -> None:
+        """Ignore the ``Host`` lines of mirrors whose main sites have turned out to be none."""
+        for each in refuted:
+            self._refuted[each.site] = each
+            if self._mains.get(each.site) == each.main_site:
+                del self._mains[each.site]
+
+    def heed(self, outcome: Outcome) -> None:
+        """Put what ``outcome`` says about main sites into the outbox; ``outcome`` is there already."""
+        if outcome.state not in (State.FAILED, State.REDIRECTED):
+            return
+        site = split(outcome.queued.url).site
+        if site not in self._mains.values():
+            return
+        if outcome.state is State.REDIRECTED and outcome.target is not None:
+            mirror = split(outcome.target).site
+            named = self._mains.get(mirror)
+            if named is not None and mirror != site and main_of(mirror, self._mains.get) == Main(site):
+                self._outbox.refute(Refuted(mirror, named, Contradiction.REDIRECTS))
+                return
+        self._outbox.doubt(site, Contradiction.NO_PAGE)
+
+    def _doubt_if_unreachable(self, site: str, copy: RobotsCopy) -> None:
+        """Let the store judge a main site whose robots.txt has had no usable answer several times."""
+        gone = copy.action in (RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE)
+        is_silent = copy.failures >= _UNREACHABLE_AFTER and not copy.status.isdigit()  # an error status is an answer
+        if (gone or is_silent) and site in self._mains.values():
+            self._outbox.doubt(site, Contradiction.UNREACHABLE)
+
+    async def _judged(
+        self,
+        site: ClaimedSite,
+        copy: RobotsCopy,
+        rules: SiteRules,
+        way: tuple[_Stop, ...],
+        visit: Visit,
+        siblings: Collection[ClaimedSite],
+    ) -> SiteRules:
+        """The rules of a file that names a main site of another registered domain, if that is to be heeded.
+
+        A ``Host`` line counts there only if the other site says the same of itself. The crawl asks it, if that site is
+        within the scope.
+        """
+        named = rules.named_site
+        assert named is not None
+        known = self._refuted.get(site.name)
+        by_answer = known is not None and known.contradiction is not Contradiction.OTHER_DOMAIN
+        if known is not None and known.main_site == named and by_answer:
+            return rules
+        if _same_domain(site.name, named) or await self._says_main(named, site, way, visit, siblings):
+            self._refuted.pop(site.name, None)
+        else:
+            self._refuted[site.name] = Refuted(site.name, named, Contradiction.OTHER_DOMAIN)
+        judged = await self.rules(site.name, copy, visit)
+        assert judged is not None
+        return judged
+
+    async def _says_main(
+        self,
+        named: str,
+        site: ClaimedSite,
+        way: tuple[_Stop, ...],
+        visit: Visit,
+        siblings: Collection[ClaimedSite],
+    ) -> bool:
+        """Whether the robots.txt of ``named``, requested if it is not known, names its own site as the main one."""
+        found = await self._site(named, siblings)
+        copy = None if found is None else found.copy
+        if (copy is None or not self._is_settled(copy)) and self._intake.admits(named):
+            target = await self._follow(f"{named}{ROBOTS_PATH}", site, way, visit, siblings)
+            copy = target.copy if isinstance(target, _Target) else copy
+        rules = None if copy is None else await self.rules(named, copy, visit)
+        return rules is not None and rules.says_main
 
     async def _catch_up(self) -> None:
         """Every ten seconds, drop the mirrors that other workers have found to be none any more."""
@@ -242,16 +336,18 @@ class RobotsCache:
         """The rules of a copy that is a file, read as a part of ``visit``; ``None`` if the answer alone decides."""
         if copy.action is not RobotsAction.PARSE:
             return None
-        key = (site, copy.sha256)
+        refuted = self._refuted.get(site)
+        ignored = None if refuted is None else refuted.main_site
+        key = (site, copy.sha256, ignored)
         if key in self._rules:
             self._rules.move_to_end(key)
             return self._rules[key][0]
         await visit.begin_processing()
         if len(copy.body) > _LARGE_BYTES:
             async with self._reads_large:  # one of 5 MiB takes some 300 MB while it is read
-                rules = await asyncio.to_thread(self._read, site, copy)
+                rules = await asyncio.to_thread(self._read, site, copy, ignored)
         else:
-            rules = self._read(site, copy)
+            rules = self._read(site, copy, ignored)
         if key in self._rules:  # another task read the file meanwhile
             return rules
         size = _BYTES_PER_FILE + _BYTES_PER_RULE * rules.size + _BYTES_PER_OCTET * len(copy.body)
@@ -262,9 +358,12 @@ class RobotsCache:
             self._rules_bytes -= size
         return rules
 
-    def _read(self, site: str, copy: RobotsCopy) -> SiteRules:
-        file = parse(copy.body, max_bytes=self._needs.settings.max_bytes)
-        return read(file, token=self._needs.token, reading=self.reading, site=site, knows_host=self._needs.knows_host)
+    def _read(self, site: str, copy: RobotsCopy, ignored: str | None) -> SiteRules:
+        needs = self._needs
+        file = parse(copy.body, max_bytes=needs.settings.max_bytes)
+        return read(
+            file, token=needs.token, reading=self.reading, site=site, knows_host=needs.knows_host, refuted=ignored
+        )
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
         """Whether a copy has run out. Waits for the time of a deferred site that was claimed a little early."""
@@ -430,6 +529,10 @@ class RobotsCache:
         """Whether there is nothing to ask a site for, because its copy holds or because it is deferred."""
         now = self._clock.now()
         return now < (copy.expires_at if copy.retry_at is None else copy.retry_at)
+
+
+def _same_domain(one: str, other: str) -> bool:
+    return registrable_domain(host_of(one)) == registrable_domain(host_of(other))
 
 
 def _looks(patience_s: float) -> Iterator[float | None]:

@@ -30,6 +30,10 @@ class CrawlRobotsIntake:
         self._scope = scope
         self._frame = frame
 
+    def admits(self, site: str) -> bool:
+        """Whether the scope admits a site."""
+        return self._scope.refusal(f"{site}/", 0, is_seed=True) is None
+
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Put the copy into the outbox and wait for the commit; the task is cancelled if the gate closes."""
         adopt_mains(self._scope, [(news.site, news.main_site)])

@@ -56,7 +56,7 @@ SELECT purpose, started_at, finished_at, status, error_kind, error, bytes, robot
 FROM requests WHERE site = :site AND url = :url ORDER BY started_at
 
 -- name: mirror
-SELECT main_site, leads_to, evidence, sample, confidence FROM mirrors WHERE site = :site
+SELECT main_site, leads_to, evidence, sample, confidence, contradiction FROM mirrors WHERE site = :site
 
 -- name: robots
 -- The robots.txt in force at a site.

@@ -21,6 +21,7 @@ from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.first_match import lost_to_first_match
+from crawler.robots.mirrors import Contradiction
 from crawler.robots.readings import read
 from crawler.robots.text import octets_read, parse
 from crawler.settings.keys import terminal_name
@@ -148,7 +149,9 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
     if row["action"] == "parse":
         reading = settings.robots.reading
         file = parse(body, max_bytes=octets_read(reading))
-        rules = read(file, token=settings.identity.agent, reading=reading, site=site)
+        mirror = await _mirror(store, site)
+        refuted = mirror["main_site"] if mirror and mirror["contradiction"] else None
+        rules = read(file, token=settings.identity.agent, reading=reading, site=site, refuted=refuted)
         verdict, server = rules.verdict(path), rules.agent_server(path)
         lost = None
         if reading is Reading.STRICT:
@@ -293,6 +296,9 @@ def _about_mirror(mirror: dict[str, Any]) -> str:
             f"has the same pages as {main_site}, judging by {mirror['sample']} that both have"
             f" (confidence {mirror['confidence']:.0%}); the crawl does not act on this"
         )
+    if mirror["contradiction"]:
+        why = Contradiction(mirror["contradiction"]).meaning
+        return f"its site names {main_site} as its main host, but that {why}: the line is ignored"
     if leads_to is None:
         return (
             f"its site names {main_site} as its main host, but these names form a circle: none of the sites is fetched"

@@ -11,6 +11,7 @@ from crawler.audit.totals import LogTotals
 from crawler.model import State
 from crawler.reasons import ReasonCode
 from crawler.robots.doubts import Doubts
+from crawler.robots.mirrors import Contradiction
 from crawler.store.protocols import Counts
 
 if TYPE_CHECKING:
@@ -135,7 +136,10 @@ class PageRow:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRow:
-    """A mirror and its main site. ``sample`` and ``confidence`` belong to the evidence ``content``."""
+    """A mirror and its main site.
+
+    ``sample`` and ``confidence`` belong to the evidence ``content``, ``contradiction`` to ``refuted``.
+    """
 
     site: str
     main_site: str
@@ -143,6 +147,12 @@ class MirrorRow:
     sample: int | None
     confidence: float | None
     leads_to: str | None
+    contradiction: str | None = None
+
+    @property
+    def contradicted(self) -> str:
+        """Why the named site is no main site; empty if it is one."""
+        return "" if self.contradiction is None else Contradiction(self.contradiction).meaning
 
 
 @dataclass(frozen=True, slots=True)

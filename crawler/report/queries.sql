@@ -166,7 +166,7 @@ LEFT JOIN sent q ON q.site_id = t.site_id LEFT JOIN linked l ON l.site_id = t.si
 LEFT JOIN robots_by_id r ON r.robots_copy = t.robots_copy
 
 -- name: mirrors
-SELECT site, main_site, evidence, sample, confidence, leads_to FROM mirrors ORDER BY main_site, site LIMIT :limit
+SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors ORDER BY main_site, site LIMIT :limit
 
 -- name: graph_sites
 -- The sites in the picture: those with most pages, then those with most links to them from other sites.

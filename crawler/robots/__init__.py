@@ -20,7 +20,7 @@ precedence), ``mobile_agents`` → ``readings`` → ``first_match`` (paths that 
 from crawler.robots.check import check_case
 from crawler.robots.doubts import Doubt, Doubts, doubts_about
 from crawler.robots.http_dates import http_date, retry_after_s
-from crawler.robots.mirrors import Cycle, Main, main_of
+from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
 from crawler.robots.mobile_agents import AgentServer
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
@@ -30,6 +30,7 @@ from crawler.robots.text import Line, RobotsFile, parse
 
 __all__ = [
     "AgentServer",
+    "Contradiction",
     "Cycle",
     "Doubt",
     "Doubts",

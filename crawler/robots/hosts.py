@@ -26,6 +26,7 @@ class HostClaim:
 
     main_site: str | None = None  # None: this site is the main one, or no correct line names another site
     line: Line | None = None  # the line that equals the site, else the first correct line
+    refuted: bool = False  # the line names a site that has turned out to be no main site: it is ignored
 
 
 def host_claim(lines: Iterable[Line], site: str, knows_host: Callable[[str], bool], *, prefixed: bool) -> HostClaim:
@@ -52,6 +53,8 @@ def _site_named(value: str, scheme: str, knows_host: Callable[[str], bool]) -> s
     if match is None or len(match[1]) > _MAX_NAME_CHARS:
         return None
     name, port = match[1].lower(), int(match[2] or _DEFAULT_PORTS[scheme])
+    if port in _DEFAULT_PORTS.values() and port != _DEFAULT_PORTS[scheme]:  # https on port 80 cannot be meant
+        return None
     if not 1 <= port <= 65535 or name.rpartition(".")[2].isdigit():  # a last label of digits makes it an address
         return None
     if "." not in name and not knows_host(name):

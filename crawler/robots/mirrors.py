@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 #: The longest chain of claims that is followed.
 MOST_STEPS = 16
@@ -28,6 +29,28 @@ class Cycle:
     """
 
     members: tuple[str, ...]
+
+
+class Contradiction(StrEnum):
+    """Why a site that a ``Host`` line names is no main site."""
+
+    REDIRECTS = "redirects"
+    UNREACHABLE = "unreachable"
+    NO_PAGE = "no_page"
+    OTHER_DOMAIN = "other_domain"
+
+    @property
+    def meaning(self) -> str:
+        """The rest of a sentence that begins with the named site."""
+        return _CONTRADICTIONS[self]
+
+
+_CONTRADICTIONS = {
+    Contradiction.REDIRECTS: "redirects to this site",
+    Contradiction.UNREACHABLE: "cannot be reached",
+    Contradiction.NO_PAGE: "has brought no page",
+    Contradiction.OTHER_DOMAIN: "has another registered domain and does not say the same of itself",
+}
 
 
 #: The least number of equal pages for a judgement: two unrelated sites may share a front page and an imprint.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crawler import url
 from crawler.model import Reading
@@ -37,6 +37,7 @@ class SiteRules:
     crawl_delay_s: float | None  # uncut; strict: the larger value of both readings
     main_site: str | None  # the main site that a mirror names; always None in the rfc9309 reading
     host_line: int | None  # the Host line that decides; in the rfc9309 reading the line that would decide
+    named_site: str | None  # the main site that a mirror names, also if it was refuted
     sitemaps: tuple[str, ...]  # canonical URLs
     parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
@@ -66,6 +67,11 @@ class SiteRules:
                 granted = verdict
         return granted or Verdict(True, None, "", self.reading)
 
+    @property
+    def says_main(self) -> bool:
+        """Whether the file names its own site as the main one."""
+        return self.named_site is None and self.host_line is not None
+
     def agent_server(self, path: str) -> AgentServer:
         """The server for mobile agents of this path (Internet-Draft of February 1997)."""
         return self.servers.at(path)
@@ -82,16 +88,18 @@ def read(
     reading: Reading,
     site: str,
     knows_host: Callable[[str], bool] = _knows_no_host,
+    refuted: str | None = None,
 ) -> SiteRules:
     """Interpret ``file`` for the robot with the product token ``token`` at ``site`` (``http://a.example:8080``).
 
     A ``Host`` line may name a host without a dot only if ``knows_host`` returns True for it: the configuration
-    resolves such a host.
+    resolves such a host. A ``Host`` line that names the site ``refuted`` is ignored: it has turned out to be no main
+    site.
     """
     token = records.product_token(token)
-    parts, members, claim = _asked(file.lines, token, reading, site, knows_host)
+    parts, members, claim = _asked(file.lines, token, reading, site, knows_host, refuted)
     if reading is Reading.STRICT and file.seen:  # strict also closes what the displayed text closes
-        others, more, _ = _asked(file.seen, token, reading, site, knows_host)
+        others, more, _ = _asked(file.seen, token, reading, site, knows_host, refuted)
         parts, members = [*parts, *others], [*members, *more]
     if reading is Reading.STRICT and not file.html:
         others, more = _closed_by_meaning(file, token, site)
@@ -100,8 +108,9 @@ def read(
     return SiteRules(
         reading=reading,
         crawl_delay_s=_crawl_delay_s(members),
-        main_site=claim.main_site,
+        main_site=None if claim.refuted else claim.main_site,
         host_line=claim.line.number if claim.line else None,
+        named_site=claim.main_site,
         sitemaps=_sitemaps(file.lines, site),
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
@@ -109,7 +118,12 @@ def read(
 
 
 def _asked(
-    lines: tuple[Line, ...], token: str, reading: Reading, site: str, knows_host: Callable[[str], bool]
+    lines: tuple[Line, ...],
+    token: str,
+    reading: Reading,
+    site: str,
+    knows_host: Callable[[str], bool],
+    refuted: str | None,
 ) -> tuple[list[Rules], list[Line], HostClaim]:
     """The rules of each reading asked, all member lines of their records, and the claim of the ``Host`` lines."""
     parts: list[Rules] = []
@@ -118,7 +132,8 @@ def _asked(
     if reading is not Reading.RFC9309:
         members = records.draft_record(lines, token)
         claim = _claim(members, site, knows_host, reading)
-        implied = claim.line if claim.main_site is not None else None
+        claim = replace(claim, refuted=claim.main_site is not None and claim.main_site == refuted)
+        implied = claim.line if claim.main_site is not None and not claim.refuted else None
         parts.append(rules.draft_rules(members, implied, reading))
     if reading is not Reading.DRAFT1996:
         ruling, others = records.rfc_rules(lines, token)

@@ -29,6 +29,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
+from crawler.robots.mirrors import Contradiction
 from crawler.store.rows import Parameters
 from crawler.store.subscriptions import SubscriptionStore
 
@@ -62,6 +63,14 @@ class AgentLine:
     url: str | None
 
 
+class Refuted(NamedTuple):
+    """A site whose ``Host`` line names a main site that is none, and why."""
+
+    site: str
+    main_site: str
+    contradiction: Contradiction
+
+
 @dataclass(frozen=True, slots=True)
 class RobotsNews:
     """A new or renewed robots copy of a site, and its lines about the site as a whole."""
@@ -75,6 +84,7 @@ class RobotsNews:
     answered_by: str = ""  # the URL that answered, behind redirects
     headers: Headers = ()  # the headers that decide how long the answer is valid, and if it is complete
     sitemaps: tuple[Offer, ...] = ()
+    refuted: Refuted | None = None  # the Host line that is contradicted; ``main_site`` is None then
 
 
 #: A worker may claim a group this many seconds before it is ready, and waits.
@@ -111,6 +121,9 @@ class CommitBatch:
     released: list[int] = field(default_factory=list)  # group numbers
     unreserved: list[str] = field(default_factory=list)  # groups whose reservations (Frontier.reserve) have ended
     worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
+    refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
+    # Main sites that may be none: they are judged after the outcomes are stored.
+    doubted: dict[str, Contradiction] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -155,7 +168,8 @@ class CommitResult:
     """The result of a commit.
 
     ``robots_ids`` are the numbers of the stored robots copies by site number. ``mirrors`` are (mirror, main site) that
-    any worker has stored since the last commit.
+    any worker has stored since the last commit. ``refuted`` are the mirrors of this commit, or that any worker has
+    stored since the last one, whose main sites are none.
     """
 
     claims: list[Claim]
@@ -163,6 +177,7 @@ class CommitResult:
     grant: PageGrant | None = None
     mirrors: list[tuple[str, str]] = field(default_factory=list)
     share: int | None = None  # this worker's share of the groups; None if it is the only worker
+    refuted: list[Refuted] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +342,10 @@ class Overview(Reconnecting, Protocol):
 
     async def main_sites(self) -> list[tuple[str, str]]:
         """Every (mirror, main site) known from a Host line."""
+        ...
+
+    async def refuted_mirrors(self) -> list[Refuted]:
+        """Every site whose Host line was contradicted."""
         ...
 
     async def sample_draw(self) -> SampleDraw | None:

@@ -118,7 +118,7 @@ LASTING = {
     "200-order": Cell(plain("User-agent: *\nDisallow: /c\nAllow: /closed\n"), DRAFT_ONLY),
     "200-list": Cell(plain("User-agent: *\nDisallow: /x /closed\n"), DRAFT_ONLY),
     "200-blank-line": Cell(plain("User-agent: *\nDisallow: /x\n\nDisallow: /closed\n"), RFC_ONLY),
-    "200-host": Cell(plain("User-agent: *\nHost: main.example\n"), CLOSED_BY_STATUS),
+    "200-host": Cell(plain("User-agent: *\nHost: main.example\n"), BOTH),
     "301": Cell(redirect("/r.txt", 301), OPEN, {"/r.txt": FILE}),
     "302": Cell(redirect("/r.txt", 302), OPEN, {"/r.txt": FILE}),
     "303": Cell(redirect("/r.txt", 303), OPEN, {"/r.txt": FILE}),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from crawler.demo.pages import Page, Site, first, plain, unavailable
+from crawler.demo.pages import Page, Site, first, plain, redirect, unavailable
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.mirrors import Main
+from crawler.robots.response import RobotsSettings
 from crawler.store.protocols import ClaimedSite
 from tests.contract.visits import robots
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, session, states
+from tests.simulation.test_redirected_robots import violations
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -92,25 +95,26 @@ def test_every_site_of_a_mirror_cycle_is_excluded_with_that_reason(db_path: Path
 def test_a_host_line_does_not_widen_the_scope(db_path: Path) -> None:
     sites = {
         "evil.test": site(named("www.victim.example"), "/", "/x"),
-        "www.victim.example": site(plain(""), "/", "/x"),
+        "www.victim.example": site(named("www.victim.example"), "/", "/x"),
     }
     options = Options(scope=ScopeSettings(ScopeMode.DOMAIN))
     web = crawled(db_path, sites, "http://evil.test/", "http://evil.test/x", options=options)
     assert asked(web, "www.victim.example") == []
-    reason = "mirror of http://www.victim.example (Host, line 2), which is out of scope"
-    assert ends(db_path) == {f"http://evil.test{path}": ("excluded", reason) for path in ("/", "/x")}
+    assert ends(db_path) == {f"http://evil.test{path}": ("fetched", "200") for path in ("/", "/x")}
+    assert contradictions(db_path) == [("http://evil.test", "http://www.victim.example", "refuted", "other_domain")]
 
 
-def test_a_chain_that_leads_out_of_the_scope_ends_there(db_path: Path) -> None:
+def test_a_chain_ends_before_another_domain_that_is_out_of_the_scope(db_path: Path) -> None:
     sites = {
         "a.evil.test": site(named("b.evil.test"), "/x"),
         "b.evil.test": site(named("www.victim.example"), "/x"),
-        "www.victim.example": site(plain(""), "/x"),
+        "www.victim.example": site(named("www.victim.example"), "/x"),
     }
     web = crawled(db_path, sites, "http://a.evil.test/x", options=Options(scope=ScopeSettings(ScopeMode.HOST)))
     assert asked(web, "www.victim.example") == []
-    assert {reason for _, reason in ends(db_path).values()} == {
-        "mirror of http://www.victim.example (Host, line 2), which is out of scope"
+    assert ends(db_path) == {
+        "http://a.evil.test/x": ("excluded", "mirror of http://b.evil.test (Host, line 2)"),
+        "http://b.evil.test/x": ("fetched", "200"),
     }
 
 
@@ -121,7 +125,7 @@ def test_a_host_line_changes_nothing_for_the_site_that_it_names(db_path: Path) -
         "main.test": {
             "/": page("/open", "http://copy.test/only-here"),
             "/open": page(),
-            "/robots.txt": plain("User-agent: *\nDisallow: /closed"),
+            "/robots.txt": plain("User-agent: *\nDisallow: /closed\nHost: main.test"),
         },
     }
     web = crawled(db_path, sites, "http://main.test/", "http://copy.test/open", "http://copy.test/closed")
@@ -133,12 +137,119 @@ def test_a_host_line_changes_nothing_for_the_site_that_it_names(db_path: Path) -
     assert "http://main.test" not in {mirror for mirror, _, _ in mirrors(db_path)}
 
 
-def test_a_dead_main_host_has_no_effect(db_path: Path) -> None:
-    web = crawled(db_path, {"a.site.test": site(named("gone.site.test"), "/x")}, "http://a.site.test/x")
-    assert asked(web, "a.site.test") == ["/robots.txt"]
+# --- a main site that is none (docs/protocols.md, section 2, amended) ---
+
+
+def contradictions(path: Path) -> list[tuple[str, str, str, str | None]]:
+    sql = "SELECT site, main_site, evidence, contradiction FROM mirrors ORDER BY site"
+    return run_virtual(lambda clock: rows(path, sql))
+
+
+def test_a_main_host_that_redirects_to_its_mirror_is_none(db_path: Path) -> None:
+    """http://shop names http://www.shop, which redirects back: the shop is crawled, also by the next run."""
+    shop: Site = {"/robots.txt": named("www.shop.test"), "/": page("/a", "/b"), "/a": page(), "/b": page()}
+    back: Site = {"/robots.txt": named("www.shop.test")}
+    back |= {path: redirect(f"http://shop.test{path}") for path in ("/", "/a", "/b", "/later")}
+    sites = {"shop.test": shop | {"/later": page()}, "www.shop.test": back}
+    web = crawled(db_path, sites, "http://shop.test/")
+    assert asked(web, "shop.test") == ["/", "/a", "/b", "/robots.txt"]
+    assert asked(web, "www.shop.test") == ["/", "/robots.txt"]
+    assert ends(db_path) == {
+        **{f"http://shop.test{path}": ("fetched", "200") for path in ("/", "/a", "/b")},
+        "http://www.shop.test/": ("redirected", "302 to http://shop.test/"),
+    }
+    expected = [("http://shop.test", "http://www.shop.test", "refuted", "redirects")]
+    assert contradictions(db_path) == expected
+    web = crawled(db_path, sites, "http://shop.test/later")
+    assert (asked(web, "shop.test"), asked(web, "www.shop.test")) == (["/later"], [])
+    assert contradictions(db_path) == expected
+    assert asyncio.run(violations(db_path, RobotsSettings())) == []
+
+
+def test_a_contradiction_outlives_the_copy_of_robots_txt(db_path: Path) -> None:
+    shop = again(named("www.shop.test"), named("www.shop.test"))
+    back: Site = {"/robots.txt": plain(""), "/x": redirect("http://shop.test/x")}
+    sites = {
+        "shop.test": shop,
+        "www.shop.test": back,
+        "hub.test": {"/": first(1, unavailable(7200), page("http://shop.test/later"))},
+    }
+    web = crawled(db_path, sites, "http://shop.test/x", "http://hub.test/")
+    assert asked(web, "shop.test") == ["/later", "/robots.txt", "/robots.txt", "/x"]
+    assert asked(web, "www.shop.test") == ["/robots.txt", "/x"]
+
+
+def test_a_contradiction_ends_when_the_mirror_names_another_host(db_path: Path) -> None:
+    shop = again(named("www.shop.test"), named("new.shop.test"))
+    sites = {
+        "shop.test": shop,
+        "www.shop.test": {"/robots.txt": plain(""), "/x": redirect("http://shop.test/x")},
+        "new.shop.test": site(plain(""), "/x", "/later"),
+        "hub.test": {"/": first(1, unavailable(7200), page("http://shop.test/later"))},
+    }
+    web = crawled(db_path, sites, "http://shop.test/x", "http://hub.test/")
+    assert asked(web, "new.shop.test") == ["/later", "/robots.txt"]
+    assert contradictions(db_path) == [("http://shop.test", "http://new.shop.test", "host", None)]
+
+
+def test_a_main_host_that_cannot_be_reached_is_none(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        web = SimulatedWeb(clock, {"a.site.test": site(named("gone.site.test"), "/x")})
+        await crawl_for(clock, db_path, web, ["http://a.site.test/x"], Options(), 3600, crash=False)
+        return asked(web, "a.site.test")
+
+    assert run_virtual(main) == ["/robots.txt", "/x"]
+    assert ends(db_path)["http://a.site.test/x"] == ("fetched", "200")
+    assert contradictions(db_path) == [("http://a.site.test", "http://gone.site.test", "refuted", "unreachable")]
+
+
+def test_a_main_host_without_pages_is_none(db_path: Path) -> None:
+    sites = {
+        "a.site.test": site(named("empty.site.test"), "/x", "/y"),
+        "empty.site.test": {"/robots.txt": plain("")},
+    }
+    web = crawled(db_path, sites, "http://a.site.test/x", "http://a.site.test/y")
+    assert asked(web, "a.site.test") == ["/robots.txt", "/x", "/y"]
     end = ends(db_path)
-    assert end["http://a.site.test/x"] == ("excluded", "mirror of http://gone.site.test (Host, line 2)")
-    assert end["http://gone.site.test/x"][0] == "failed"
+    assert {end[f"http://a.site.test/{name}"] for name in "xy"} == {("fetched", "200")}
+    assert contradictions(db_path) == [("http://a.site.test", "http://empty.site.test", "refuted", "no_page")]
+
+
+def test_a_main_host_with_one_page_is_one(db_path: Path) -> None:
+    sites = {"a.site.test": site(named("b.site.test"), "/x", "/y"), "b.site.test": site(plain(""), "/y")}
+    web = crawled(db_path, sites, "http://a.site.test/x", "http://a.site.test/y")
+    assert asked(web, "a.site.test") == ["/robots.txt"]
+    assert contradictions(db_path) == [("http://a.site.test", "http://b.site.test", "host", None)]
+
+
+def test_a_main_host_that_closes_itself_is_not_opened_by_its_mirror(db_path: Path) -> None:
+    sites = {
+        "a.site.test": site(named("b.site.test"), "/x"),
+        "b.site.test": site(plain("User-agent: *\nDisallow: /"), "/x"),
+    }
+    web = crawled(db_path, sites, "http://a.site.test/x")
+    assert {hit.path for hit in web.log} == {"/robots.txt"}
+
+
+def test_another_domain_is_the_main_host_only_if_it_says_the_same(db_path: Path) -> None:
+    """A customer's domain whose robots.txt, made by its provider, names the provider's host."""
+    sites = {
+        "customer.test": site(named("provider.test"), "/x"),
+        "agreed.test": site(named("main.test"), "/x"),
+        "provider.test": site(plain("User-agent: *\nDisallow: /private"), "/x"),
+        "main.test": site(named("main.test"), "/x"),
+    }
+    web = crawled(db_path, sites, "http://customer.test/x", "http://agreed.test/x")
+    assert [asked(web, host) for host in sites] == [
+        ["/robots.txt", "/x"],
+        ["/robots.txt"],
+        ["/robots.txt"],
+        ["/robots.txt", "/x"],
+    ]
+    assert contradictions(db_path) == [
+        ("http://agreed.test", "http://main.test", "host", None),
+        ("http://customer.test", "http://provider.test", "refuted", "other_domain"),
+    ]
 
 
 def again(*answers: Page) -> Site:
@@ -210,7 +321,7 @@ def test_a_mirror_dropped_by_another_worker_is_dropped_here(db_path: Path, monke
 
 def test_a_mirror_with_a_deferred_robots_txt_stays_a_mirror(db_path: Path) -> None:
     a: Site = {"/robots.txt": first(1, named("b.test"), unavailable()), "/x": page()}
-    b = site(plain(""), "/x")
+    b = site(named("b.test"), "/x")
 
     async def main(clock: VirtualClock) -> list[str]:
         web = SimulatedWeb(clock, {"a.test": a, "b.test": b})

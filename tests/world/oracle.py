@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from crawler.model import Reading
 from crawler.url import host_of, split
 from tests.world.rules import Rules, rules_of
@@ -58,8 +60,11 @@ def robots_of(web: Web, host: Host) -> Rules | Ends:
                 return _GIVEN_UP
 
 
-def expected(web: Web) -> dict[str, Ends]:
-    """Every URL that the crawl must know in the end, with the ends that are right."""
+def expected(web: Web, refuted: Collection[str] = ()) -> dict[str, Ends]:
+    """Every URL that the crawl must know in the end, with the ends that are right.
+
+    ``refuted`` are the mirrors whose main hosts turned out to be none.
+    """
     ends: dict[str, Ends] = {}
     redirects: dict[str, str] = {}
     nofollow: dict[str, None] = {}
@@ -77,7 +82,11 @@ def expected(web: Web) -> dict[str, Ends]:
         known, page = rules[name], web.page_at(url)
         if not isinstance(known, Rules):
             ends[url] = known
-        elif known.main_host not in (None, name) and web.plan.robots.reading is not Reading.RFC9309:
+        elif (
+            known.main_host not in (None, name)
+            and name not in refuted
+            and web.plan.robots.reading is not Reading.RFC9309
+        ):
             ends[url] = frozenset({("excluded", "mirror")})
             todo.append(f"http://{known.main_host}{split(url).path}")
         elif not known.allow(split(url).path, web.plan.robots.reading):

@@ -92,11 +92,15 @@ class _Copy:
     paused_until: float = 0.0  # at the latest; a copy that expires before is kept for a while after the pause
 
 
+_MIRROR = "the host is a mirror"
+
+
 class Witness:
     """Judges what it sees; ``violations`` has the sentences."""
 
     def __init__(self, plan: Plan, web: Web, now: Callable[[], float]) -> None:
         self.violations: list[str] = []
+        self.on_mirrors: dict[str, Seen] = {}  # the first page requested of each host whose Host line names another
         self.wrong = asyncio.Event()  # set at the first violation: the rest of the world is not worth the time
         self.requests = 0
         self.pages = 0
@@ -311,7 +315,9 @@ class Witness:
             self.complain(f"no robots.txt was asked for: {seen}")
             return
         faults = [self._fault(copy, seen) for copy in copies]
-        if all(faults):
+        if _MIRROR in faults and all(faults):
+            self.on_mirrors.setdefault(seen.host, seen)  # right if its main host turned out to be none
+        elif all(faults):
             self.complain(f"{faults[-1]}: {seen}")
 
     def _in_question(self, host: str, seen: Seen) -> list[_Copy]:
@@ -342,7 +348,7 @@ class Witness:
         if not rules.allow(seen.path, reading):
             return "robots.txt forbids this"
         if rules.main_host not in (None, seen.host) and reading is not Reading.RFC9309:
-            return "the host is a mirror"
+            return _MIRROR
         return None
 
     def _expires(self, copy: _Copy, rules: Rules, way: tuple[_Copy, ...]) -> float:

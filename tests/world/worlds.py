@@ -9,12 +9,13 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crawler.frontier.operator import Command
 from crawler.store.sqlite.store import SqliteStore
+from crawler.url import host_of
 from tests.virtual_time import VirtualClock, VirtualLoop, run_virtual
 from tests.world.disk import on_virtual_time
 from tests.world.oracle import expected, page_end
@@ -160,6 +161,8 @@ class World:
             if count != len(urls):
                 witness.complain(f"{count - len(urls)} URLs are in the store twice")
             pages = await store.query("SELECT url, body_sha256 FROM pages")
+            refuted = {host_of(row["site"]): host_of(row["main_site"]) for row in await store.query(
+                "SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'")}  # fmt: skip
             (busy,) = await store.query(
                 "SELECT count(*) AS n FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL"
             )
@@ -176,7 +179,8 @@ class World:
             witness.complain(f"{logged} requests are logged; {told}")
         if witness.most_in_batch > _MOST_IN_BATCH:
             witness.complain(f"a commit of {witness.most_in_batch} outcomes: memory is not bounded")
-        self._judge_ends(urls)
+        self._judge_mirrors(refuted, urls)
+        self._judge_ends(urls, refuted)
         self._judge_pages(urls, {row["url"]: row["body_sha256"] for row in pages})
         return len(urls), self.digest([f"{url} {ended}" for url, ended in sorted(urls.items())])
 
@@ -185,14 +189,31 @@ class World:
         lines = [f"{seen} {seen.ended_at} {seen.received and seen.received.status}" for seen in self.witness.seen]
         return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
 
-    def _judge_ends(self, urls: dict[str, tuple[str, str]]) -> None:
+    def _judge_mirrors(self, refuted: dict[str, str], urls: dict[str, tuple[str, str]]) -> None:
+        """Whether only mirrors were crawled whose main hosts are none: without a page, or redirecting to them."""
+        if not self.plan.is_quiet:
+            return
+        for host, seen in self.witness.on_mirrors.items():
+            if host not in refuted:
+                self.witness.complain(f"the host is a mirror: {seen}")
+        for mirror, main in refuted.items():
+            of_main = {url: state for url, (state, _) in urls.items() if host_of(url) == main}
+            back = any(
+                host_of(self.web.page_at(url).target or url) == mirror
+                for url, state in of_main.items()
+                if state == "redirected"
+            )
+            if "fetched" in of_main.values() and not back:
+                self.witness.complain(f"{main} is a main host, but its mirror {mirror} was crawled")
+
+    def _judge_ends(self, urls: dict[str, tuple[str, str]], refuted: Collection[str]) -> None:
         """Whether every URL ended, and for a right reason."""
         witness = self.witness
         for url, (state, _) in urls.items():
             if state == "queued":
                 witness.complain(f"lost: {url} is still queued at the end")
         if self.plan.is_quiet:
-            right = expected(self.web)
+            right = expected(self.web, refuted)
             for url in sorted(right.keys() | urls.keys()):
                 if urls.get(url) not in right.get(url, ()):
                     known = sorted(right.get(url, {("unknown", "to the oracle")}))

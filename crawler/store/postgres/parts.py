@@ -41,4 +41,6 @@ async def parts_of(batch: CommitBatch, db: GroupedPostgres) -> list[CommitBatch]
         of(group).released.append(group)
     for name in batch.unreserved:
         of(of_name[name]).unreserved.append(name)
-    return [*parts.values(), CommitBatch(batch.now, batch.limits, worst_lag_s=batch.worst_lag_s)]
+    last = CommitBatch(batch.now, batch.limits, worst_lag_s=batch.worst_lag_s)
+    last.refuted, last.doubted = batch.refuted, batch.doubted  # after the outcomes
+    return [*parts.values(), last]

@@ -260,9 +260,10 @@ UPDATE site SET robots_id = coalesce(:robots_id, robots_id), wait_until = :wait_
 WHERE id = :site_id AND group_id = group_of(:site_id);
 
 -- name: set_mirror
-INSERT INTO mirror (site, main_site, evidence, seen_at) VALUES (:site, :main_site, 'host', :now)
-ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = 'host', seen_at = excluded.seen_at,
-  sample = NULL, confidence = NULL;
+INSERT INTO mirror (site, main_site, evidence, contradiction, seen_at)
+VALUES (:site, :main_site, :evidence, :contradiction, :now)
+ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = excluded.evidence,
+  contradiction = excluded.contradiction, seen_at = excluded.seen_at, sample = NULL, confidence = NULL;
 
 -- name: drop_agent_servers
 DELETE FROM agent_server WHERE site_id = :site_id AND group_id = group_of(:site_id);

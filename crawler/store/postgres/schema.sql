@@ -145,7 +145,8 @@ CREATE TABLE mirror (
   evidence text NOT NULL,
   seen_at double precision NOT NULL,
   sample bigint,
-  confidence double precision
+  confidence double precision,
+  contradiction text
 );
 CREATE INDEX mirror_seen ON mirror(seen_at);
 

@@ -191,7 +191,8 @@ class PostgresStore(SqlStore):
             await self._notify()
         robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
         mirrors = [pair for result in results for pair in result.mirrors]
-        return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors)
+        refuted = [each for result in results for each in result.refuted]
+        return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors, refuted=refuted)
 
     @retrying
     async def _parts(self, batch: CommitBatch) -> list[CommitBatch]:

@@ -14,6 +14,7 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
 from crawler.reasons import ReasonCode
+from crawler.robots.mirrors import Contradiction
 from crawler.store.protocols import (
     Claim,
     ClaimedSite,
@@ -21,6 +22,7 @@ from crawler.store.protocols import (
     CommitBatch,
     CommitResult,
     PageGrant,
+    Refuted,
     RequestRow,
     RobotsNews,
 )
@@ -29,6 +31,7 @@ from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
+from crawler.url import split
 
 _UNLIMITED = 1 << 62
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
@@ -63,6 +66,13 @@ class Committer:
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.take_hints(hints, batch.now)
+        refuted = [*batch.refuted, *await self._refuted_by_doubt(batch.doubted)]
+        for each in refuted:
+            row = each._asdict() | {"now": batch.now}
+            await self._sql.execute("refute_mirror", **row)
+            await self._sql.execute("unset_main_site", site=each.site)
+        moved += [each.site for each in refuted]
+        moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
             touched |= await self._requeue_behind_mirrors(moved, limits.max_depth)
         await self._lock_groups(touched, {*batch.paces, *batch.unreserved})
@@ -80,7 +90,8 @@ class Committer:
         else:
             claims, grant, share = await self._claim_share(batch.now, limits)
         await self._log(batch.requests)
-        return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share)
+        heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
+        return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share, heard)
 
     async def commit_late(self, batch: CommitBatch) -> None:
         """Store the requests and paces of a worker that has lost its lease, and nothing else."""
@@ -98,6 +109,28 @@ class Committer:
             return []
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
         return [(row.site, row.main_site) for row in await self._sql.fetch("mirrors_since", since=since)]
+
+    async def _new_refuted(self) -> list[Refuted]:
+        """The mirrors that any worker has refuted since the last commit, or shortly before."""
+        since = self._mirrors_read_at - _LONGEST_COMMIT_S
+        return [refuted_of(row) for row in await self._sql.fetch("refuted_since", since=since)]
+
+    async def _refuted_by_doubt(self, doubted: Mapping[str, Contradiction]) -> list[Refuted]:
+        """The mirrors of those main sites in doubt that have no page, and none to come if they can be had."""
+        refuted = []
+        for main_site, why in doubted.items():
+            row = await self._sql.fetch_one("pages_of_main", site=main_site)
+            if row is None or row.fetched or (row.is_waiting and why is not Contradiction.UNREACHABLE):
+                continue
+            mirrors = await self._sql.fetch("mirrors_of", main_site=main_site)
+            refuted += [Refuted(mirror.site, main_site, why) for mirror in mirrors]
+        return refuted
+
+    async def _decided_under_refuted(self, outcomes: Iterable[Outcome]) -> list[str]:
+        """The sites of URLs that a worker left to a main site before it heard that this is none."""
+        sites = {split(o.queued.url).site for o in outcomes if o.reason.code is ReasonCode.MIRROR}
+        claims = {site: await self._sql.fetch_one("mirror_claim", site=site) for site in sorted(sites)}
+        return [site for site, claim in claims.items() if claim is not None and claim.evidence == "refuted"]
 
     async def _claim_share(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int]:
         """Claim no more than the share of this worker, of the groups and of the pages under a limit.
@@ -319,10 +352,18 @@ class Committer:
             main_site=news.main_site,
             site_id=site,
         )
-        if news.main_site is None:
+        named = news.main_site if news.refuted is None else news.refuted.main_site
+        if named is None:
             await self._sql.execute("drop_mirror", site=news.site)
         else:
-            await self._sql.execute("set_mirror", site=news.site, main_site=news.main_site, now=now)
+            await self._sql.execute(
+                "set_mirror",
+                site=news.site,
+                main_site=named,
+                evidence="host" if news.refuted is None else "refuted",
+                contradiction=None if news.refuted is None else news.refuted.contradiction,
+                now=now,
+            )
         if copy.action is not RobotsAction.DEFER:  # while robots.txt is deferred, the last lines received hold
             await self._sql.execute("drop_agent_servers", site_id=site)
             await self._sql.execute_many(
@@ -419,6 +460,11 @@ def unlimited(limit: int | None) -> int:
 def _interleaved(batches: list[list[Queued]]) -> list[Queued]:
     """The URLs of a group's sites: one of each site, then the next of each."""
     return [queued for urls in zip_longest(*batches) for queued in urls if queued is not None]
+
+
+def refuted_of(row: Any) -> Refuted:
+    """The refuted mirror in a row."""
+    return Refuted(row.site, row.main_site, Contradiction(row.contradiction))
 
 
 def claimed_site(row: Any) -> ClaimedSite:

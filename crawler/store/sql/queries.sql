@@ -5,7 +5,29 @@
 INSERT INTO robots_text (sha256, body) VALUES (:sha256, :body) ON CONFLICT DO NOTHING;
 
 -- name: drop_mirror
-DELETE FROM mirror WHERE site = :site AND evidence = 'host';
+DELETE FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
+
+-- name: refute_mirror
+UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
+WHERE site = :site AND main_site = :main_site AND evidence = 'host';
+
+-- name: unset_main_site
+UPDATE site SET main_site = NULL WHERE name = :site;
+
+-- name: mirror_claim
+SELECT main_site, evidence FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
+
+-- name: mirrors_of
+SELECT site FROM mirror WHERE main_site = :main_site AND evidence = 'host';
+
+-- name: pages_of_main
+-- Whether a site has brought a page, and whether it may yet bring one.
+SELECT s.fetched, EXISTS (SELECT 1 FROM url u
+  WHERE u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id) AND u.state = 'queued' AND u.kind = 'page') AS is_waiting
+FROM site s WHERE s.name = :site;
+
+-- name: refuted_since
+SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted' AND seen_at > :since;
 
 -- name: groups_and_workers
 -- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
@@ -170,6 +192,9 @@ SELECT url FROM urls WHERE seed = 1;
 
 -- name: host_mirrors
 SELECT site, main_site FROM mirror WHERE evidence = 'host';
+
+-- name: refuted_mirrors
+SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted';
 
 -- name: drop_content_mirrors
 DELETE FROM mirror WHERE evidence = 'content';

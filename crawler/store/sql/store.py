@@ -26,6 +26,7 @@ from crawler.store.protocols import (
     CommitResult,
     Counts,
     PageRank,
+    Refuted,
     SampleDraw,
     SampleRow,
     SiteRank,
@@ -33,7 +34,7 @@ from crawler.store.protocols import (
 )
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
-from crawler.store.sql.commit import Committer, claimed_site
+from crawler.store.sql.commit import Committer, claimed_site, refuted_of
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import Found, Offers
 from crawler.store.sql.revisits import Revisits
@@ -382,6 +383,9 @@ class SqlStore(ABC):
 
     async def main_sites(self) -> list[tuple[str, str]]:
         return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
+
+    async def refuted_mirrors(self) -> list[Refuted]:
+        return [refuted_of(row) for row in await self._read.fetch("refuted_mirrors")]
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:

@@ -80,7 +80,8 @@ CREATE VIEW robots_answers AS
          r.answered_by, r.headers, r.retry_at, r.failures, r.failing_since, r.note, r.run_id, r.id AS robots_copy
   FROM robots_copy r JOIN site s ON s.id = r.site_id LEFT JOIN robots_text t ON t.id = r.text_id;
 
--- leads_to is the end of the chain of Host lines; NULL if the chain is a circle or longer than 16 sites.
+-- leads_to is the end of the chain of Host lines; NULL if the chain is a circle or longer than 16 sites. A Host line that
+-- was contradicted (evidence 'refuted') leads nowhere.
 CREATE VIEW mirrors AS
   WITH RECURSIVE chain (site, leads_to, n) AS (
     SELECT site, main_site, 1 FROM mirror WHERE evidence = 'host'
@@ -91,7 +92,7 @@ CREATE VIEW mirrors AS
   chain_end AS (
     SELECT site, leads_to FROM chain
     WHERE NOT EXISTS (SELECT 1 FROM mirror m WHERE m.site = chain.leads_to AND m.evidence = 'host'))
-  SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to
+  SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to, m.contradiction
   FROM mirror m LEFT JOIN chain_end e ON e.site = m.site AND m.evidence = 'host';
 
 CREATE VIEW agent_servers AS

@@ -135,7 +135,8 @@ UPDATE site SET robots_id = coalesce(:robots_id, robots_id), wait_until = :wait_
   main_site = :main_site WHERE id = :site_id;
 
 -- name: set_mirror
-INSERT OR REPLACE INTO mirror (site, main_site, evidence, seen_at) VALUES (:site, :main_site, 'host', :now);
+INSERT OR REPLACE INTO mirror (site, main_site, evidence, contradiction, seen_at)
+VALUES (:site, :main_site, :evidence, :contradiction, :now);
 
 -- name: drop_agent_servers
 DELETE FROM agent_server WHERE site_id = :site_id;

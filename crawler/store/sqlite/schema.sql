@@ -129,10 +129,11 @@ CREATE TABLE agent_server (              -- Mobile-agent-server lines in force; 
 CREATE TABLE mirror (
   site TEXT PRIMARY KEY,
   main_site TEXT NOT NULL,
-  evidence TEXT NOT NULL,                -- 'host' or 'content'
+  evidence TEXT NOT NULL,                -- 'host', 'content', or 'refuted': a Host line that was contradicted
   seen_at REAL NOT NULL,
   sample INTEGER,                        -- evidence 'content': number of paths compared
-  confidence REAL                        -- and the least share of equal paths, with 95 % confidence
+  confidence REAL,                       -- and the least share of equal paths, with 95 % confidence
+  contradiction TEXT                     -- evidence 'refuted': Contradiction in crawler/robots/mirrors.py
 ) WITHOUT ROWID;
 CREATE INDEX mirror_seen ON mirror(seen_at);
 

@@ -45,8 +45,27 @@ def test_rfc9309_shows_the_host_line_without_obeying_it() -> None:
 def test_the_default_port_is_that_of_the_scheme(reading: Reading) -> None:
     assert rules("User-agent: *\nHost: a.ru:443\n", "https://a.ru", reading).main_site is None
     assert rules("User-agent: *\nHost: a.ru:80\n", "http://a.ru", reading).main_site is None
-    assert rules("User-agent: *\nHost: a.ru:80\n", "https://a.ru", reading).main_site == "https://a.ru:80"
+    assert rules("User-agent: *\nHost: a.ru:8443\n", "https://a.ru", reading).main_site == "https://a.ru:8443"
     assert rules("User-agent: *\nHost: A.RU:8080\n", "http://a.ru:8080", reading).main_site is None
+
+
+@OLD
+@pytest.mark.parametrize(("line", "site"), [("b.ru:80", "https://a.ru"), ("b.ru:443", "http://a.ru")])
+def test_a_port_that_contradicts_the_scheme_is_incorrect(line: str, site: str, reading: Reading) -> None:
+    found = rules(f"User-agent: *\nHost: {line}\n", site, reading)
+    assert (found.main_site, found.host_line) == (None, None)
+    assert found.verdict("/").allowed
+
+
+@OLD
+def test_a_line_that_names_a_refuted_site_is_ignored(reading: Reading) -> None:
+    file = parse(b"User-agent: *\nHost: b.ru\nDisallow: /x\n")
+    for refuted, main_site in [("http://b.ru", None), ("http://c.ru", "http://b.ru"), (None, "http://b.ru")]:
+        found = read(file, token="figtree", reading=reading, site="http://a.ru", refuted=refuted)
+        assert (found.main_site, found.named_site, found.host_line) == (main_site, "http://b.ru", 2)
+        assert found.verdict("/").allowed is (main_site is None)
+        assert not found.verdict("/x").allowed
+        assert not found.says_main
 
 
 @OLD
