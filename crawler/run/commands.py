@@ -20,7 +20,9 @@ from crawler.engine.progress import Progress
 from crawler.errors import Setting, UsageError
 from crawler.formatting import many
 from crawler.inspect.first_match import told_of_first_matches
+from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
+from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
@@ -47,6 +49,8 @@ def run(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     given = given_settings(options)
     settings = apply(settings, given, source="command line")
     _require_sample_size(settings, given)
+    if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
+        tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
     output = settings.output
     set_up_logging(output.log_level, output.log_format)
     taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)

@@ -97,6 +97,18 @@ def test_the_report_lists_sites_with_doubts(db: Path, tmp_path: Path, loopback: 
     assert (lines, pages) == ("4", "1")
 
 
+def test_a_token_within_the_names_of_other_robots_is_told_at_the_start(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    loopback.sites["one.test"] = {"/robots.txt": plain("User-agent: AhrefsBot\nDisallow: /\n"), "/": Page("one")}
+    (tmp_path / "c.toml").write_text(HASTY)
+    run = ("run", loopback.url("one.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db")
+    said = 'the product token "bot" is a part of the names of other robots (adsbot-google, ahrefsbot, alexibot and '
+    ended = here(*run, tmp_path / "a.db", "--agent", "bot")
+    assert said in ended.err
+    assert "choose a name of your own (--agent)" in ended.err
+    assert said not in here(*run, tmp_path / "b.db", "--agent", "bot", "--reading", "rfc9309").err
+    assert "product token" not in here(*run, tmp_path / "c.db").err
+
+
 def test_the_end_of_a_run_tells_what_only_the_order_of_lines_closes(loopback: LoopbackWeb, tmp_path: Path) -> None:
     """A seed and a front page below Disallow: / of the draft's first match, with the remedy."""
     loopback.sites["shut.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\nAllow: /$\n"), "/": Page("front")}
