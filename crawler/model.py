@@ -250,6 +250,7 @@ class PageFacts:
     follow: bool = True
     archive: bool = True  # False: no copy of the page may be shown (NOARCHIVE)
     until: float = math.inf  # epoch seconds from which the page may not be shown (``unavailable_after``)
+    snippet_chars: float = math.inf  # the longest excerpt that may be shown (NOSNIPPET, ``max-snippet``)
     title: str | None = None
     description: str | None = None
     keywords: str | None = None

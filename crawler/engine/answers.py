@@ -26,8 +26,10 @@ from crawler.model import (
     Request,
     State,
 )
+from crawler.page.directives import SITE_TAG, robots_tag
 from crawler.page.headers import header_facts
 from crawler.reasons import ErrorKind, Reason, ReasonCode
+from crawler.robots.readings import SiteRules
 from crawler.store.protocols import Overview
 
 
@@ -62,13 +64,15 @@ class Answers:
         etag, last_modified = queued.seen.validators
         return replace(request, etag=etag, last_modified=last_modified)
 
-    async def outcome(self, queued: Queued, result: FetchResult) -> Outcome:
+    async def outcome(self, queued: Queued, result: FetchResult, rules: SiteRules | None = None) -> Outcome:
         """The outcome of the request for ``queued`` that ``result`` has answered.
 
+        ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page.
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light, and
         :class:`crawler.errors.StoreError`.
         """
         facts: PageFacts | None = None
+        result = self._tagged(result, rules)
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
         if queued.kind is Kind.RUP:
@@ -86,6 +90,13 @@ class Answers:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
         return after_revisit(outcome, result, facts, self._policy.revisit)
+
+    def _tagged(self, result: FetchResult, rules: SiteRules | None) -> FetchResult:
+        """``result`` with the Robots-Tag lines of the site's robots.txt that address this crawler."""
+        if rules is None or not rules.robots_tags or not isinstance(result, Fetched | NotModified):
+            return result
+        said = ", ".join(filter(None, (robots_tag(value, self._policy.robots.token) for value in rules.robots_tags)))
+        return replace(result, headers=(*result.headers, (SITE_TAG, said))) if said else result
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
         self._record(queued, result, self._header_facts(result))

@@ -23,6 +23,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, RobotsAction
+from crawler.robots.readings import SiteRules
 from crawler.store.protocols import Claim, ClaimedSite
 from crawler.url import split
 
@@ -135,11 +136,11 @@ class ClaimTask:
                 self._refuse(decision)
             case Fetch():
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
-                await self._fetch(queued, permit, visit)
+                await self._fetch(queued, permit, visit, rules)
             case _:
                 assert_never(decision)
 
-    async def _fetch(self, queued: Queued, permit: FetchPermit, visit: Visit) -> None:
+    async def _fetch(self, queued: Queued, permit: FetchPermit, visit: Visit, rules: SiteRules | None) -> None:
         context = self._context
         await visit.end_processing()
         if counted := queued.seen is None and context.budget.is_limited:
@@ -158,7 +159,7 @@ class ClaimTask:
         if result is not None:  # else the robots copy has run out: the URL is still queued
             with context.gate.reading(permit.group):
                 await visit.begin_processing()
-                outcome = await context.answers.outcome(queued, result)
+                outcome = await context.answers.outcome(queued, result, rules)
                 context.outbox.add_outcome(outcome)
                 context.robots.heed(outcome)
 

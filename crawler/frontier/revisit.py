@@ -170,6 +170,7 @@ class Seen:
     nofollow: bool
     noarchive: bool = False
     until: float = math.inf  # ``unavailable_after``, in seconds since the epoch
+    snippet_chars: float = math.inf
 
     @property
     def validators(self) -> tuple[str | None, str | None]:

@@ -109,6 +109,7 @@ def _asks_more(facts: PageFacts, seen: Seen) -> bool:
         or (not facts.follow and not seen.nofollow)
         or (not facts.archive and not seen.noarchive)
         or facts.until < seen.until
+        or facts.snippet_chars < seen.snippet_chars
     )
 
 
@@ -122,6 +123,7 @@ def _fetched(
         and facts.follow is not seen.nofollow
         and facts.archive is not seen.noarchive
         and facts.until == seen.until
+        and facts.snippet_chars == seen.snippet_chars
     )
     is_read_now = _was_unread(seen) and facts is not None and facts.is_read
     if content == seen.content and as_asked and not is_read_now:

@@ -63,9 +63,12 @@ _CODECS = {name: codec for name, codec, *_ in _ROWS}
 _LABELS = {label: name for name, _, *labels in _ROWS for label in (name, *labels)}
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
-_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
-_META = re.compile(rb"<meta[\s/][^>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
-
+_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_WHITE = frozenset(b"\t\n\x0c\r ")
+_BLANKS = "\t\n\x0c\r "
+_CHARSET = re.compile(r"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*", re.IGNORECASE)
+_UNQUOTED = re.compile(r"[^\t\n\x0c\r ;]*")
+_XML = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*([\"'])([^\"'\x00-\x20>]*)\1")
 
 _PIECE_BYTES = 1 << 18
 
@@ -78,25 +81,190 @@ def encoding_of(label: str) -> str | None:
 def to_utf8(body: bytes, declared: str | None) -> tuple[str, bytes]:
     """Returns the name of the page's encoding, and the page as valid UTF-8 without a byte order mark.
 
-    ``declared`` is the charset of the Content-Type header. The order is: byte order mark, header, ``<meta>`` in the
-    first 1,024 bytes, guess. Invalid bytes become U+FFFD. An unknown label is ignored. Never raises.
+    ``declared`` is the charset of the Content-Type header. Invalid bytes become U+FFFD. Never raises.
+    """
+    name, _ = sniffed(body, declared)
+    return name, in_utf8(body, name)
+
+
+def sniffed(body: bytes, declared: str | None) -> tuple[str, bool]:
+    """The encoding with which the parser begins, and whether a ``<meta>`` in the tree cannot change it.
+
+    The order is: byte order mark, header, prescan of the first 1,024 bytes, guess. An unknown label is ignored. The
+    first two are certain (HTML Standard, 13.2.3.2).
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
-            return name, _transcode(body[len(bom) :], name)
-    label = (declared and encoding_of(declared)) or _from_meta(body[:PRESCAN_BYTES])
+            return name, True
+    if declared and (label := encoding_of(declared)):
+        return label, True
+    label = prescanned(body[:PRESCAN_BYTES])
     if label is None:
         label = "utf-8" if _is_utf8(body) else "windows-1252"
-    return label, _transcode(body, label)
+    return label, False
 
 
-def _from_meta(head: bytes) -> str | None:
-    for label in _META.findall(_COMMENT.sub(b"", head)):
-        name = encoding_of(label.decode("ascii", "replace"))
-        if name:
-            # The declaration was found in ASCII, so the page cannot be in UTF-16 (HTML Standard, 13.2.3.2).
-            return "utf-8" if name.startswith("utf-16") else name
+def changed(current: str, declared: str | None) -> str:
+    """The encoding after the parser has met a ``<meta>`` that declares another one (13.2.3.5)."""
+    return current if declared is None or current.startswith("utf-16") else declared
+
+
+def in_utf8(body: bytes, name: str) -> bytes:
+    """``body`` in the encoding ``name``, as UTF-8 without a byte order mark."""
+    for bom, of in _BOMS:
+        if of == name and body.startswith(bom):
+            body = body[len(bom) :]
+    return _transcode(body, name)
+
+
+def meta_encoding(charset: str | None, http_equiv: str | None, content: str | None) -> str | None:
+    """The encoding that the attributes of a ``<meta>`` declare; None if they declare none (13.2.6.4.4)."""
+    if charset is not None:
+        return _of_meta(_labelled(charset))
+    if http_equiv is not None and http_equiv.lower() == "content-type" and content is not None:
+        return _of_meta(_in_content(content))
     return None
+
+
+def _labelled(label: str) -> str | None:
+    """As :func:`encoding_of`, but quotes are no part of a label."""
+    return _LABELS.get(label.strip(_BLANKS).lower())
+
+
+def _of_meta(name: str | None) -> str | None:
+    """A declaration that was read as ASCII cannot mean UTF-16 (13.2.3.2)."""
+    return "utf-8" if name is not None and name.startswith("utf-16") else name
+
+
+def _in_content(content: str) -> str | None:
+    """The encoding in the content of a ``<meta>``: "extracting a character encoding from a meta element" (2.4.4)."""
+    found = _CHARSET.search(content)
+    if found is None:
+        return None
+    rest = content[found.end() :]
+    if rest[:1] in ('"', "'"):
+        label, end, _ = rest[1:].partition(rest[0])
+        return _labelled(label) if end else None
+    unquoted = _UNQUOTED.match(rest)
+    return _labelled(unquoted[0]) if unquoted else None
+
+
+def prescanned(head: bytes) -> str | None:
+    """The encoding that the first bytes declare (13.2.3.2, "prescan a byte stream to determine its encoding")."""
+    if head.startswith((b"<\0?\0x\0", b"\0<\0?\0x")):
+        return "utf-16le" if head[0] else "utf-16be"
+    try:
+        return _Prescan(head).run()
+    except IndexError:  # the bytes have ended
+        xml = _XML.match(head)
+        return _of_meta(_labelled(xml[2].decode("latin-1"))) if xml else None
+
+
+class _Prescan:
+    """The steps of the prescan. Each raises :class:`IndexError` at the end of the bytes."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+        self._at = 0
+
+    def run(self) -> str:
+        head = self._head
+        while True:
+            at = self._at = self._find(b"<", self._at)
+            if head.startswith(b"<!--", at):
+                self._at = self._find(b"-->", at + 2) + 2
+            elif head[at : at + 5].lower() == b"<meta" and head[at + 5] in b"\t\n\x0c\r /":
+                self._at = at + 5
+                if (name := self._meta()) is not None:
+                    return name
+            elif head[at + 1 + (head[at + 1] == ord("/"))] in _LETTERS:
+                while head[self._at] not in b"\t\n\x0c\r >":
+                    self._at += 1
+                while self._attribute() is not None:
+                    pass
+            elif head[at + 1] in b"!/?":
+                self._at = self._find(b">", at)
+            self._at += 1
+
+    def _find(self, what: bytes, start: int) -> int:
+        found = self._head.find(what, start)
+        if found < 0:
+            raise IndexError
+        return found
+
+    def _meta(self) -> str | None:
+        got: dict[str, str] = {}
+        charset, need_pragma = None, None
+        while (attribute := self._attribute()) is not None:
+            name, value = attribute
+            if name in got:
+                continue
+            got[name] = value
+            if name == "content" and charset is None and (found := _in_content(value)) is not None:
+                charset, need_pragma = found, True
+            elif name == "charset":
+                charset, need_pragma = _labelled(value), False
+        if need_pragma is None or (need_pragma and got.get("http-equiv") != "content-type"):
+            return None
+        return _of_meta(charset)
+
+    def _attribute(self) -> tuple[str, str] | None:
+        """The next attribute in lower case; None at the end of the tag ("get an attribute")."""
+        head = self._head
+        while head[self._at] in b"\t\n\x0c\r /":
+            self._at += 1
+        if head[self._at] == ord(">"):
+            return None
+        start = self._at
+        while head[self._at] not in b"\t\n\x0c\r />" and not (head[self._at] == ord("=") and self._at > start):
+            self._at += 1
+        name = head[start : self._at].decode("latin-1").lower()
+        while head[self._at] in _WHITE:
+            self._at += 1
+        if head[self._at] != ord("="):
+            return name, ""
+        self._at += 1
+        while head[self._at] in _WHITE:
+            self._at += 1
+        quote = head[self._at]
+        if quote in b"\"'":
+            start, end = self._at + 1, self._find(bytes([quote]), self._at + 1)
+            self._at = end + 1
+        else:
+            start = self._at
+            while head[self._at] not in b"\t\n\x0c\r >":
+                self._at += 1
+            end = self._at
+        return name, head[start:end].decode("latin-1").lower()
+
+
+def in_encoding(href: str, encoding: str) -> str:
+    """A URL as written, with its query percent-encoded in the page's ``encoding``.
+
+    Characters that the encoding lacks become ``%26%23NNN%3B``. UTF-8 is left to the URL parser, and stands for UTF-16
+    (URL Standard, 4.4 "query state" and 1.3 "percent-encode after encoding").
+    """
+    if encoding.startswith("utf-") or href.isascii():
+        return href
+    head, mark, query = href.strip(_TRIMMED).partition("?")
+    if query.isascii():
+        return href
+    octets = query.translate(_NOT_IN_URLS).encode(_CODECS[encoding], _QUERY_ERRORS)
+    return f"{head}{mark}{''.join(_QUERY_OCTETS[octet] for octet in octets)}"
+
+
+_TRIMMED = "".join(map(chr, range(0x21)))
+_NOT_IN_URLS = str.maketrans("", "", "\t\n\r")
+_QUERY_OCTETS = [chr(o) if 0x20 < o < 0x7F and chr(o) not in "\"#<>'" else f"%{o:02X}" for o in range(256)]
+_QUERY_ERRORS = "crawler.query"
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(f"%26%23{ord(char)}%3B" for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_QUERY_ERRORS, _escaped)
 
 
 def _is_utf8(body: bytes, *, whole: bool = False) -> bool:

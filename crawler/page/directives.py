@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from crawler.model import Reading
+from crawler.model import Headers, Reading, header_values
 
 #: The meaning of each of the six terms.
 _MEANING = {
@@ -25,6 +25,7 @@ _MEANING = {
     "follow": frozenset({"follow"}),
     "nofollow": frozenset({"nofollow"}),
     "noarchive": frozenset({"noarchive"}),
+    "nosnippet": frozenset({"nosnippet"}),
 }
 #: Directives of the search engines that take a value after a colon. In the header these are no names of agents.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -33,19 +34,29 @@ _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "m
 _KNOWN = (
     frozenset(_MEANING)
     | _VALUED
-    | {"nocache", "nosnippet", "noimageindex", "notranslate"}
+    | {"nocache", "noimageindex", "notranslate"}
     | {"indexifembedded", "nositelinkssearchbox", "noai", "noimageai", "noodp", "noydir", "data-nosnippet"}
 )
 
+#: A date of RFC 822 or RFC 850 without a time.
+_DAY = re.compile(r"(?:[a-z]+,?\s+)?[0-9]{1,2}[ -][a-z]{3,9}[ -][0-9]{2,4}", re.IGNORECASE)
 _AFTER = re.compile(r"unavailable_after\s*:\s*((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?([^,]*)", re.IGNORECASE)
 #: A directive with a value, other than a date. Its value is no term: ``max-image-preview: none`` is not NONE.
 _VALUE = re.compile(r"\bmax-(?:snippet|image-preview|video-preview)\s*:\s*[^\s,;]*", re.IGNORECASE)
+_SNIPPET = re.compile(r"\bmax-snippet\s*:\s*([0-9]{1,9})(?![0-9.])", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PREFIX = re.compile(r"\s*([^\s:,;]+)\s*:(.*)", re.DOTALL)
 _WORD = re.compile(r"\s*([a-z_-]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+#: The members of a list, and the parts of a member, with strings in quotes kept whole (RFC 9651, 3.1).
+_MEMBERS = re.compile(r'(?:"[^"]*"|[^",])+')
+_PARTS = re.compile(r'(?:"[^"]*"|[^";])+')
 
 _FIRST, _LAST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 1), (9999, 12, 31)))
+
+#: The name under which the rules of Robots-Tag lines in robots.txt are added to the headers of a page. No header can
+#: have it.
+SITE_TAG = ":robots-tag"
 
 MAX_EVIDENCE = 20
 MAX_EVIDENCE_CHARS = 200
@@ -59,14 +70,21 @@ class Directives:
     follow: bool
     archive: bool
     until: float  # epoch seconds from which the page may not be shown; infinite without a date
+    snippet_chars: float  # the longest excerpt that may be shown; infinite without a limit
     evidence: tuple[str, ...]
 
 
 class Asked(NamedTuple):
-    """The terms of tags, and the epoch seconds until which the page may be shown (infinite without a date)."""
+    """The terms of tags, the epoch seconds until which the page may be shown (infinite without a date), and a limit."""
 
     terms: frozenset[str]
     until: float
+    max_snippet: float = math.inf  # characters, of ``max-snippet: N``
+
+    @property
+    def snippet_chars(self) -> float:
+        """The longest excerpt of the page's text that may be shown, in characters; infinite without a limit."""
+        return 0 if "nosnippet" in self.terms else self.max_snippet
 
     @property
     def archive(self) -> bool:
@@ -89,20 +107,35 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
         if len(evidence) < MAX_EVIDENCE:
             evidence.append(f"{source}: {_one_line(content)}")
     asked = _together(heard)
-    if (kept := _heard(evidence)).archive is not asked.archive or kept.until != asked.until:
-        evidence[MAX_EVIDENCE - 1 :] = [f"in all: {_written(asked)}"]  # NOARCHIVE and dates are never cut off
+    kept = _heard(evidence)
+    if (kept.archive, kept.until, kept.snippet_chars) != (asked.archive, asked.until, asked.snippet_chars):
+        evidence[MAX_EVIDENCE - 1 :] = [f"in all: {_written(asked)}"]  # what binds later is never cut off
     said = asked.terms
     if reading is Reading.DRAFT1996:
         index = "index" in said or "noindex" not in said
         follow = "follow" in said or "nofollow" not in said
     else:
         index, follow = "noindex" not in said, "nofollow" not in said
-    return Directives(index and asked.until > now, follow, asked.archive, asked.until, tuple(evidence))
+    shown = index and asked.until > now
+    return Directives(shown, follow, asked.archive, asked.until, asked.snippet_chars, tuple(evidence))
 
 
 def asked_of(stored: str | None) -> Asked:
     """The terms of a page when it was fetched; ``stored`` are its directives as the store has them, in JSON."""
     return _heard(json.loads(stored)) if stored else _NOTHING
+
+
+def header_tags(headers: Headers, token: str) -> Iterator[tuple[str, str]]:
+    """What X-Robots-Tag and Robots-Tag headers say to the agent ``token``, as tags for :func:`directives`.
+
+    :data:`SITE_TAG` is no header: the crawl puts the rules of the site's robots.txt there.
+    """
+    yield from x_robots_tag(header_values(headers, "x-robots-tag"), token)
+    for value in header_values(headers, "robots-tag"):
+        if rules := robots_tag(value, token):
+            yield "Robots-Tag", rules
+    for value in header_values(headers, SITE_TAG):
+        yield "robots.txt", value
 
 
 def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
@@ -115,6 +148,33 @@ def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]
         heard = ", ".join(_for_us(value, token.lower()))
         if heard:
             yield "X-Robots-Tag", heard
+
+
+def robots_tag(value: str, token: str) -> str:
+    """The rules of a ``Robots-Tag`` value that address the agent ``token``, as the content of a tag.
+
+    ``*;nosnippet, ExampleBot;noindex``: each member names an agent, its parameters are the rules. The rules for ``*``
+    and for the agent add up (draft-illyes-repext-03, "union of rules"). Names are compared case-insensitively.
+    """
+    rules: list[str] = []
+    for member in _MEMBERS.findall(value):
+        agent, _, _ = member.partition(";")
+        if agent.strip(' \t"').lower() in ("*", token.lower()):
+            rules += map(_rule, _PARTS.findall(member)[1:])
+    return ", ".join(filter(None, rules))
+
+
+def _rule(parameter: str) -> str:
+    """A parameter in the form of a tag: ``max-snippet=20`` is ``max-snippet: 20``, ``@0`` a date (RFC 9651, 3.3.7)."""
+    name, _, value = (part.strip() for part in parameter.partition("="))
+    if value == "?0":
+        return ""
+    if value in ("", "?1"):
+        return name
+    value = value.strip('"')
+    if value.startswith("@") and value[1:].isdigit() and len(value) < 12:
+        value = datetime.fromtimestamp(int(value[1:]), UTC).isoformat()
+    return f"{name}: {value}"
 
 
 def _for_us(value: str, token: str) -> Iterator[str]:
@@ -139,7 +199,8 @@ def _asked(content: str) -> Asked:
     dates = (_date(weekday + date) for weekday, date in _AFTER.findall(content))
     terms = _SEPARATORS.split(_VALUE.sub(",", _AFTER.sub(",", content)).lower())
     said = frozenset[str]().union(*(_MEANING.get(term, frozenset()) for term in terms))
-    return Asked(said, min((at for at in dates if at is not None), default=math.inf))
+    snippet = min(map(int, _SNIPPET.findall(content)), default=math.inf)
+    return Asked(said, min((at for at in dates if at is not None), default=math.inf), snippet)
 
 
 _NOTHING = _asked("")
@@ -147,7 +208,11 @@ _NOTHING = _asked("")
 
 def _together(heard: Iterable[Asked]) -> Asked:
     asked = [_NOTHING, *heard]
-    return Asked(frozenset[str]().union(*(each.terms for each in asked)), min(each.until for each in asked))
+    return Asked(
+        frozenset[str]().union(*(each.terms for each in asked)),
+        min(each.until for each in asked),
+        min(each.max_snippet for each in asked),
+    )
 
 
 def _heard(evidence: Iterable[str]) -> Asked:
@@ -159,12 +224,16 @@ def _written(asked: Asked) -> str:
     terms = sorted(asked.terms)
     if asked.until < math.inf:
         terms.append(f"unavailable_after: {datetime.fromtimestamp(asked.until, UTC).isoformat()}")
+    if asked.max_snippet < math.inf:
+        terms.append(f"max-snippet: {asked.max_snippet:.0f}")
     return ", ".join(terms)
 
 
 def _date(text: str) -> float | None:
     """The epoch seconds of an RFC 822, RFC 850 or ISO 8601 date; UTC if it has no zone."""
     text = text.strip()[:64]
+    if ":" not in text and _DAY.fullmatch(text):
+        text = text.replace("-", " ") + " 00:00:00"  # the beginning of the day, as for a date of ISO 8601
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

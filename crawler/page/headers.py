@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from crawler.model import Headers, PageFacts, Reading, header_values
-from crawler.page.directives import directives, x_robots_tag
+from crawler.page.directives import directives, header_tags
 from crawler.page.targets import rel_words
 from crawler.url import NotCrawlable, canonicalise
 
@@ -19,12 +19,13 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 
     ``url`` is the canonical URL of the document, ``token`` the crawler's product token, ``now`` in epoch seconds.
     """
-    said = directives(x_robots_tag(header_values(headers, "x-robots-tag"), token), reading=reading, now=now)
+    said = directives(header_tags(headers, token), reading=reading, now=now)
     return PageFacts(
         index=said.index,
         follow=said.follow,
         archive=said.archive,
         until=said.until,
+        snippet_chars=said.snippet_chars,
         canonical_url=canonical_in_headers(headers, url),
         base_url=url,
         directives=said.evidence,

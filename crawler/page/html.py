@@ -10,7 +10,7 @@ Decisions where the documents are silent:
 * Only ``nofollow`` keeps a link from being followed; ``ugc`` and ``sponsored`` tell who wrote it.
 * The canonical URL is the first valid ``rel=canonical`` in the page, else in the Link header, else META URL. A tag was
   written for this page; a header is often set for a whole directory.
-* Bytes outside ASCII in a query are sent as UTF-8, whatever the encoding of the page.
+* Characters outside ASCII in the query of a link are sent in the encoding of the page (URL Standard, 4.4).
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
-from crawler.model import Headers, PageFacts, Reading, header_values
-from crawler.page.directives import directives, x_robots_tag
+from crawler.model import Headers, PageFacts, Reading
+from crawler.page.charset import in_encoding
+from crawler.page.directives import directives, header_tags
 from crawler.page.headers import canonical_in_headers
 from crawler.page.links import collapse
 from crawler.page.tags import Said, read_tags
@@ -49,21 +50,24 @@ def read_page(
     bounded (:mod:`crawler.engine.parser_process`).
     """
     page = read_tags(body, charset, hash_text=hash_text)
-    tags = (*x_robots_tag(header_values(headers, "x-robots-tag"), token), *_robots_tags(page, token))
+    tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)
     base = _canonical_or_none(page.base, url) or url
-    links, other_schemes, note = resolve(page.links, base) if said.follow else ((), {}, "")
+    canonicals = [in_encoding(target, page.encoding) for target in page.canonicals]
+    feeds = [in_encoding(target, page.encoding) for target in page.feeds]
+    links, other_schemes, note = resolve(page.links, base, page.encoding) if said.follow else ((), {}, "")
     meta_url = _first_canonical(_metas_named(page, "url"), None)
     return PageFacts(
         index=said.index,
         follow=said.follow,
         archive=said.archive,
         until=said.until,
+        snippet_chars=said.snippet_chars,
         title=page.title if said.index else None,
         description=_first_meta(page, "description") if said.index else None,
         keywords=_first_meta(page, "keywords") if said.index else None,
         document_state=_document_state(page),
-        canonical_url=_first_canonical(page.canonicals, base) or canonical_in_headers(headers, url) or meta_url,
+        canonical_url=_first_canonical(canonicals, base) or canonical_in_headers(headers, url) or meta_url,
         meta_url=meta_url,
         base_url=base,
         charset=page.encoding,
@@ -74,7 +78,7 @@ def read_page(
         body_sha256=sha256(body).digest(),
         body_bytes=len(body),
         text_sha256=page.text_sha256 if said.index else None,
-        feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in page.feeds))) if said.follow else (),
+        feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in feeds))) if said.follow else (),
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from crawler.page.charset import to_utf8
+from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
 from crawler.page.links import LinkTable, collapse, refresh_target
 from crawler.page.targets import Use, rel_words
 
@@ -22,7 +22,7 @@ MAX_FEEDS = 8
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta[content],title,frame[src],iframe[src]"
+_SELECTOR = "[href],meta[content],meta[charset],title,frame[src],iframe[src]"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.
@@ -50,11 +50,12 @@ def read_tags(body: bytes, charset: str | None, *, hash_text: bool) -> Said:
 
     ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
     """
-    encoding, text = to_utf8(body, charset)
-    tree = LexborHTMLParser(text, options=_OPTIONS)
-    tree.raw_html = b""  # the parser would keep a copy of the page
-    del text
-    tags = _Tags(tree)
+    encoding, is_certain = sniffed(body, charset)
+    tree, tags = _parsed(body, encoding)
+    if not is_certain and (change := changed(encoding, tags.declared)) != encoding:  # by a <meta> behind the prescan
+        encoding = change
+        del tree, tags
+        tree, tags = _parsed(body, encoding)
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -68,14 +69,21 @@ def read_tags(body: bytes, charset: str | None, *, hash_text: bool) -> Said:
     )
 
 
+def _parsed(body: bytes, encoding: str) -> tuple[LexborHTMLParser, _Tags]:
+    tree = LexborHTMLParser(in_utf8(body, encoding), options=_OPTIONS)
+    tree.raw_html = b""  # the parser would keep a copy of the page
+    return tree, _Tags(tree)
+
+
 class _Tags:
     """Collects by one walk over the tree."""
 
-    __slots__ = ("_titles", "base", "canonicals", "feeds", "links", "metas", "title")
+    __slots__ = ("_titles", "base", "canonicals", "declared", "feeds", "links", "metas", "title")
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self.links = LinkTable()
         self.base: str | None = None
+        self.declared: str | None = None  # the first encoding that a <meta> declares
         self.canonicals: list[str] = []
         self.metas: list[tuple[str, str]] = []
         self.title: str | None = None
@@ -94,6 +102,9 @@ class _Tags:
             if tag == "link" and "href" in attributes:  # in a drawing the match may be xlink:href
                 self._link(attributes, rel_words(attributes.get("rel") or ""))
             elif tag == "meta":
+                if self.declared is None:
+                    said = map(attributes.get, ("charset", "http-equiv", "content"))
+                    self.declared = meta_encoding(*said)
                 if "content" in attributes:
                     self._meta(attributes)
             elif tag == "title":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crawler.model import Link
+from crawler.page.charset import in_encoding
 from crawler.url import Joiner, NotCrawlable, scheme_of
 
 #: Characters joined for one page, base and link together. A base of 8,000 characters would make 80 MB of 10,000 links.
@@ -28,9 +29,12 @@ def may_follow(use: Use) -> bool:
     return "nofollow" not in rel_words(use[0])
 
 
-def resolve(written: Mapping[str, list[Use]], base: str) -> tuple[tuple[Link, ...], dict[str, int], str]:
+def resolve(
+    written: Mapping[str, list[Use]], base: str, encoding: str = "utf-8"
+) -> tuple[tuple[Link, ...], dict[str, int], str]:
     """Resolve links against the canonical URL ``base``; ``written`` has the uses of each target, without fragments.
 
+    ``encoding`` is that of the page: a query is encoded in it.
     Returns one :class:`Link` per target, the number of links of each other scheme, and a note that is empty unless
     links were left out.
     """
@@ -45,7 +49,7 @@ def resolve(written: Mapping[str, list[Use]], base: str) -> tuple[tuple[Link, ..
             note = "the links are too long to be joined all; the rest were left out"
             break
         try:
-            url = join(href)
+            url = join(in_encoding(href, encoding))
         except NotCrawlable:
             _count_scheme(schemes, href, len(uses))
             continue

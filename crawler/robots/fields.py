@@ -19,9 +19,12 @@ CRAWL_DELAY = "crawl-delay"
 REQUEST_RATE = "request-rate"
 SITEMAP = "sitemap"
 MOBILE_AGENT_SERVER = "mobile-agent-server"
+ROBOTS_TAG = "robots-tag"
 
 #: Fields to which some reading gives a meaning. Lines with other fields are extensions.
-KNOWN_FIELDS = frozenset({USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER})
+KNOWN_FIELDS = frozenset(
+    {USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER, ROBOTS_TAG}
+)
 
 #: The rules of a record.
 RULES = frozenset({ALLOW, DISALLOW})

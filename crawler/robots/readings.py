@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from crawler import url
 from crawler.model import Reading
 from crawler.robots import records, rules
-from crawler.robots.fields import CRAWL_DELAY, HOST, REQUEST_RATE, RULES, SITEMAP, USER_AGENT
+from crawler.robots.fields import CRAWL_DELAY, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.meant import meant_lines, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
@@ -39,6 +39,7 @@ class SiteRules:
     host_line: int | None  # the Host line that decides; in the rfc9309 reading the line that would decide
     named_site: str | None  # the main site that a mirror names, also if it was refuted
     sitemaps: tuple[str, ...]  # canonical URLs
+    robots_tags: tuple[str, ...]  # the values of Robots-Tag lines, which name their agents themselves
     parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
 
@@ -112,6 +113,7 @@ def read(
         host_line=claim.line.number if claim.line else None,
         named_site=claim.main_site,
         sitemaps=_sitemaps(file.lines, site),
+        robots_tags=tuple(dict.fromkeys(line.value for line in file.lines if line.field == ROBOTS_TAG and line.value)),
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
     )

@@ -101,5 +101,16 @@ def _bounded(excerpt: Marked) -> Marked:
     return Marked(f"{before}{excerpt.text[start:end]}{after}", tuple(moved))
 
 
+def within(excerpt: Marked, chars: float) -> Marked:
+    """At most ``chars`` characters of an excerpt, from its first mark on if it is too long."""
+    if len(excerpt.text) <= chars:
+        return excerpt
+    most = int(chars)
+    first = excerpt.marks[0][0] if excerpt.marks else 0
+    start = min(first, len(excerpt.text) - most)
+    inside = [(max(a, start) - start, min(b, start + most) - start) for a, b in excerpt.marks]
+    return Marked(excerpt.text[start : start + most], tuple((a, b) for a, b in inside if a < b))
+
+
 def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))

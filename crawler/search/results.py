@@ -20,7 +20,7 @@ from crawler.errors import Action, Argument, UsageError
 from crawler.page.directives import asked_of
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
-from crawler.search.excerpt import Marked, mark
+from crawler.search.excerpt import Marked, mark, within
 from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
@@ -189,7 +189,10 @@ _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagera
 
 
 def _marked_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[tuple[Marked, Marked]]:
-    """The title and an excerpt of each page, from its text or description; else the beginning of the text."""
+    """The title and an excerpt of each page, from its text or description; else the beginning of the text.
+
+    NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
+    """
     texts = [
         page_text(decompress(body), row["charset"], row["content_type"]).text
         for row, body in zip(rows, bodies, strict=True)
@@ -197,7 +200,8 @@ def _marked_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[b
     titles = [row["title"] or "" for row in rows]
     from_text = mark(match, list(zip(titles, texts, strict=True)))
     from_description = mark(match, [("", row["description"] or "") for row in rows])
+    limits = [asked_of(row["directives"]).snippet_chars for row in rows]
     return [
-        (title, said if said.marks and not excerpt.marks else excerpt)
-        for (title, excerpt), (_, said) in zip(from_text, from_description, strict=True)
+        (title, within(said if said.marks and not excerpt.marks else excerpt, limit))
+        for (title, excerpt), (_, said), limit in zip(from_text, from_description, limits, strict=True)
     ]

@@ -101,7 +101,7 @@ def test_a_token_within_the_names_of_other_robots_is_told_at_the_start(loopback:
     loopback.sites["one.test"] = {"/robots.txt": plain("User-agent: AhrefsBot\nDisallow: /\n"), "/": Page("one")}
     (tmp_path / "c.toml").write_text(HASTY)
     run = ("run", loopback.url("one.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db")
-    said = 'the product token "bot" is a part of the names of other robots (adsbot-google, ahrefsbot, alexibot and '
+    said = 'the product token "bot" is a part of the names of other robots (adidxbot, adsbot-google, ahrefsbot and '
     ended = here(*run, tmp_path / "a.db", "--agent", "bot")
     assert said in ended.err
     assert "choose a name of your own (--agent)" in ended.err

@@ -331,3 +331,24 @@ def test_an_endless_chain_of_canonical_urls_is_given_up(db_path: Path) -> None:
     assert ended_by == DONE
     assert len(web.log) == 12
     assert ends(db_path)[f"{A}/page?11"] == ("excluded", "redirects: 11 in a row, at most 10 are followed")
+
+
+# --- draft-illyes-repext-03: Robots-Tag ---
+
+
+def test_a_robots_tag_line_of_robots_txt_binds_every_page_of_its_site(db_path: Path) -> None:
+    """The line for this crawler and the line for all add up; lines for others do not count."""
+    text = "User-agent: *\nDisallow:\nRobots-Tag: *;nosnippet, OtherBot;nofollow\nRobots-Tag: SimulatedBot;noindex\n"
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": plain(text), "/": page("http://b.test/")},
+        "b.test": {"/robots.txt": plain("Robots-Tag: OtherBot;noindex"), "/": page()},
+    }
+
+    async def main(clock: VirtualClock) -> list[tuple[Any, ...]]:
+        await crawl(clock, db_path, SimulatedWeb(clock, sites), [f"{A}/"], Options())
+        return await rows(db_path, "SELECT url, noindex, nofollow, directives FROM pages ORDER BY url")
+
+    assert run_virtual(main) == [
+        ("http://a.test/", 1, 0, '["robots.txt: nosnippet, noindex"]'),
+        ("http://b.test/", 0, 0, None),
+    ]

@@ -268,7 +268,11 @@ def test_headers_of_a_304_are_read(db_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("tag", "answers"),
-    [("noarchive", [200, 304, 200, 304]), ("unavailable_after: 2126-01-01T00:00:00Z", [200, 304, 200, 200])],
+    [
+        ("noarchive", [200, 304, 200, 304]),
+        ("nosnippet", [200, 304, 200, 304]),
+        ("unavailable_after: 2126-01-01T00:00:00Z", [200, 304, 200, 200]),
+    ],
 )
 def test_directives_about_copies_are_kept_up_to_date(db_path: Path, tag: str, answers: list[int]) -> None:
     html = "<title>A</title>one"

@@ -63,6 +63,7 @@ def seen_from(row: dict[str, Any] | None) -> Seen | None:
         nofollow=bool(row["nofollow"]),
         noarchive=not asked.archive,
         until=asked.until,
+        snippet_chars=asked.snippet_chars,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model import Reading
-from crawler.page.directives import asked_of, directives, x_robots_tag
+from crawler.page.directives import SITE_TAG, asked_of, directives, header_tags, robots_tag, x_robots_tag
 
 NOON = 1_764_767_393.0  # Wed, 03 Dec 2025 13:09:53 GMT
 BOTH = (Reading.STRICT, Reading.RFC9309)
@@ -151,8 +151,15 @@ TERMS = st.sampled_from(
         "unavailable_after: 0001-01-01T00:00:00+12:00",
         "unavailable_after: soon",
         "otherbot: noarchive",
+        "nosnippet",
+        "max-snippet: 20",
+        "max-snippet:7, max-snippet:-1",
     ]
 )
+
+
+def _limit(content: str) -> float:
+    return asked_of(json.dumps([f"META robots: {content}"])).snippet_chars
 
 
 @given(st.lists(st.lists(TERMS | st.text(max_size=300), max_size=8).map(", ".join), max_size=30))
@@ -161,7 +168,83 @@ def test_stored_tags_yield_the_directives_of_the_page(contents: list[str]) -> No
     assert len(said.evidence) <= 20
     stored = asked_of(json.dumps(said.evidence) if said.evidence else None)
     assert stored.archive is said.archive
+    assert stored.snippet_chars == min(_limit(content) for content in ["", *contents])
     for now in (NOON, 1_893_474_000.0, 1_925_683_199.0, 1_925_683_200.0):
         tags = [("META robots", content) for content in contents]
         index = directives(tags, reading=Reading.STRICT, now=now).index
         assert index is (said.index and stored.until > now)
+
+
+# --- excerpts: nosnippet and max-snippet (Google's specifications of robots meta tags) ---
+
+
+@pytest.mark.parametrize(
+    ("content", "chars"),
+    [
+        ("index", math.inf),
+        ("nosnippet", 0),
+        ("NOSNIPPET, max-snippet: 50", 0),
+        ("max-snippet:50", 50),
+        ("max-snippet : 50, max-snippet:20", 20),
+        ("max-snippet:0", 0),
+        ("max-snippet:-1", math.inf),
+        ("max-snippet: many", math.inf),
+        ("none", math.inf),
+    ],
+)
+def test_the_longest_excerpt_is_kept_with_the_page(content: str, chars: float) -> None:
+    said = directives([("META robots", content)], reading=Reading.DRAFT1996, now=0.0)
+    assert asked_of(json.dumps(said.evidence)).snippet_chars == chars
+
+
+def test_x_robots_tag_names_agents_for_excerpts_too() -> None:
+    for value, chars in [("figtree: max-snippet: 9", 9), ("otherbot: nosnippet", math.inf), ("nosnippet", 0)]:
+        evidence = [f"{source}: {content}" for source, content in x_robots_tag([value], "figtree")]
+        assert asked_of(json.dumps(evidence)).snippet_chars == chars
+
+
+# --- dates without a time ---
+
+
+@pytest.mark.parametrize("date", ["21 Sep 2020", "21-Sep-2020", "Monday, 21 Sep 2020", "Mon, 21-Sep-20", "2020-09-21"])
+def test_unavailable_after_a_day_begins_with_it(date: str) -> None:
+    begins = 1_600_646_400.0
+    assert verdict(f"unavailable_after: {date}", now=begins - 1) == (True, True)
+    assert verdict(f"unavailable_after: {date}", now=begins) == (False, True)
+
+
+# --- draft-illyes-repext-03: Robots-Tag ---
+
+
+@pytest.mark.parametrize(
+    ("value", "rules"),
+    [
+        ("*;nosnippet, ExampleBot;noindex", "nosnippet"),
+        ("*;nosnippet, FigTree;noindex", "nosnippet, noindex"),
+        ("figtree;noindex;nofollow, figtree;noarchive", "noindex, nofollow, noarchive"),
+        ("*;max-snippet=20 ; nofollow=?1;noindex=?0", "max-snippet: 20, nofollow"),
+        ('*;unavailable_after="21 Sep 2020, 10:00";noindex', "unavailable_after: 21 Sep 2020, 10:00, noindex"),
+        ("*;unavailable_after=@1600646400", "unavailable_after: 2020-09-21T00:00:00+00:00"),
+        ("otherbot;noindex", ""),
+        ("figtree", ""),
+        ("noindex", ""),
+        ("", ""),
+        (";,=;@", ""),
+    ],
+)
+def test_robots_tag(value: str, rules: str) -> None:
+    assert robots_tag(value, "figtree") == rules
+
+
+def test_all_headers_and_the_robots_txt_of_the_site_add_up() -> None:
+    headers = (
+        ("X-Robots-Tag", "otherbot: noindex"),
+        ("Robots-Tag", "*;nosnippet"),
+        ("robots-tag", "figtree;noarchive"),
+        (SITE_TAG, "nofollow"),
+    )
+    assert list(header_tags(headers, "FigTree")) == [
+        ("Robots-Tag", "nosnippet"),
+        ("Robots-Tag", "noarchive"),
+        ("robots.txt", "nofollow"),
+    ]

@@ -382,3 +382,14 @@ def test_sitemaps_stand_anywhere_and_come_out_canonical(reading: Reading) -> Non
         "Sitemap:\nSitemap: ftp://a.example/s.xml\n"
     )
     assert rules(text, reading=reading).sitemaps == ("http://other.example/s.xml", "http://a.example/own.xml")
+
+
+# --- draft-illyes-repext-03: Robots-Tag, as a line of robots.txt ---
+
+
+@EVERY
+def test_robots_tag_lines_stand_anywhere_and_separate_nothing(reading: Reading) -> None:
+    text = "Robots-Tag: *;nosnippet\nUser-agent: *\nrobots-tag: Fig;noindex\nDisallow: /a\nRobots-Tag: *;nosnippet\n"
+    found = rules(text, reading=reading)
+    assert found.robots_tags == ("*;nosnippet", "Fig;noindex")
+    assert not found.verdict("/a").allowed

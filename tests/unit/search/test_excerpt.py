@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.search.excerpt import EXCERPT_CHARS, mark
+from crawler.search.excerpt import EXCERPT_CHARS, Marked, mark, within
 
 
 def _excerpt(long: str) -> tuple[str, list[str]]:
@@ -31,3 +31,12 @@ def test_without_a_match_the_beginning_is_shown() -> None:
     text, marked = _excerpt("A" * 3000)
     assert marked == []
     assert len(text) <= EXCERPT_CHARS + 1
+
+
+def test_a_page_may_bound_its_excerpt() -> None:
+    excerpt = Marked("a long text with an elf in it", ((20, 23),))
+    assert within(excerpt, 29) == excerpt
+    assert within(excerpt, 5) == Marked("elf i", ((0, 3),))
+    assert within(excerpt, 2) == Marked("el", ((0, 2),))
+    assert within(excerpt, 12) == Marked("an elf in it", ((3, 6),))
+    assert within(excerpt, 0) == Marked("", ())

@@ -46,6 +46,15 @@ async def test_a_page_is_shown_until_the_date_it_names(crawl: Crawled) -> None:
     assert (await crawl.search('"no such phrase" word', now=until)).total == 0
 
 
+async def test_nosnippet_and_max_snippet_bound_the_excerpt(crawl: Crawled) -> None:
+    await indexed(crawl, {f"{A}/": Said("a page about a word and much more", "A word", description="word of mouth")})
+    assert "word" in (await crawl.search("word")).hits[0].excerpt.text
+    for asks, most in [("nosnippet", 0), ("max-snippet: 6", 6)]:
+        await crawl.change("UPDATE page SET directives = ?", f'["X-Robots-Tag: {asks}"]')
+        (hit,) = (await crawl.search("word")).hits
+        assert (len(hit.excerpt.text), hit.title.text) == (most, "A word")
+
+
 async def test_a_page_that_is_none_any_more_is_not_found(crawl: Crawled) -> None:
     await indexed(crawl, {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)})
     await crawl.change("UPDATE url SET state = 'failed', reason = '403' WHERE path = '/1'")
