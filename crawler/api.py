@@ -317,6 +317,8 @@ class OpenCrawl:
             try:
                 end = await run_to_end(crawl, store, clock)
                 self.ended_by, self.ended_code = end.sentence, end.code
+                if not (crawl.progress.pages or crawl.progress.revisits):
+                    _LOG.warning("no page was fetched: %s", end.sentence)
             finally:
                 stopper.cancel()
 

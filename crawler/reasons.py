@@ -225,13 +225,13 @@ class StoredWaitReason(WaitReason):
         return self.detail
 
 
-def group_waits_for(robots_status: str | None, stored: str) -> str:
+def group_waits_for(robots_problem: str | None, stored: str) -> str:
     """Why a politeness group waits, as a sentence.
 
-    ``robots_status`` is the status of a robots.txt that could not be fetched, ``None`` if no site of the group waits
-    for its robots.txt. ``stored`` is the sentence of the group's pause, empty if it has none.
+    ``robots_problem`` says why a robots.txt could not be fetched; it is ``None`` if no site of the group waits for its
+    robots.txt. ``stored`` is the sentence of the group's pause, empty if it has none.
     """
-    return (stored or WaitCode.RETRY.sentence) if robots_status is None else WaitCode.ROBOTS.render(robots_status)
+    return (stored or WaitCode.RETRY.sentence) if robots_problem is None else WaitCode.ROBOTS.render(robots_problem)
 
 
 class ServerState(Code):
@@ -317,7 +317,7 @@ class EndCode(Code):
     NO_REVISIT_DUE = "no_revisit_due", "nothing is left in the frontier, and no revisit is due"
     NOTHING_QUEUED = (
         "nothing_queued",
-        "nothing is left in the frontier: nothing was queued when this run began",
+        "nothing is left in the frontier: no URL was queued under the options of this run",
     )
     SEEDS_LEFT_OUT = (
         "seeds_left_out",

@@ -24,6 +24,7 @@ from crawler.frontier.operator import Command, blockable
 from crawler.http_listener import listening
 from crawler.inspect.why import explain, told
 from crawler.search.results import search
+from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, order
 from crawler.store.protocols import StoreReader
@@ -61,7 +62,9 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
     except StoreError as error:
         _LOG.warning("%s: %s", request.path, error)
         return web.json_response({"error": str(error)}, status=503)
-    except (CrawlerError, NotCrawlable) as error:
+    except CrawlerError as error:
+        return web.json_response({"error": error.told(terminal_name)}, status=400)
+    except NotCrawlable as error:
         return web.json_response({"error": str(error)}, status=400)
 
 

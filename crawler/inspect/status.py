@@ -182,7 +182,7 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
     if run["finished_at"] is not None:
         return f"{started} to {iso(run['finished_at'])}: {_end(run)}"
     if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
-        return f"since {started}: it was killed; the same command continues"
+        return f"since {started}: it was killed, or its disk was full; the same command continues"
     seen_at = last_seen(run, status.beats)
     if status.at - seen_at < SILENT_S:
         return f"since {started}: it is running"

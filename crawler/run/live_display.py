@@ -153,6 +153,8 @@ class Watch:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
+        if progress.idle_for is not None and progress.idle_for.until - now > _LONG_WAIT_S:
+            lines.append(Text(_without(progress.idle_for, self._db), style="magenta"))
         if self._asked_at is not None and now - self._asked_at > _SLOW_S:
             lines.append(Text(f"no answer from the store for {duration(now - self._asked_at)}", style="bold yellow"))
         if progress.paused_since is not None:
@@ -173,6 +175,8 @@ class Watch:
 
     def _slowest(self, now: float) -> str | None:
         """The longest pause, of the groups that are worked on and of those that wait in the store."""
+        if (wait := self._crawl.progress.idle_for) is not None and wait.until > now + _REFRESH_S:
+            return f"everything left {_first_wait(wait, now)}"
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
         live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
@@ -234,11 +238,7 @@ class WaitNotes:
             next_at = now + _LONG_WAIT_S
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
-                reason = f": {wait.reason}" if wait.reason else ""
-                self._tell(
-                    f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason} "
-                    f"(`crawler control block {wait.group}{db_argument(self._db)}` leaves it out)"
-                )
+                self._tell(f"everything left {_first_wait(wait, now)} ({_without(wait, self._db)})")
 
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
@@ -261,6 +261,15 @@ class WaitNotes:
         if kind not in self._told:
             self._told.add(kind)
             self._tell(what)
+
+
+def _first_wait(wait: Waiting, now: float) -> str:
+    reason = f": {wait.reason}" if wait.reason else ""
+    return f"waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
+
+
+def _without(wait: Waiting, db: str) -> str:
+    return f"`crawler control block {wait.group}{db_argument(db)}` leaves it out"
 
 
 def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from crawler.errors import Reference, SeedError, Setting, UsageError
@@ -151,7 +152,10 @@ def _seed(text: str) -> str:
         url = canonicalise(text)
     except NotCrawlable as error:
         if _HOST_WITHOUT_SCHEME.fullmatch(text):
-            raise NotCrawlable(f"no http:// or https:// before it; did you mean https://{text} ?") from None
+            mend = (
+                f"give a file of seeds as --seeds {text}" if Path(text).is_file() else f"did you mean https://{text} ?"
+            )
+            raise NotCrawlable(f"no http:// or https:// before it; {mend}") from None
         raise NotCrawlable(str(error)) from None
     if not text.isprintable() or " " in text:
         raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")

@@ -112,6 +112,15 @@ def _factor(value: object) -> float:
     return float(value)
 
 
+def _depth(value: object) -> int | None:
+    if value == -1:
+        return None
+    try:
+        return _whole(value, 0)
+    except ValueError as error:
+        raise ValueError(f"{error}; -1 is no limit") from None
+
+
 def _whole(value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX_COUNT:
         raise ValueError(f"must be a whole number, {least} or more")
@@ -265,7 +274,7 @@ SAMPLE_SIZE = replace(COUNT_OR_NO_LIMIT, wanted="a whole number; 0 draws none")
 DEPTH = ValueKind(
     "a whole number; -1 is no limit",
     Form.WHOLE,
-    lambda value: None if value == -1 else _whole(value, 0),
+    _depth,
     lambda value: -1 if value is None else value,
     "N",
 )

@@ -260,7 +260,7 @@ def test_a_second_crawl_into_the_same_store_is_refused(web: LoopbackWeb, db_path
     until(lambda: len(web.log) >= 2, "the first requests")
     second = here("run", web.url("a.test"), *LOOPBACK, "--db", db_path)
     assert second.code == 2
-    assert "another `crawler run` is crawling into this store" in second.err
+    assert "another command writes to this store" in second.err
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert finish(process).code == 3
@@ -274,7 +274,7 @@ def test_status_distinguishes_a_killed_run_from_a_running_one(web: LoopbackWeb, 
     assert "it is running" in here("status", "--db", db_path).out
     process.kill()
     finish(process)
-    assert "it was killed; the same command continues" in here("status", "--db", db_path).out
+    assert "it was killed, or its disk was full; the same command continues" in here("status", "--db", db_path).out
 
 
 def test_the_store_keeps_why_a_run_failed_if_it_can_be_written(

@@ -141,7 +141,7 @@ def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_t
     kill_all(process)
     status = json.loads(here("status", "--db", db, "--json").out)
     assert {worker["alive"] for worker in status["workers"]} == {False}
-    assert "it was killed; the same command continues" in here("status", "--db", db).out
+    assert "it was killed, or its disk was full; the same command continues" in here("status", "--db", db).out
     ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit", timeout_s=30)
     assert (ended.code, ended.err) == (0, "")
     assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]

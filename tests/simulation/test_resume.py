@@ -47,7 +47,7 @@ def test_a_narrower_scope_excludes_queued_urls_without_a_request(db_path: Path) 
 
     ended_by, asked, urls = run_virtual(main)
     assert asked == []
-    assert ended_by == "nothing is left in the frontier: nothing was queued when this run began"
+    assert ended_by == "nothing is left in the frontier: no URL was queued under the options of this run"
     assert urls == [("excluded", r"scope: matches scope.exclude ('down.test')")]
 
 
@@ -193,5 +193,5 @@ def test_a_run_with_nothing_to_do_says_so(db_path: Path) -> None:
 
     assert run_virtual(main) == [
         "nothing is left in the frontier",
-        "nothing is left in the frontier: nothing was queued when this run began",
+        "nothing is left in the frontier: no URL was queued under the options of this run",
     ]

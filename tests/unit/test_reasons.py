@@ -113,7 +113,7 @@ def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots() -> None:
     views = (Path(crawler.__file__).parent / "store" / "sql" / "views.sql").read_text()
     assert WaitCode.ROBOTS.value == "robots"
     assert views.count("THEN 'robots' ELSE") == 1
-    assert views.count(f"THEN '{WaitCode.ROBOTS.render('')}' || r.status ELSE") == 1
+    assert views.count(f"THEN '{WaitCode.ROBOTS.render('')}' || coalesce(nullif(r.note, ''), r.status) ELSE") == 1
 
 
 def test_the_end_of_a_run_passes_from_process_to_process() -> None:

@@ -43,8 +43,8 @@ WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORDER BY ready_at LIMIT 1;
 -- name: waiting_groups
 -- The unclaimed groups with the longest wait.
 SELECT g.name, g.ready_at,
-  (SELECT r.status FROM site s JOIN robots_copy r ON r.id = s.robots_id
-    WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_status, g.waits_for
+  (SELECT coalesce(nullif(r.note, ''), r.status) FROM site s JOIN robots_copy r ON r.id = s.robots_id
+    WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_problem, g.waits_for
 FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit;
 
 -- name: relieve

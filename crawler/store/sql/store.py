@@ -368,7 +368,7 @@ class SqlStore(ABC):
 
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
-        return [Waiting(row.name, row.ready_at, group_waits_for(row.robots_status, row.waits_for)) for row in rows]
+        return [Waiting(row.name, row.ready_at, group_waits_for(row.robots_problem, row.waits_for)) for row in rows]
 
     # --- robots.txt and mirrors ---------------------------------------------------------------
 

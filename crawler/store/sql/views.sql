@@ -56,7 +56,7 @@ CREATE VIEW sites AS
          (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
          r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
          CASE WHEN s.wait_until > g.next_at THEN 'robots' ELSE g.wait_code END AS wait_code,
-         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || r.status ELSE g.waits_for END AS waits_for
+         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) ELSE g.waits_for END AS waits_for
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
 
 -- Consecutive answers that mean the same are one version.

@@ -258,7 +258,7 @@ def lock_store(path: Path) -> FileLock:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
         raise StoreInUse(
-            f"{path}: another `crawler run` is crawling into this store; wait for it, stop it, or choose another ",
+            f"{path}: another command writes to this store; wait for it, stop it, or choose another ",
             Setting("store.db"),
         ) from None
     except OSError as error:
