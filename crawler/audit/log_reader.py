@@ -101,6 +101,8 @@ async def read_slices(store: StoreReader, runs: Iterable[RunRecord]) -> AsyncIte
     await store.query(_SQL["create_event_table"])
     await _add_sites(store, unit_is)
     await store.query(_SQL["add_events"])
+    await store.query(_SQL["create_elsewhere_table"])
+    await store.query(_SQL["add_elsewhere"])
     after, in_force = 0, _TextsInForce()
     while events := await _read_events(store, after):
         after += _EVENTS_PER_SLICE

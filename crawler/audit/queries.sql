@@ -52,6 +52,19 @@ SELECT row_number() OVER (ORDER BY unit, at, kind, number), kind, number, site_i
   SELECT s.unit, r.valid_from, 1, r.robots_copy, s.site_id
   FROM robots_by_id r JOIN audit_site s ON s.site_id = r.site_id) AS happened
 
+-- name: create_elsewhere_table
+-- The versions that come from a URL on another site that is not the /robots.txt of that site. text_id 0: without text.
+CREATE TEMP TABLE audit_elsewhere (url TEXT NOT NULL, text_id BIGINT NOT NULL, action TEXT NOT NULL,
+  robots_copy BIGINT NOT NULL, valid_until DOUBLE PRECISION NOT NULL, PRIMARY KEY (url, text_id, action, robots_copy))
+
+-- name: add_elsewhere
+INSERT INTO audit_elsewhere (url, text_id, action, robots_copy, valid_until)
+SELECT r.answered_by, coalesce(r.text_id, 0), r.action, r.robots_copy, r.valid_until
+FROM robots_by_id r JOIN audit_site s ON s.site_id = r.site_id
+WHERE r.answered_by <> s.site || '/robots.txt' AND NOT EXISTS (SELECT 1 FROM sites_by_id y
+  WHERE y.site = substr(r.answered_by, 1, length(r.answered_by) - length('/robots.txt'))
+    AND y.site || '/robots.txt' = r.answered_by)
+
 -- name: request_events
 -- The requests and responses of a slice of the replay. event_site is the site that the event belongs to, site the one
 -- that the request was sent to.
@@ -63,17 +76,21 @@ JOIN audit_site h ON h.site_id = q.site_id
 WHERE e.n > :after AND e.n <= :last AND e.kind <> 1
 
 -- name: version_events
--- The robots.txt versions of a slice of the replay. A version that comes from the /robots.txt of another site has the
--- version that was the last one there (source).
+-- The robots.txt versions of a slice of the replay. A version that comes from another site may have been requested for
+-- a site before (source): from the /robots.txt of another site, the version that was the last one there; from another
+-- URL, an equal version from that URL that was in force.
 SELECT e.n, s.unit, s.site_id AS event_site_id, s.site AS event_site, r.valid_from, r.valid_until, r.action, r.status,
   r.text_id, coalesce(lower(hex(t.sha256)), '') AS sha256, r.run_id AS run, r.answered_by, r.headers,
   o.action AS source_action, o.text_id AS source_text_id, o.valid_from AS source_from, o.valid_until AS source_until
 FROM audit_event e JOIN robots_by_id r ON r.robots_copy = e.number JOIN audit_site s ON s.site_id = e.site_id
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
-LEFT JOIN robots_by_id o ON o.robots_copy = (
+LEFT JOIN robots_by_id o ON o.robots_copy = coalesce((
   SELECT max(x.robots_copy) FROM sites_by_id y JOIN robots_by_id x ON x.site_id = y.site_id
   WHERE y.site = substr(r.answered_by, 1, length(r.answered_by) - length('/robots.txt'))
-    AND y.site || '/robots.txt' = r.answered_by AND y.site_id <> r.site_id AND x.valid_from <= r.valid_from)
+    AND y.site || '/robots.txt' = r.answered_by AND y.site_id <> r.site_id AND x.valid_from <= r.valid_from), (
+  SELECT max(x.robots_copy) FROM audit_elsewhere x
+  WHERE x.url = r.answered_by AND x.text_id = coalesce(r.text_id, 0) AND x.action = r.action
+    AND x.robots_copy < r.robots_copy AND x.valid_until >= r.valid_from))
 WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 
 -- name: robots_texts

@@ -62,7 +62,7 @@ class RobotsResponse(NamedTuple):
 
 
 class SourceVersion(NamedTuple):
-    """The robots.txt version of another site, to whose /robots.txt a redirect led. Its own replay judges it."""
+    """The version that is in force for the target of a redirect, on another site. The replay judges it by itself."""
 
     action: str
     text_id: int | None
@@ -74,7 +74,8 @@ class RobotsVersion(NamedTuple):
     """The recorded meaning of a response for robots.txt, from ``valid_from`` on. Times in seconds since the epoch.
 
     ``headers`` are the response headers that say how long the file holds and whether it is whole. ``source`` is set if
-    the version comes from the /robots.txt of another site: the last version of that site.
+    the version comes from another site, and may have been requested before: the last version of the other site's
+    /robots.txt, or an equal version from the same URL.
     """
 
     valid_from: float

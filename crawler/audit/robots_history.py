@@ -107,9 +107,9 @@ class RobotsHistory:
             self.until = min(version.valid_until, latest_end)
 
     def _source(self) -> SourceVersion | None:
-        """The version of the site to whose /robots.txt the last response redirected, if the version comes from there.
+        """The version in force for the URL to which the last response redirected, if the version comes from there.
 
-        No request was made for it then: the version of the other site serves all sites that redirect there.
+        No request was made for it then: one version serves all sites that redirect to the same URL.
         """
         version, response = self.version, self.response
         if version is None or response is None or version.answered_by in (None, response.url):

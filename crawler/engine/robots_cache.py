@@ -62,9 +62,9 @@ class _Heard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The copy of another site, to whose /robots.txt a redirect leads. ``is_new``: it was requested now."""
+    """The copy in force for the URL that a redirect leads to. ``is_new``: it was requested now."""
 
-    site: str
+    url: str
     copy: RobotsCopy
     is_new: bool
 
@@ -120,8 +120,9 @@ class RobotsCache:
     2. A robots.txt that redirects to another site sends a request there only for that site's own /robots.txt, or for a
        path that the copy in force there allows. Otherwise the redirect counts as no answer.
     3. The /robots.txt of a redirect's target is requested as the target's own: the copy is stored as the target's, and
-       serves all sites that redirect there until it runs out. The pause of a site prolongs only a copy that was
-       requested for it.
+       serves all sites that redirect there until it runs out. The copy that comes from another path is stored for the
+       site that this process asked it for, and serves all others that redirect there until it runs out. The pause of a
+       site prolongs only a copy that was requested for it.
     4. A ``Host`` line that was contradicted is ignored until the file names another site: :meth:`rules` leaves it out.
     5. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
        of that group (:class:`crawler.engine.reservations.Reservations`). Otherwise the site is deferred.
@@ -148,6 +149,8 @@ class RobotsCache:
         self._faults = faults
         self._looked_at = -math.inf
         self._unsettled: set[str] = set()  # sites whose copies are being committed
+        self._asking: dict[str, str] = {}  # by site, the URL elsewhere asked for it, until its copy is committed
+        self._elsewhere: OrderedDict[str, tuple[str, int]] = OrderedDict()  # by such a URL, the site and its copy
         self._mains: dict[str, str] = {}  # main sites by mirror: few, compared with the sites crawled
         self._refuted: dict[str, Refuted] = {}  # by mirror: its Host line is ignored
         self._rules_bytes = 0
@@ -182,6 +185,15 @@ class RobotsCache:
             await self._catch_up()
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy, False
+        try:
+            return await self._renewed(site, way, visit, siblings)
+        finally:
+            self._asking.pop(site.name, None)
+
+    async def _renewed(
+        self, site: ClaimedSite, way: tuple[_Stop, ...], visit: Visit, siblings: Collection[ClaimedSite]
+    ) -> tuple[RobotsCopy, bool]:
+        """A new copy for the last site of ``way``, committed, and whether it was requested now."""
         group = way[-1].group
         (copy, answer, answered_by, is_new), rules = await self._asked(site, way, visit, siblings)
         if rules is not None and rules.named_site is not None:
@@ -214,6 +226,11 @@ class RobotsCache:
             site.heed(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
         finally:
             self._unsettled.discard(site.name)
+        if site.robots_id is not None and self._asking.get(site.name) == answered_by == answer.url:
+            self._elsewhere[answered_by] = (site.name, site.robots_id)
+            self._elsewhere.move_to_end(answered_by)
+            if len(self._elsewhere) > _RULES_KEPT:
+                self._elsewhere.popitem(last=False)
         return copy, is_new
 
     async def remember(self) -> None:
@@ -417,9 +434,9 @@ class RobotsCache:
             seen.append(meaning.url)
             found = await self._follow(meaning.url, site, way, visit, siblings)
             match found:
-                case _Target(target_site, copy, is_new):
-                    now, by = self._clock.now(), meaning.url if is_usable(copy) else answer.url
-                    copy = shared(copy, target_site, settings=settings, previous=site.copy, now=now)
+                case _Target(url, target, is_new):
+                    now, by = self._clock.now(), url if is_usable(target) else answer.url
+                    copy = shared(target, url, settings=settings, previous=site.copy, now=now)
                     return _Heard(copy, answer, by, is_new)
                 case _NoAnswer(why, until):
                     now = self._clock.now()
@@ -490,11 +507,11 @@ class RobotsCache:
         group = group_name(place.site, self._needs.group_by)
         held = {stop.group for stop in way}
         for pause_s in _looks(self._reservations.patience_s):
-            if place.path == ROBOTS_PATH:
-                target = await self._site(place.site, siblings)
-                if target is not None and target.copy is not None and self._is_settled(target.copy):
-                    return _Target(place.site, target.copy, is_new=False)
+            if (known := await self._known(url, siblings)) is not None:
+                return known
             try:
+                if url in self._asking.values():
+                    raise Busy(f"{url} is being requested for another site")
                 async with self._reservations.reserved(place.site, group, held):
                     return await self._ask_reserved(url, site, (*way, _Stop(place.site, group)), visit, siblings)
             except Busy as busy:
@@ -512,14 +529,35 @@ class RobotsCache:
         assert target is not None, "the store knows a site that is reserved"
         copy, is_new = await self._in_force(target, way, visit, siblings)
         if place.path == ROBOTS_PATH:
-            return _Target(place.site, copy, is_new)
+            return _Target(url, copy, is_new)
         rules = await self.rules(target.name, copy, visit)
         allowed = permission(target.name, copy, rules, place.path)
         if isinstance(allowed, Closed):
             return _NoAnswer(allowed.why, 0.0 if copy.retry_at is None else copy.retry_at)
+        if url in self._asking.values():
+            raise Busy(f"{url} is being requested for another site")
+        self._asking[site.name] = url
+        if (known := await self._known(url, siblings)) is not None:  # the request for another site has just ended
+            return known
         self._reservations.require_free(target.name, here.group, {stop.group for stop in way[:-1]})
         permit = FetchPermit.under(target, here.group, copy, rules, allowed, for_site_id=site.id)
         return await self._send(url, site, permit, visit)
+
+    async def _known(self, url: str, siblings: Collection[ClaimedSite]) -> _Target | None:
+        """The copy in force for a URL of another site, if it need not be requested."""
+        place = split(url)
+        if place.path == ROBOTS_PATH:
+            source = await self._site(place.site, siblings)
+        elif url in self._elsewhere:
+            name, robots_id = self._elsewhere[url]
+            source = await self._site(name, siblings)
+            if source is None or source.robots_id != robots_id:  # the site has another copy by now
+                return None
+        else:
+            return None
+        if source is None or source.copy is None or not self._is_settled(source.copy):
+            return None
+        return _Target(url, source.copy, is_new=False)
 
     async def _site(self, name: str, siblings: Collection[ClaimedSite]) -> ClaimedSite | None:
         """A site of the claim, or else as the store has it."""

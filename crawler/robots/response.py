@@ -110,15 +110,15 @@ def is_usable(copy: RobotsCopy) -> bool:
 
 
 def shared(
-    target: RobotsCopy, target_site: str, *, settings: RobotsSettings, previous: RobotsCopy | None, now: float
+    target: RobotsCopy, url: str, *, settings: RobotsSettings, previous: RobotsCopy | None, now: float
 ) -> RobotsCopy:
-    """The copy of a site whose /robots.txt redirects to that of ``target_site``, of which ``target`` is known.
+    """The copy of a site whose /robots.txt redirects to ``url`` on another site, of which ``target`` is the copy.
 
     It holds for as long as ``target``. If that is no usable answer (:func:`is_usable`), the site has none either: it is
     deferred until the target is asked again, or for longer. ``previous`` is the site's copy so far.
     """
     if not is_usable(target):
-        detail = f"{target_site}/robots.txt has no usable answer: {target.note or target.status}"
+        detail = f"{url} has no usable answer: {target.note or target.status}"
         asked_at = target.retry_at or target.expires_at
         return unanswered(detail, settings=settings, previous=previous, now=now, not_before=asked_at)
     return RobotsCopy(

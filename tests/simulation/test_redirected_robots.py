@@ -19,6 +19,7 @@ from crawler.engine.lease import Lease
 from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import FetchResult, Purpose, Redirected, Request, RobotsAction, State
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
@@ -149,12 +150,14 @@ def crawled(
     seeds: list[str],
     seconds: float = 7200.0,
     robots: RobotsSettings = RobotsSettings(),  # noqa: B008 - frozen
+    delay_s: float = 1.0,
 ) -> SimulatedWeb:
     """The web after a crawl from ``seeds``, to its end or for ``seconds``. The audit finds no violation in its log."""
 
     async def main(clock: VirtualClock) -> SimulatedWeb:
         web = SimulatedWeb(clock, sites)
-        await crawl_for(clock, db_path, web, seeds, Options(robots=robots), seconds, crash=False)
+        options = Options(robots=robots, politeness=PolitenessSettings(delay_s=delay_s))
+        await crawl_for(clock, db_path, web, seeds, options, seconds, crash=False)
         return web
 
     web = run_virtual(main)
@@ -242,6 +245,44 @@ def test_a_target_is_asked_once_for_all_sites_that_redirect_to_it(db_path: Path,
     fetched = {hit.host for hit in web.log if hit.path == "/"}
     assert fetched == set(sites)
     assert {hit.host for hit in web.log if hit.path == "/x"} == (set() if target else set(sites))
+
+
+@pytest.mark.parametrize("hosts", [40, 500])
+@pytest.mark.parametrize("body", ["", "User-agent: *\nDisallow: /x\n"])
+def test_a_path_is_requested_once_for_all_sites_that_redirect_to_it(db_path: Path, hosts: int, body: str) -> None:
+    sites: dict[str, Site] = {
+        f"s{n}.test": {"/robots.txt": redirect("http://b.test/rules"), "/": Page("x"), "/x": Page("x")}
+        for n in range(hosts)
+    }
+    seeds = [f"http://{host}/{path}" for host in sites for path in ("", "x")]
+    web = crawled(db_path, {**sites, "b.test": {"/robots.txt": CLOSED, "/rules": plain(body)}}, seeds)
+    assert paths(web, "b.test") == ["/robots.txt", "/rules"]
+    assert {hit.host for hit in web.log if hit.path == "/"} == set(sites)
+    assert {hit.host for hit in web.log if hit.path == "/x"} == (set() if body else set(sites))
+
+
+def test_a_path_is_requested_again_when_its_copy_has_run_out(db_path: Path) -> None:
+    rules = replace(plain(""), headers=(("Cache-Control", "max-age=300"),))
+    sites: dict[str, Site] = {
+        f"s{n}.test": {"/robots.txt": redirect("http://b.test/rules"), "/": healthy(100)["/"], "*": Page("x")}
+        for n in range(20)
+    }
+    sites["b.test"] = {"/robots.txt": replace(plain(""), headers=rules.headers), "/rules": rules}
+    web = crawled(db_path, sites, [f"http://{host}/" for host in sites if host != "b.test"], 1_700.0, delay_s=10.0)
+    asked = [hit.started_at for hit in web.web.hits("b.test") if hit.path == "/rules"]
+    assert 3 <= len(asked) <= 6
+    assert min(after - before for before, after in pairwise(asked)) > 300
+    assert all(len(paths(web, f"s{n}.test")) > 100 for n in range(20))
+
+
+def test_a_path_that_does_not_answer_is_requested_once_before_the_next_attempt(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        f"s{n}.test": {"/robots.txt": redirect("http://b.test/rules"), "/": Page("x")} for n in range(40)
+    }
+    sites["b.test"] = {"/robots.txt": CLOSED, "/rules": Page(status=500)}
+    web = crawled(db_path, sites, [f"http://s{n}.test/" for n in range(40)], 55.0)
+    assert paths(web, "b.test") == ["/robots.txt", "/rules"]
+    assert {hit.path for hit in web.log} == {"/robots.txt", "/rules"}
 
 
 def test_the_redirect_to_https_asks_each_site_once(db_path: Path) -> None:

@@ -214,6 +214,41 @@ async def test_a_redirect_to_another_site(doctored: Doctored) -> None:
     ]
 
 
+async def test_a_version_from_a_path_elsewhere_serves_other_sites_too(doctored: Doctored) -> None:
+    doctored.run(settings())
+    asked, there, other = (doctored.site(f"http://{name}.test") for name in "zab")
+    doctored.robots(there, 0)
+    doctored.request(asked, 1, "/robots.txt", "robots", status=301, location="//a.test/shared")
+    doctored.robots(asked, 5, b"")
+    (hop,) = doctored.db.execute("SELECT max(id) FROM request").fetchone()
+    doctored.db.execute(
+        "UPDATE request SET site_id = ?, path = '/shared', for_site_id = ? WHERE id = ?", (there, asked, hop)
+    )
+    doctored.db.execute("UPDATE robots_copy SET answered_by = 'http://a.test/shared' WHERE site_id = ?", (asked,))
+    doctored.request(other, 20, "/robots.txt", "robots", status=301, location="//a.test/shared")
+    doctored.db.execute(
+        "INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, run_id,"
+        " answered_by, headers) SELECT ?, text_id, action, status, 21 + ?, 21 + ?, valid_until, run_id, answered_by,"
+        " '[]' FROM robots_copy WHERE site_id = ?",
+        (other, START, START, asked),
+    )
+    doctored.request(other, 25, "/")
+    assert (await audited(doctored)).violations == []
+
+    async def found(change: str) -> list[tuple[Check, str]]:
+        columns = "action, text_id, valid_from, valid_until, answered_by"
+        before = doctored.db.execute(f"SELECT {columns} FROM robots_copy WHERE site_id = ?", (other,)).fetchone()
+        doctored.db.execute(f"UPDATE robots_copy SET {change} WHERE site_id = ?", (other,))
+        violations = (await audited(doctored)).violations
+        doctored.db.execute(f"UPDATE robots_copy SET ({columns}) = (?, ?, ?, ?, ?) WHERE site_id = ?", (*before, other))
+        return [(violation.check, violation.url) for violation in violations]
+
+    assert await found("valid_until = valid_until + 5") == [(Check.LOG, "http://b.test/robots.txt")]
+    assert (Check.LOG, "http://b.test/robots.txt") in await found("action = 'free', text_id = NULL")
+    assert (Check.LOG, "http://b.test/robots.txt") in await found("answered_by = 'http://a.test/other'")
+    assert await found(f"valid_from = {START + 15.0}") != [], "before the redirect"
+
+
 async def test_a_redirect_to_the_robots_of_another_site(doctored: Doctored) -> None:
     """The version there serves both sites, and is requested once."""
     doctored.run(settings())
