@@ -225,6 +225,7 @@ class OpenCrawl:
         where: str | None = None,
         bodies: bool = False,
         base_url: str | None = None,
+        allowed_for: Iterable[str] = (),
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
 
@@ -236,7 +237,15 @@ class OpenCrawl:
         async with self._store() as store:  # its own: the export opens a transaction on it
             now = SystemClock().now()
             return await export_to(
-                store, format, target, now=now, table=table, where=where, bodies=bodies, base_url=base_url
+                store,
+                format,
+                target,
+                now=now,
+                table=table,
+                where=where,
+                bodies=bodies,
+                base_url=base_url,
+                allowed_for=allowed_for,
             )
 
     async def rank(self) -> RankingSummary:

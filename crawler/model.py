@@ -176,6 +176,20 @@ class Failed(Answer):
 FetchResult = Fetched | NotModified | Redirected | Failed
 
 
+class Preference(NamedTuple):
+    """A statement of the owner about a use of a page (``docs/protocols.md``, section 7).
+
+    ``value`` is ``y`` or ``n``, or the URL of a document that the statement names.
+    """
+
+    scheme: str  # crawler.preferences.schemes.Scheme
+    category: str
+    value: str
+    source: str  # "robots.txt", "header" or "META"
+    line: int | None  # of robots.txt
+    text: str  # the statement as written, printable and bounded
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """An answer for the archive. ``left_out`` says why the body must not be kept; it is empty if the body is kept."""
@@ -184,6 +198,7 @@ class Recorded:
     purpose: Purpose
     left_out: str = ""
     depth: int = 0
+    preferences: tuple[Preference, ...] = ()  # about the use of the document
 
 
 def header(headers: Headers, name: str) -> str | None:
@@ -268,3 +283,5 @@ class PageFacts:
     body_bytes: int = 0  # length of the decoded body
     text_sha256: bytes | None = None  # of the text without mark-up and blanks, if requested
     feeds: tuple[str, ...] = ()  # the RSS and Atom feeds that the page names
+    preferences: tuple[Preference, ...] = ()  # about use, in the page and its headers
+    withheld: str = ""  # the preference because of which the page is not kept; empty if there is none

@@ -105,6 +105,11 @@ class ReasonCode(Code):
     # fetched
     FETCHED = "fetched", "{}", "fetched"
     NOINDEX = "noindex", "{}, noindex: body and texts not kept", "fetched, but not kept, because the page says noindex"
+    WITHHELD = (
+        "withheld",
+        "{}: body and texts not kept",
+        "fetched, but not kept, because the page refuses a declared purpose",
+    )
     UNREAD = "unread", "{}; body and texts not kept", "fetched; it could not be read, and is not kept"
     SITEMAP = "sitemap", "{}", "a sitemap that was read"
     RUPINFO = "rupinfo", "{}", "an offer of updates (RUP) that was read"
@@ -133,6 +138,12 @@ class ReasonCode(Code):
     TRAP = "trap", "trap: {}", "looks like part of an endless series of URLs"
     BLOCKED = "blocked", "blocked by the operator", "blocked by the operator"
     ROBOTS = "robots", "robots: {}", "disallowed by the site's robots.txt"
+    PREFERENCE = (
+        "preference",
+        "preference: {}",
+        "refused by the site's robots.txt for a declared purpose",
+        ("identity.purpose",),
+    )
     MIRROR = "mirror", "mirror of {}", "on a mirror; requested from its main site instead"
     MIRROR_CYCLE = "mirror_cycle", "mirror cycle: {}", "on sites that name each other as main hosts"
     TYPE = "type", "type: content type {} is not wanted", "of a content type that is not wanted"

@@ -20,6 +20,7 @@ class Check(StrEnum):
     ROBOTS_FIRST = "robots first"
     FRESH = "robots fresh"
     PERMISSION = "permission"
+    PREFERENCE = "preference"
     OVERLAP = "overlap"
     PAUSE = "pause"
     RETRY_AFTER = "retry-after"
@@ -33,6 +34,7 @@ TITLES: Mapping[Check, str] = {
     Check.ROBOTS_FIRST: "Every site had answered for its robots.txt before its first page was requested",
     Check.FRESH: "The robots.txt in force had not expired",
     Check.PERMISSION: "The robots.txt in force allowed the request",
+    Check.PREFERENCE: "No page was requested or kept against a preference about a purpose that the run declared",
     Check.OVERLAP: "No two requests of a politeness group overlapped",
     Check.PAUSE: "The pause between two requests of a politeness group was kept",
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVe
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
+from crawler.preferences.purposes import categories_for
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
@@ -50,6 +52,14 @@ class RequestCount(NamedTuple):
     run: int
     logged: int
     counted: int
+
+
+class KeptPage(NamedTuple):
+    """A page whose body is kept against the preference ``stated``. ``fetched_at`` in seconds since the epoch."""
+
+    url: str
+    fetched_at: float
+    stated: str
 
 
 class LogNumbering(NamedTuple):
@@ -89,6 +99,23 @@ async def read_numbering(store: StoreReader) -> LogNumbering:
 async def read_request_counts(store: StoreReader) -> list[RequestCount]:
     """The number of requests of each run, as logged and as counted."""
     return [RequestCount(**row) for row in await store.query(_SQL["request_counts"])]
+
+
+async def read_pages_kept(store: StoreReader, run: RunRecord) -> tuple[int, list[KeptPage]]:
+    """The number of pages that a run fetched, and those that it kept although they refuse a purpose of the run.
+
+    A page that was visited again after the run is left out: its preferences may have changed.
+    """
+    bounds: dict[str, object] = {
+        "since": run.started_at,
+        "until": math.inf if run.finished_at is None else run.finished_at,
+    }
+    names = {f"category_{n}": category for n, category in enumerate(categories_for(run.purposes))}
+    if not names:
+        return 0, []
+    (count,) = await store.query(_SQL["pages_of_run"], bounds)
+    kept = _SQL["pages_kept"].format(categories=", ".join(f":{name}" for name in names))
+    return count["pages"], [KeptPage(**row) for row in await store.query(kept, bounds | names)]
 
 
 async def read_slices(store: StoreReader, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:

@@ -124,6 +124,10 @@ def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
         whom = "" if run.contact else ", without a contact, which is allowed on loopback only"
         yield f"- Its User-Agent was {_code(run.user_agent)}{whom}."
         yield f"- In robots.txt it obeyed the records for {_code(run.agent)}."
+        if run.purposes:
+            yield f"- It declared the uses {', '.join(run.purposes)} of the pages, and obeyed preferences about them."
+        else:
+            yield "- It declared no purpose: preferences about the use of pages were recorded, and not obeyed."
         yield f"- Its reading of robots.txt was {_READINGS[run.reading]}."
         yield (
             f"- Between two requests to one {pauses.group} it paused for the longest of {seconds(pauses.delay_s)}, "

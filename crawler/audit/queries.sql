@@ -97,6 +97,21 @@ WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 -- The bodies of robots.txt files by number; {numbers} is a list of parameters.
 SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers})
 
+-- ---- preferences about use --------------------------------------------------------------------------------------
+
+-- name: pages_of_run
+-- How many pages were fetched from :since until :until, and not visited later.
+SELECT count(*) AS pages FROM pages_by_id WHERE fetched_at >= :since AND coalesce(last_seen_at, fetched_at) <= :until
+
+-- name: pages_kept
+-- Of these pages, those whose body is kept although the page itself refuses one of the {categories}, a list of
+-- parameters.
+SELECT p.url, p.fetched_at, min(f.text) AS stated
+FROM preferences f JOIN pages p ON p.url_id = f.url_id
+WHERE f.value = 'n' AND f.source <> 'robots.txt' AND f.category IN ({categories})
+  AND p.body_sha256 IS NOT NULL AND p.fetched_at >= :since AND coalesce(p.last_seen_at, p.fetched_at) <= :until
+GROUP BY p.url, p.fetched_at ORDER BY p.url
+
 -- ---- what the hash covers ---------------------------------------------------------------------------------------
 -- docs/audit.md publishes these statements: each row becomes one JSON array. The column number is the paging key.
 

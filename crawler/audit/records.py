@@ -11,6 +11,7 @@ from crawler.errors import UsageError
 from crawler.fetch.resolver import address_for
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Headers, Reading, RobotsAction
+from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
 from crawler.settings.loading import recorded
@@ -157,6 +158,10 @@ class RunRecord:
     @property
     def contact(self) -> str:
         return self.settings.identity.contact
+
+    @property
+    def purposes(self) -> tuple[UsePurpose, ...]:
+        return self.settings.identity.purpose
 
     @property
     def resolve(self) -> tuple[tuple[str, str], ...]:

@@ -37,6 +37,7 @@ from crawler.frontier.politeness import (
     group_name,
 )
 from crawler.model import Purpose, Reading, RobotsAction
+from crawler.preferences.purposes import first_refusal
 from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
@@ -151,6 +152,7 @@ class Replay:
             yield from self._check_robots_first(case)
             yield from self._check_fresh(case)
             yield from self._check_permission(case)
+            yield from self._check_preference(case)
         elif request.for_site_id is None:
             site.robots_request = request
         yield from self._check_pace(case)
@@ -282,6 +284,19 @@ class Replay:
                 yield self._violation(Check.PERMISSION, request, required, done, version=version, rule=verdict)
         elif version.action == RobotsAction.PARSE:
             yield self._violation(Check.PERMISSION, request, required, "its text is not in the store", version=version)
+
+    def _check_preference(self, case: _Case) -> Iterator[Violation]:
+        """A page must not be requested if robots.txt refuses a purpose that the run declared."""
+        request, rules, purposes = case.request, case.rules, case.run.purposes
+        if request.purpose != Purpose.PAGE or not purposes:
+            return
+        self.counts[Check.PREFERENCE].judged += 1
+        refused = None if rules is None else first_refusal(rules.preferences.of(request.path), purposes)
+        if refused is not None:
+            required = f"no refusal of the purposes {', '.join(purposes)}"
+            rule = Verdict(False, refused.line, refused.text, case.run.reading)
+            done = f"{refused.category} was refused"
+            yield self._violation(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
 
     # --- the pace -----------------------------------------------------------------------------
 

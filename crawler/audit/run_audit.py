@@ -76,12 +76,41 @@ async def run_audit(store: StoreReader, now: float) -> AuditResult:
             for violation in replay.replay(piece.events, piece.texts):
                 if len(listed) < MAX_LISTED:
                     listed.append(violation)
+        kept = await _pages_kept(store, runs, replay.counts)
         in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
         replay.counts[Check.LOG].violations += len(in_log)
+        listed += kept[: MAX_LISTED - len(listed)]
         totals = await read_totals(store)
         sha256 = await log_reader.canonical_sha256(store)
     violations = sorted(in_log + listed, key=lambda found: (found.started_at or 0.0, found.request or 0))
     return AuditResult(now, runs, replay.counts, violations, totals, sha256, _limits(runs, totals))
+
+
+async def _pages_kept(
+    store: StoreReader, runs: Sequence[RunRecord], counts: dict[Check, CheckCount]
+) -> list[Violation]:
+    """The pages that are kept although they refuse a purpose that their run declared."""
+    violations: list[Violation] = []
+    count = counts[Check.PREFERENCE]
+    for run in runs:
+        if run.purposes and not run.is_auxiliary:
+            pages, kept = await log_reader.read_pages_kept(store, run)
+            count.judged += pages
+            required = f"a page without refusal of the purposes {', '.join(run.purposes)}, or none of its body"
+            violations += [
+                Violation(
+                    Check.PREFERENCE,
+                    required,
+                    f"its body is kept; it states {page.stated}",
+                    run=run.run,
+                    url=page.url,
+                    started_at=page.fetched_at,
+                    finished_at=page.fetched_at,
+                )
+                for page in kept
+            ]
+    count.violations += len(violations)
+    return violations
 
 
 def _incomplete_log(numbering: LogNumbering, counts: Sequence[RequestCount]) -> list[Violation]:

@@ -11,7 +11,7 @@ from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_document
 from crawler.engine.robots_cache import RobotsCache
 from crawler.errors import Fault
-from crawler.frontier.decide import Outcome, Queued, after_fetch
+from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
 from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
 from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
 from crawler.frontier.scope import Scope
@@ -22,6 +22,7 @@ from crawler.model import (
     Kind,
     NotModified,
     PageFacts,
+    Preference,
     Purpose,
     Request,
     State,
@@ -64,10 +65,18 @@ class Answers:
         etag, last_modified = queued.seen.validators
         return replace(request, etag=etag, last_modified=last_modified)
 
-    async def outcome(self, queued: Queued, result: FetchResult, rules: SiteRules | None = None) -> Outcome:
+    async def outcome(
+        self,
+        queued: Queued,
+        result: FetchResult,
+        rules: SiteRules | None = None,
+        stated: tuple[Preference, ...] = (),
+    ) -> Outcome:
         """The outcome of the request for ``queued`` that ``result`` has answered.
 
-        ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page.
+        ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page. ``stated``
+        are the preferences about use in that robots.txt.
+
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light, and
         :class:`crawler.errors.StoreError`.
         """
@@ -81,14 +90,16 @@ class Answers:
             outcome = await self._sitemap(queued, result)
         else:
             if isinstance(result, Fetched):
-                facts = await self._reader.read(result)
-                self._record(queued, result, facts)
+                facts = withheld(await self._reader.read(result), self._policy.purposes)
+                self._record(queued, result, facts, stated)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
-                facts = self._header_facts(result)
+                facts = withheld(self._header_facts(result), self._policy.purposes)
             outcome = after_fetch(queued, result, facts, self._scope, self._policy.retry)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
+        if facts is not None:
+            outcome = _with_preferences(outcome, result, facts, stated)
         return after_revisit(outcome, result, facts, self._policy.revisit)
 
     def _tagged(self, result: FetchResult, rules: SiteRules | None) -> FetchResult:
@@ -105,9 +116,9 @@ class Answers:
         hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
 
-    def _record(self, queued: Queued, result: Fetched, facts: PageFacts) -> None:
+    def _record(self, queued: Queued, result: Fetched, facts: PageFacts, stated: tuple[Preference, ...] = ()) -> None:
         if self._archive is not None:
-            self._archive.add_record(of_document(queued, result, facts))
+            self._archive.add_record(of_document(queued, result, facts, stated))
 
     def _header_facts(self, result: Fetched | NotModified) -> PageFacts:
         robots = self._policy.robots
@@ -118,3 +129,13 @@ class Answers:
     def _takes_feeds(self) -> bool:
         """Whether feeds are queued: they tell of changes, so they serve a crawl with revisits."""
         return self._policy.revisit.enabled and self._policy.crawl.sitemaps
+
+
+def _with_preferences(
+    outcome: Outcome, result: FetchResult, facts: PageFacts, stated: tuple[Preference, ...]
+) -> Outcome:
+    """The outcome with all preferences about use. After a 304, those of the page stay as they were."""
+    own = facts.preferences if isinstance(result, Fetched) else None
+    if not own and not stated and outcome.queued.seen is None:
+        return outcome
+    return replace(outcome, own_preferences=own, robots_preferences=stated)

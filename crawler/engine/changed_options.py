@@ -46,6 +46,7 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.CONTACT: ("identity.contact", "fetch.resolve"),
     ReasonCode.DEPTH: ("scope",),
     ReasonCode.ROBOTS: ("robots", "identity.agent"),
+    ReasonCode.PREFERENCE: ("identity.purpose", "robots", "identity.agent"),
     ReasonCode.ROBOTS_GIVEN_UP: ("robots", "identity.agent"),
     ReasonCode.MIRROR: ("robots", "identity.agent", "scope"),
     ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", "scope"),

@@ -22,7 +22,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
-from crawler.model import Fetched, Kind, RobotsAction
+from crawler.model import Fetched, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
 from crawler.store.protocols import Claim, ClaimedSite
 from crawler.url import split
@@ -130,17 +130,25 @@ class ClaimTask:
         context = self._context
         rules = await context.robots.rules(site.name, site.copy, visit)
         main = None if rules is None or rules.main_site is None else context.robots.main_of(site.name)
-        decision = before_fetch(queued, site.copy, rules, split(queued.url).path, context.scope, main)
+        path, purposes = split(queued.url).path, context.policy.purposes
+        decision = before_fetch(queued, site.copy, rules, path, context.scope, main, purposes)
         match decision:
             case Outcome():
                 self._refuse(decision)
             case Fetch():
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
-                await self._fetch(queued, permit, visit, rules)
+                await self._fetch(queued, permit, visit, rules, decision.preferences)
             case _:
                 assert_never(decision)
 
-    async def _fetch(self, queued: Queued, permit: FetchPermit, visit: Visit, rules: SiteRules | None) -> None:
+    async def _fetch(
+        self,
+        queued: Queued,
+        permit: FetchPermit,
+        visit: Visit,
+        rules: SiteRules | None,
+        stated: tuple[Preference, ...],
+    ) -> None:
         context = self._context
         await visit.end_processing()
         if counted := queued.seen is None and context.budget.is_limited:
@@ -159,7 +167,7 @@ class ClaimTask:
         if result is not None:  # else the robots copy has run out: the URL is still queued
             with context.gate.reading(permit.group):
                 await visit.begin_processing()
-                outcome = await context.answers.outcome(queued, result, rules)
+                outcome = await context.answers.outcome(queued, result, rules, stated)
                 context.outbox.add_outcome(outcome)
                 context.robots.heed(outcome)
 

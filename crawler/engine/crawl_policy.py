@@ -9,6 +9,7 @@ from crawler.engine.robots_cache import RobotsNeeds
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
+from crawler.preferences.purposes import UsePurpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +23,4 @@ class CrawlPolicy:
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
     longest_request_s: float = 120.0
+    purposes: tuple[UsePurpose, ...] = ()

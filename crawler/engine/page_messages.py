@@ -10,7 +10,7 @@ import marshal
 from operator import attrgetter
 from typing import NamedTuple
 
-from crawler.model import Headers, Link, PageFacts
+from crawler.model import Headers, Link, PageFacts, Preference
 
 #: Processor time that one page may take, in seconds. An ordinary page of 1 MB takes 0.05.
 MAX_CPU_S = 0.7
@@ -24,9 +24,9 @@ OUT_OF_MEMORY = 12
 READY = b"ready"
 
 _FIELDS = PageFacts.__slots__
-_LINKS = _FIELDS.index("links")
+_LINKS, _PREFERENCES = _FIELDS.index("links"), _FIELDS.index("preferences")
 _values = attrgetter(*_FIELDS)
-_new_link = tuple.__new__  # as Link._make, without counting the values, at a third of the time
+_new = tuple.__new__  # as Link._make, without counting the values, at a third of the time
 
 
 class Question(NamedTuple):
@@ -63,6 +63,7 @@ def pack_answer(answer: PageFacts | str) -> bytes:
         return marshal.dumps(answer)
     values = list(_values(answer))
     values[_LINKS] = [tuple(link) for link in answer.links]
+    values[_PREFERENCES] = [tuple(one) for one in answer.preferences]
     return marshal.dumps(values)
 
 
@@ -71,5 +72,6 @@ def unpack_answer(message: bytes) -> PageFacts | str:
     values = marshal.loads(message)
     if isinstance(values, str):
         return values
-    values[_LINKS] = tuple([_new_link(Link, link) for link in values[_LINKS]])
+    values[_LINKS] = tuple([_new(Link, link) for link in values[_LINKS]])
+    values[_PREFERENCES] = tuple([_new(Preference, one) for one in values[_PREFERENCES]])
     return PageFacts(*values)

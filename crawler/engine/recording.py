@@ -12,7 +12,7 @@ from typing import Protocol
 from crawler.engine.gate import Fetcher
 from crawler.engine.outbox import Outbox
 from crawler.frontier.decide import Queued
-from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Purpose, Recorded, Request
+from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, Purpose, Recorded, Request
 from crawler.reasons import ErrorKind
 
 _ASKED = "the page asks that no copy is kept"
@@ -50,10 +50,16 @@ class RecordingFetcher:
         return answer
 
 
-def of_document(queued: Queued, answer: Fetched, facts: PageFacts) -> Recorded:
-    """The record of a page or sitemap that was read: its headers alone if it says NOINDEX or NOARCHIVE."""
+def of_document(queued: Queued, answer: Fetched, facts: PageFacts, stated: tuple[Preference, ...] = ()) -> Recorded:
+    """The record of a page or sitemap that was read: its headers alone if it says NOINDEX or NOARCHIVE.
+
+    The same holds for a page that refuses a declared purpose. ``stated`` are the preferences in robots.txt.
+    """
     purpose = Purpose.SITEMAP if queued.kind is Kind.SITEMAP else Purpose.PAGE
-    return Recorded(answer, purpose, "" if facts.index and facts.archive else _ASKED, queued.depth)
+    left_out = "" if facts.index and facts.archive else _ASKED
+    if facts.withheld:
+        left_out = f"the page refuses a declared use: {facts.withheld}"
+    return Recorded(answer, purpose, left_out, queued.depth, (*facts.preferences, *stated))
 
 
 def _why_unread(answer: FetchResult) -> str:

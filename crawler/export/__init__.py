@@ -7,7 +7,7 @@ from that, ``warc_recorder`` and ``warc_exchange`` record requests while a crawl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
+from crawler.preferences.purposes import UsePurpose
 from crawler.store.protocols import StoreReader
 
 __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
@@ -44,6 +45,9 @@ class Format:
 
 
 _ANY = ("pages", *(view for view in VIEWS if view != "pages"))
+
+#: A view with one of these columns has rows about pages: the page itself, or the source of a link.
+_ABOUT_PAGES = frozenset(("url_id", "source_id", "source"))
 
 _TABLE = "a view as a table (--table, else pages)"
 _ARCHIVE = "the pages with their bodies, for web archives; without NOINDEX and NOARCHIVE pages"
@@ -72,15 +76,18 @@ async def export(
     where: str | None = None,
     bodies: bool = False,
     base_url: str | None = None,
+    allowed_for: Iterable[str] = (),
     tally: ExportProgress | None = None,
 ) -> ExportProgress:
     """Write an export of ``store`` to ``out``, whole or not at all.
 
     The store must be opened read-only and for this call alone; the export shows one moment of it. ``where`` is an SQL
     condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at which the
-    folder of a sitemap in several files will be served. ``now`` is in seconds since the epoch. ``tally`` may be read
-    while the export runs. Raises :class:`UsageError` for options that do not fit together, an invalid condition, a
-    missing library, or a file that cannot be written; and :class:`crawler.errors.StoreError` if the store fails.
+    folder of a sitemap in several files will be served. ``allowed_for`` leaves out pages, and links of pages, that
+    refuse one of these uses (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``now``
+    is in seconds since the epoch. ``tally`` may be read while the export runs. Raises :class:`UsageError` for options
+    that do not fit together, an invalid condition, a missing library, or a file that cannot be written; and
+    :class:`crawler.errors.StoreError` if the store fails.
     """
     chosen = _format(format)
     view = table or chosen.views[0]
@@ -94,15 +101,26 @@ async def export(
         )
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
+    uses = _uses(allowed_for)
+    if uses and not _ABOUT_PAGES & VIEWS[view].keys():
+        raise UsageError(Argument("allowed_for"), f": the rows of the table {view} are about no page")
     tally = tally or ExportProgress()
     with AtomicFiles() as files:
         async with AsyncExitStack() as readers:
-            job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url)
+            job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url, uses)
             with job.blaming_condition():
                 await store.begin_snapshot()
                 await job.require_condition()
+                await job.count_refused()
                 await chosen.write(job)
     return tally
+
+
+def _uses(names: Iterable[str]) -> tuple[UsePurpose, ...]:
+    try:
+        return tuple(UsePurpose(name) for name in names)
+    except ValueError:
+        raise UsageError(Argument("allowed_for"), f" must be one of {', '.join(UsePurpose)}") from None
 
 
 def _format(name: str) -> Format:

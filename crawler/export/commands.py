@@ -24,10 +24,14 @@ from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
 from crawler.export.job import SQL
 from crawler.formatting import duration, many
+from crawler.preferences.purposes import UsePurpose
 from crawler.settings.stores import existing_store
 
 _REFRESH_S = 0.2
-_LEFT_OUT = "no body is stored, the page forbids copies, or the date until which it may be shown is over"
+_LEFT_OUT = (
+    "no body is stored, the page forbids copies or the use of --allowed-for, or the date until which it may be shown "
+    "is over"
+)
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 _OF_RANK = ("ranks", "site_ranks")
 
@@ -55,8 +59,21 @@ def _help() -> str:
 @click.option("--where", metavar="SQL", help="Only the rows of that view that meet a condition.")
 @click.option("--bodies", is_flag=True, help=f"{_BODIES}: with the pages' bodies.")
 @click.option("--base-url", metavar="URL", help="sitemap in several files: where their folder will be served.")
+@click.option(
+    "--allowed-for",
+    multiple=True,
+    type=click.Choice([purpose.value for purpose in UsePurpose]),
+    help="Leave out pages, and links of pages, that refuse this use.",
+)
 def export(
-    format: str, out: Path, db: str, table: str | None, where: str | None, bodies: bool, base_url: str | None
+    format: str,
+    out: Path,
+    db: str,
+    table: str | None,
+    where: str | None,
+    bodies: bool,
+    base_url: str | None,
+    allowed_for: tuple[str, ...],
 ) -> int:
     """Run the command; its help is made from the table of formats."""
 
@@ -74,6 +91,7 @@ def export(
                 where=where,
                 bodies=bodies,
                 base_url=base_url,
+                allowed_for=allowed_for,
                 tally=tally,
             )
             unranked = table in _OF_RANK and not await store.query(SQL["any_row"].format(view=table))

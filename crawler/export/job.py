@@ -13,6 +13,7 @@ from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
+from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements
 
@@ -34,7 +35,9 @@ class ExportProgress:
     """The progress of an export: ``written`` counts the units of the format (rows, pages, links, URLs)."""
 
     written: int = 0
-    left_out: int = 0  # pages that may no longer be shown; in a format of bodies, also pages without one
+    #: Pages that may no longer be shown, and rows about pages that refuse the use of the export; in a format of bodies,
+    #: also pages without one.
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Job:
     now: float
     bodies: bool = False
     base_url: str | None = None
+    allowed_for: tuple[UsePurpose, ...] = ()
 
     def __post_init__(self) -> None:
         if self.where is not None:
@@ -59,7 +63,31 @@ class Job:
     @property
     def kept(self) -> str:
         """The rows to export, as a subquery."""
-        return SQL["kept"].format(view=self.view, where=self.where or "TRUE")
+        return SQL["kept"].format(view=self.view, where=self.where or "TRUE", allowed=self._allowed)
+
+    @property
+    def _allowed(self) -> str:
+        """The condition that a row is about no page that refuses one of the uses ``allowed_for``."""
+        if self.view == "links_glued" and self.allowed_for:
+            return SQL["allowed_url"].format(page="source", categories=self._categories)
+        return self.allows("source_id" if self.view == "links" else "url_id")
+
+    @property
+    def _categories(self) -> str:
+        return ", ".join(f"'{category}'" for category in categories_for(self.allowed_for)) or "NULL"
+
+    def allows(self, page: str) -> str:
+        """The condition that the page whose number is the expression ``page`` refuses none of these uses."""
+        if not self.allowed_for:
+            return "TRUE"
+        return SQL["allowed"].format(page=page, categories=self._categories)
+
+    async def count_refused(self) -> None:
+        """Count the rows that are left out because of their preferences."""
+        if self.allowed_for:
+            parts = {"view": self.view, "where": self.where or "TRUE", "allowed": self._allowed}
+            (row,) = await self.store.query(UserSql(SQL["refused"].format(**parts)))
+            self.tally.left_out += row["rows_left_out"]
 
     def sql(self, name: str, **parts: str) -> UserSql:
         """A statement of ``queries.sql`` about the rows to export, with the condition in it."""

@@ -2,9 +2,24 @@
 
 -- name: kept
 -- The rows of a view that meet the user's condition, which has lines of its own because it may end in a comment.
+-- {allowed} is TRUE, or the statement `allowed`.
 (SELECT * FROM {view} WHERE (
 {where}
-))
+) AND {allowed})
+
+-- name: allowed
+-- Whether the page whose number is {page} refuses no use of these categories.
+{page} NOT IN (SELECT f.url_id FROM preferences f WHERE f.value = 'n' AND f.category IN ({categories}))
+
+-- name: allowed_url
+-- Whether the page whose address is {page} refuses no use of these categories.
+{page} NOT IN (SELECT f.url FROM preferences f WHERE f.value = 'n' AND f.category IN ({categories}))
+
+-- name: refused
+-- The number of rows that meet the user's condition and are left out because of their preferences.
+SELECT count(*) AS rows_left_out FROM {view} WHERE (
+{where}
+) AND NOT {allowed}
 
 -- name: no_row
 -- No row. The database rejects the statement if it rejects the condition.
@@ -24,7 +39,7 @@ SELECT {columns}, {directives} AS page_directives FROM {kept} AS kept
 
 -- name: graph_nodes
 -- The URLs at the ends of links, with title, status and directives if they were fetched.
-SELECT u.url_id, u.url, (SELECT p.title FROM pages_by_id p WHERE p.url_id = u.url_id) AS title,
+SELECT u.url_id, u.url, (SELECT p.title FROM pages_by_id p WHERE p.url_id = u.url_id AND {titled}) AS title,
        (SELECT p.status FROM pages_by_id p WHERE p.url_id = u.url_id) AS status,
        (SELECT p.directives FROM pages_by_id p WHERE p.url_id = u.url_id) AS page_directives
 FROM urls u
@@ -48,7 +63,7 @@ WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) =
 -- The pages that have a body, each with the request that fetched it.
 SELECT p.url_id, p.url, p.status, p.content_type, p.charset, p.etag, p.last_modified, p.fetched_at, p.title,
        p.body_sha256, p.depth, (SELECT u.discovered_from FROM urls u WHERE u.url_id = p.url_id) AS discovered_from,
-       q.started_at, q.bytes, q.run_id, p.directives AS page_directives
+       q.started_at, q.bytes, q.run_id, p.preferences, p.robots_preferences, p.directives AS page_directives
 FROM {kept} p LEFT JOIN requests q ON q.finished_at = p.fetched_at AND q.url = p.url AND q.purpose = 'page'
 WHERE p.body_sha256 IS NOT NULL
 

@@ -7,9 +7,10 @@ that was sent, so the records are rebuilt from it. The warcinfo record says how,
 from __future__ import annotations
 
 import io
+import json
 import re
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -21,6 +22,8 @@ from crawler.errors import UsageError
 from crawler.export.job import SQL, Job
 from crawler.export.optional_libraries import load
 from crawler.fetch.decoding import ACCEPT_ENCODING
+from crawler.model import Preference
+from crawler.preferences.purposes import sentence_of
 from crawler.url import split
 from crawler.version import VERSION
 
@@ -57,6 +60,8 @@ class ArchivedPage:
     started_at: float | None
     bytes: int | None
     run_id: int | None
+    preferences: str | None  # JSON, as robots_preferences
+    robots_preferences: str | None
 
     @property
     def at(self) -> float:
@@ -81,7 +86,7 @@ async def write_warc(job: Job) -> None:
 async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
     """The selected pages, each with its body. Pages without a body, or that forbid copies, are counted as left out."""
     (without,) = await job.store.query(job.sql("pages_without_body"))
-    job.tally.left_out = without["pages"]
+    job.tally.left_out += without["pages"]
     async for row in job.rows(job.sql("archived_pages"), job.is_copied):
         page = ArchivedPage(**{name: getattr(row, name) for name in ArchivedPage.__slots__})
         body = await job.store.body(page.url)
@@ -187,7 +192,17 @@ def _metadata(page: ArchivedPage) -> list[tuple[str, str]]:
         fields.append(("fetchTimeMs", str(round((page.fetched_at - page.started_at) * 1000))))
     if page.bytes is not None:
         fields.append(("bytesOnWire", str(page.bytes)))
+    fields += preference_fields([*_preferences(page.preferences), *_preferences(page.robots_preferences)])
     return [*fields, ("bodySha256", page.body_sha256), ("rebuilt", "from a crawl's store, see warcinfo")]
+
+
+def _preferences(stored: str | None) -> list[Preference]:
+    return [Preference(**one) for one in json.loads(stored)] if stored else []
+
+
+def preference_fields(preferences: Iterable[Preference]) -> list[tuple[str, str]]:
+    """A field for each preference about use: ``preference: train-ai=n (line 4 of robots.txt, Content-Usage: …)``."""
+    return [("preference", f"{one.category}={one.value} ({sentence_of(one)})") for one in preferences]
 
 
 def warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:

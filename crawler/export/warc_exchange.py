@@ -16,7 +16,7 @@ from base64 import b32encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from crawler.export.warc import warc_date, warc_fields
+from crawler.export.warc import preference_fields, warc_date, warc_fields
 from crawler.model import Failed, NotModified, Purpose, Recorded
 from crawler.reasons import ErrorKind
 
@@ -132,6 +132,7 @@ def _said(recorded: Recorded) -> Fields:
         ("hopsFromSeed", "L" * recorded.depth),
         ("fetchTimeMs", str(round((answer.finished_at - answer.started_at) * 1000))),
         ("error", error),
+        *preference_fields(recorded.preferences),
         ("bodyLeftOut", recorded.left_out if recorded.left_out != error else ""),
     ]
 

@@ -15,7 +15,7 @@ Every URL is in exactly one state. There are no other transitions than these::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -33,12 +33,14 @@ from crawler.model import (
     Link,
     NotModified,
     PageFacts,
+    Preference,
     Redirected,
     RobotsAction,
     RobotsCopy,
     State,
     header,
 )
+from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
@@ -86,9 +88,10 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The decision to fetch a URL: no rule forbids it."""
+    """The decision to fetch a URL: no rule forbids it. ``preferences`` are those of robots.txt about its use."""
 
     verdict: Verdict | None
+    preferences: tuple[Preference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class Outcome:
     again: Again | None = None  # the outcome of a revisit
     hints: tuple[Hint, ...] = ()
     offered: FoundInfo | None = None  # a /rupinfo.txt
+    own_preferences: tuple[Preference, ...] | None = None  # of the page about its use; None: unknown, or as before
+    robots_preferences: tuple[Preference, ...] = ()  # of robots.txt about the use of the page
 
 
 def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
@@ -137,11 +142,14 @@ def before_fetch(
     path: str,
     scope: Scope,
     main: Main | Cycle | None = None,
+    purposes: Collection[UsePurpose] = (),
 ) -> Fetch | Outcome:
     """Decide whether to fetch ``queued`` under the robots.txt in force, or return its outcome without a request.
 
     ``rules`` are those of ``copy`` if its action is *parse*. ``main`` is the end of the chain of ``Host`` lines from
-    this site if it is a mirror. The scope is checked again, because a crawl may continue with narrower options.
+    this site if it is a mirror. A page that robots.txt refuses for one of the declared ``purposes`` is not fetched; a
+    sitemap is, because it is read for its links only. The scope is checked again, because a crawl may continue with
+    narrower options.
     """
     if refusal := scope.refusal(queued.url, queued.depth, is_seed=queued.wanted_itself):
         return Outcome(queued, State.EXCLUDED, refusal)
@@ -163,9 +171,13 @@ def before_fetch(
             if rules.main_site is not None:
                 return _use_main_site(queued, rules, main or Main(rules.main_site), path, scope)
             verdict = rules.verdict(path)
-            if verdict.allowed:
-                return Fetch(verdict)
-            return Outcome(queued, State.EXCLUDED, _forbidden(verdict))
+            if not verdict.allowed:
+                return Outcome(queued, State.EXCLUDED, _forbidden(verdict))
+            stated = rules.preferences.of(path)
+            refused = first_refusal(stated, purposes) if queued.kind is Kind.PAGE else None
+            if refused is not None:
+                return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.PREFERENCE, sentence_of(refused)))
+            return Fetch(verdict, stated)
         case RobotsAction.DEFER:
             raise AssertionError("no URL of a deferred site is decided on")
         case _:
@@ -204,6 +216,18 @@ def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None
     for site, main_site in mirrors:
         if main_site is not None and may_adopt(site, main_site):
             scope.adopt(main_site)
+
+
+def withheld(facts: PageFacts, purposes: Collection[UsePurpose]) -> PageFacts:
+    """The facts to keep of a page: without its body and texts if it refuses one of the declared ``purposes``.
+
+    Such a page is treated as NOINDEX: it has a row, and its links are followed unless it says NOFOLLOW.
+    """
+    refused = first_refusal(facts.preferences, purposes)
+    if refused is None:
+        return facts
+    why = sentence_of(refused)
+    return replace(facts, index=False, title=None, description=None, keywords=None, text_sha256=None, withheld=why)
 
 
 def after_fetch(
@@ -271,6 +295,8 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
 def _why_fetched(result: Fetched, facts: PageFacts) -> Reason:
     if not facts.is_read:
         return Reason(ReasonCode.UNREAD, f"{result.status}, {facts.note}")
+    if facts.withheld:
+        return Reason(ReasonCode.WITHHELD, f"{result.status}, {facts.withheld}")
     return Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))
 
 

@@ -148,7 +148,14 @@ def _unchanged(
     reason = seen.reason  # the reason of a sitemap says what it lists
     if seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")
-    return Outcome(outcome.queued, State.FETCHED, reason, again=again)
+    return Outcome(
+        outcome.queued,
+        State.FETCHED,
+        reason,
+        again=again,
+        own_preferences=outcome.own_preferences,
+        robots_preferences=outcome.robots_preferences,
+    )
 
 
 def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: RevisitSettings) -> Again:

@@ -20,6 +20,7 @@ from crawler.engine.parser_pool import BlockingReader
 from crawler.errors import UsageError
 from crawler.model import Reading
 from crawler.page.check import check_case
+from crawler.preferences.purposes import sentence_of
 from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import read
@@ -58,12 +59,16 @@ def robots_check(
     for url in urls:
         own_site, path = split(canonical(url))
         on = split(canonical(site)).site if site else own_site
-        verdict = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on).verdict(path)
+        rules = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on)
+        verdict, stated = rules.verdict(path), rules.preferences.of(path)
         if as_json:
-            print_json({"url": url, **asdict(verdict), **doubted.as_json(), "unknown": unknown})
+            preferences = {"preferences": [one._asdict() for one in stated]}
+            print_json({"url": url, **asdict(verdict), **preferences, **doubted.as_json(), "unknown": unknown})
         else:
             rule = f"line {verdict.line}: {verdict.text.strip()}" if verdict.line else "no rule matches"
             say(f"{'allowed' if verdict.allowed else 'forbidden':9}  {url}  {rule}  ({verdict.reading})")
+            for one in stated:
+                say(f"{'':9}  {one.category}: {one.value}  ({sentence_of(one)})")
     return 0
 
 

@@ -51,6 +51,10 @@ SELECT status, content_type, charset, fetched_at, title, description, keywords, 
   text_sha256
 FROM pages_by_id WHERE url_id = :url_id
 
+-- name: preferences
+-- The preferences about use in a page and its headers.
+SELECT scheme, category, value, source, line, text FROM preferences WHERE url_id = :url_id AND source <> 'robots.txt'
+
 -- name: requests
 SELECT purpose, started_at, finished_at, status, error_kind, error, bytes, robots_version, verdict_line
 FROM requests WHERE site = :site AND url = :url ORDER BY started_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from rich.text import Text
@@ -16,8 +17,9 @@ from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.status import low_disk
-from crawler.model import Kind, Reading, RobotsAction
+from crawler.model import Kind, Preference, Reading, RobotsAction
 from crawler.page.directives import asked_of
+from crawler.preferences.purposes import sentence_of
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.first_match import lost_to_first_match
@@ -124,6 +126,8 @@ async def _page(store: StoreReader, number: int, now: float) -> dict[str, Any] |
             page[key] = json.loads(page[key])
     if "text_sha256" in page:
         page["text_sha256"] = page["text_sha256"].hex()
+    if stated := await store.query(_SQL["preferences"], {"url_id": number}):
+        page["preferences"] = stated
     return page
 
 
@@ -167,6 +171,8 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
             "host_line": rules.host_line,
             "agent_server": None if server.line is None else {"url": server.url, "line": server.line},
         } | doubts_about(body).as_json()
+        if stated := rules.preferences.of(path):
+            row["preferences"] = [one._asdict() for one in stated]
     return row
 
 
@@ -271,10 +277,17 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         rows.append(("verdict", f"{verdict}{line} ({robots['reading']})"))
         if robots["first_match"]:
             rows.append(("verdict", robots["first_match"]))
+        rows += _stated(robots.get("preferences", ()))
         if server := robots["agent_server"]:
             rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
         rows += _in_doubt(robots)
     return rows
+
+
+def _stated(preferences: Iterable[dict[str, Any]]) -> list[Fact]:
+    """The preferences about use, each with its evidence."""
+    stated = [Preference(**one) for one in preferences]
+    return [("prefers", f"{one.category}: {one.value} ({sentence_of(one)})") for one in stated]
 
 
 def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
@@ -321,6 +334,8 @@ def _about_page(page: dict[str, Any] | None) -> list[Fact]:
             rows.append(("page", f"unavailable since {iso(value)}, as the page states: search and export leave it out"))
         elif key == "other_schemes":
             rows.append(("page", f"links not followed: {counted(value.items())}"))
+        elif key == "preferences":
+            rows += _stated(value)
         elif key == "directives":
             rows += [("page", f"asks: {directive}") for directive in value]
         else:

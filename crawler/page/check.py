@@ -21,8 +21,9 @@ def check_case(case: Mapping[str, Any], *, read: Callable[..., PageFacts], now: 
     default: the argument). ``read`` reads the page: :func:`crawler.page.html.read_page`, or a function with the same
     arguments that bounds its time and memory.
 
-    The answer has ``index, follow, title, description, keywords, document_state, canonical_url, base_url, links``, and
-    ``note`` if part of the page was not read. Raises :class:`ValueError` that names the key that is missing or wrong.
+    The answer has ``index, follow, title, description, keywords, document_state, canonical_url, base_url, links``,
+    ``preferences`` if the page states some, and ``note`` if part of the page was not read. Raises :class:`ValueError`
+    that names the key that is missing or wrong.
     """
     try:
         url = canonicalise(_text(case, "url"))
@@ -42,6 +43,8 @@ def check_case(case: Mapping[str, Any], *, read: Callable[..., PageFacts], now: 
     answer["links"] = [
         {"url": link.url, "anchor": link.anchor, "rel": link.rel, "follow": link.follow} for link in facts.links
     ]
+    if facts.preferences:
+        answer["preferences"] = [one._asdict() for one in facts.preferences]
     if facts.note:
         answer["note"] = facts.note
     return answer

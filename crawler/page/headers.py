@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from crawler.model import Headers, PageFacts, Reading, header_values
+from crawler.model import Headers, PageFacts, Reading, header, header_values
 from crawler.page.directives import directives, header_tags
+from crawler.page.preferences import preferences_of
 from crawler.page.targets import rel_words
 from crawler.url import NotCrawlable, canonicalise
 
@@ -19,7 +20,9 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 
     ``url`` is the canonical URL of the document, ``token`` the crawler's product token, ``now`` in epoch seconds.
     """
-    said = directives(header_tags(headers, token), reading=reading, now=now)
+    tags = tuple(header_tags(headers, token))
+    said = directives(tags, reading=reading, now=now)
+    content_type = (header(headers, "content-type") or "").strip().lower()
     return PageFacts(
         index=said.index,
         follow=said.follow,
@@ -29,6 +32,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
         canonical_url=canonical_in_headers(headers, url),
         base_url=url,
         directives=said.evidence,
+        preferences=preferences_of(headers, tags, url=url, content_type=content_type),
     )
 
 

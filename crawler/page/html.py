@@ -23,6 +23,7 @@ from crawler.page.charset import in_encoding
 from crawler.page.directives import directives, header_tags
 from crawler.page.headers import canonical_in_headers
 from crawler.page.links import collapse
+from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
 from crawler.page.targets import resolve
 from crawler.url import NotCrawlable, canonicalise
@@ -79,6 +80,7 @@ def read_page(
         body_bytes=len(body),
         text_sha256=page.text_sha256 if said.index else None,
         feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in feeds))) if said.follow else (),
+        preferences=preferences_of(headers, tags, page.metas, url=base),
     )
 
 

@@ -37,6 +37,8 @@ def described_settings(run: RunRow) -> Iterator[tuple[str, str]]:
     yield "Robot", terms.user_agent
     yield "Contact", terms.contact or "none, so the crawl stays on loopback"
     yield "Reading of robots.txt", f"{_READINGS[terms.reading]}; product token {terms.agent}"
+    declared = ", ".join(terms.purposes)
+    yield "Declared use of the pages", declared or "none: preferences about use are recorded, and not obeyed"
     pauses = terms.politeness
     cap = "" if pauses.crawl_delay_cap_s is None else f" ({seconds(pauses.crawl_delay_cap_s)} at most)"
     yield (

@@ -33,7 +33,7 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
 
     The case has the keys ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
     ``reading``, ``status`` (0: no answer) and ``headers``. In the answer, ``allowed`` is None if the site is
-    deferred or a redirect decides; ``expires_after`` is in seconds.
+    deferred or a redirect decides; ``expires_after`` is in seconds. ``preferences`` are present if there are some.
 
     ``now`` is the time of the answer in seconds since the epoch. It matters only if the headers contain dates. If
     ``now`` is None, or the headers' ``Date`` is more than a day from ``now``, the headers are judged as of their
@@ -82,7 +82,7 @@ def _result(action: str, allowed: bool | None, expires_after: float | None) -> d
 
 def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, object]:
     verdict = rules.verdict(path)
-    return {
+    answer: dict[str, object] = {
         "allowed": verdict.allowed,
         "action": Action.PARSE.value,
         "line": verdict.line,
@@ -92,6 +92,9 @@ def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, obje
         "agent_server": rules.agent_server(path).url,
         "sitemaps": list(rules.sitemaps),
     }
+    if stated := rules.preferences.of(path):
+        answer["preferences"] = [one._asdict() for one in stated]
+    return answer
 
 
 def _status(case: Mapping[str, object]) -> int:

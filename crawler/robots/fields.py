@@ -20,11 +20,20 @@ REQUEST_RATE = "request-rate"
 SITEMAP = "sitemap"
 MOBILE_AGENT_SERVER = "mobile-agent-server"
 ROBOTS_TAG = "robots-tag"
+CONTENT_USAGE = "content-usage"
+CONTENT_SIGNAL = "content-signal"
+LICENSE = "license"
 
-#: Fields to which some reading gives a meaning. Lines with other fields are extensions.
-KNOWN_FIELDS = frozenset(
+#: Fields that state preferences about use (:mod:`crawler.robots.preferences`). They decide on no request by themselves.
+PREFERENCES = frozenset({CONTENT_USAGE, CONTENT_SIGNAL, LICENSE})
+
+#: Fields of the protocol itself. A misspelt field is compared with these.
+_OWN_FIELDS = frozenset(
     {USER_AGENT, ALLOW, DISALLOW, HOST, CRAWL_DELAY, REQUEST_RATE, SITEMAP, MOBILE_AGENT_SERVER, ROBOTS_TAG}
 )
+
+#: Fields to which some reading gives a meaning. Lines with other fields are extensions.
+KNOWN_FIELDS = _OWN_FIELDS | PREFERENCES
 
 #: The rules of a record.
 RULES = frozenset({ALLOW, DISALLOW})
@@ -40,7 +49,7 @@ _MAX_NAME_CHARS = 40
 _ALIKE = 0.8  # difflib's ratio: it accepts one wrong letter in "allow", two or three in longer names
 
 # "host" is left out: many words differ from it in one letter.
-_NAMES = sorted(KNOWN_FIELDS - {HOST})
+_NAMES = sorted(_OWN_FIELDS - {HOST})
 _BY_LETTERS = {name.replace("-", ""): name for name in _NAMES}
 
 _SPACING = re.compile("[ _-]")

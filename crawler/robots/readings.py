@@ -17,6 +17,7 @@ from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.meant import meant_lines, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
+from crawler.robots.preferences import NO_PREFERENCES, PreferenceRules, preference_rules
 from crawler.robots.rules import Rules, Verdict
 from crawler.robots.text import Line, RobotsFile
 
@@ -42,15 +43,17 @@ class SiteRules:
     robots_tags: tuple[str, ...]  # the values of Robots-Tag lines, which name their agents themselves
     parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
+    preferences: PreferenceRules = NO_PREFERENCES  # the same in all readings
 
     @property
     def size(self) -> int:
-        """The number of rules, servers and sitemaps; a rule with a wildcard counts twice.
+        """The number of rules, servers, sitemaps and preferences; a rule with a wildcard counts twice.
 
         It measures, with the octets of the file, the memory taken.
         """
         tails = sum(tail is not None for part in self.parts for tail in part.patterns.tails)
-        return sum(len(part.lines) for part in self.parts) + tails + len(self.servers.latest_first) + len(self.sitemaps)
+        others = len(self.servers.latest_first) + len(self.sitemaps) + self.preferences.size
+        return sum(len(part.lines) for part in self.parts) + tails + others
 
     def verdict(self, path: str) -> Verdict:
         """Decide whether a path with its query (as :func:`crawler.url.split` returns it) may be fetched.
@@ -116,6 +119,7 @@ def read(
         robots_tags=tuple(dict.fromkeys(line.value for line in file.lines if line.field == ROBOTS_TAG and line.value)),
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
+        preferences=preference_rules(file.lines, token),
     )
 
 

@@ -50,6 +50,18 @@ def rfc_rules(lines: Sequence[Line], token: str, *, digits: bool = False) -> tup
     return rules, others
 
 
+def stated(lines: Sequence[Line], token: str, fields: frozenset[str]) -> list[Line]:
+    """The lines with ``fields`` in the groups that name ``token``, else in those for ``*``; and those above all groups.
+
+    Such a line belongs to its group as a rule does (draft-ietf-aipref-attach, section 3). A line above any
+    ``User-agent`` line names no robot, so it is meant for all.
+    """
+    start = next((at for at, line in enumerate(lines) if line.field == USER_AGENT), len(lines))
+    above = [line for line in lines[:start] if line.field in fields]
+    grouped = _merged(lines, _rfc_names(lines, token, digits=False), MEMBERS | fields)
+    return [*above, *(line for line in grouped if line.field in fields)]
+
+
 def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:
     """The draft's records as (agents, members). Agents without a member form no record (1996 draft, 3.3)."""
     agents: list[str] = []

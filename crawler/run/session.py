@@ -425,6 +425,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
         longest_request_s=settings.fetch.total_timeout_s,
         revisit=settings.revisit,
         updates=settings.updates,
+        purposes=settings.identity.purpose,
     )
 
 

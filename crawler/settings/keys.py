@@ -29,6 +29,7 @@ from crawler.settings.values import (
     MORE_THAN_0_SECONDS,
     NETWORKS,
     PROXY,
+    PURPOSES,
     REGEXES,
     RESOLVE,
     SAMPLE_SIZE,
@@ -159,6 +160,15 @@ _TABLE = (
         "How long a signature is valid.",
         "A signature covers the host and not the path, so whoever sees a request can repeat its signature to the same "
         "host for this long.",
+    ),
+    Key(
+        "identity.purpose",
+        PURPOSES,
+        "identity.purpose",
+        "The use of the pages: search, train-ai, ai-input, archive or research; may be repeated.",
+        "If robots.txt refuses one of these (Content-Usage, Content-Signal), the pages concerned are not requested. "
+        "A page that refuses one itself is not kept. Without a purpose the preferences are recorded only.",
+        "--purpose",
     ),
     Key(
         "store.db",

@@ -12,6 +12,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.sample_design import SampleSettings
 from crawler.frontier.scope import ScopeSettings
 from crawler.frontier.traps import TrapSettings
+from crawler.preferences.purposes import UsePurpose
 from crawler.robots.response import RobotsSettings
 
 
@@ -44,7 +45,8 @@ class Identity:
     """The identity of the crawler and of its operator.
 
     ``agent`` is the product token that the crawler looks for in robots.txt files. Requests are signed if
-    ``signing_key`` names a key file; ``signature_agent`` is then the URL at which the keys are published.
+    ``signing_key`` names a key file; ``signature_agent`` is then the URL at which the keys are published. ``purpose``
+    lists the declared uses of the pages.
     """
 
     agent: str = "PoliteCrawler"
@@ -53,6 +55,7 @@ class Identity:
     signature_agent: str = ""
     signature_form: SignatureForm = SignatureForm.DICTIONARY
     signature_lifetime_s: float = 60.0
+    purpose: tuple[UsePurpose, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from enum import Enum, StrEnum, auto
 from ipaddress import ip_network
 from typing import Any
 
+from crawler.preferences.purposes import UsePurpose
 from crawler.store.location import require_store
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 
@@ -166,6 +167,14 @@ def _types(value: object) -> tuple[str, ...]:
     return types
 
 
+def _purposes(value: object) -> tuple[UsePurpose, ...]:
+    """Each purpose once, in the order of the enumeration. A text may name several, with commas between them."""
+    given = {name.strip() for text in _texts(value) for name in text.split(",")}
+    if unknown := given - {purpose.value for purpose in UsePurpose}:
+        raise ValueError(f"{min(unknown)!r} is none of {', '.join(UsePurpose)}")
+    return tuple(purpose for purpose in UsePurpose if purpose in given)
+
+
 def _regexes(value: object) -> tuple[str, ...]:
     for pattern in _texts(value):
         try:
@@ -297,6 +306,9 @@ STORE = ValueKind(
     "a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL"
 )
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
+PURPOSES = ValueKind(
+    "a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list, metavar="PURPOSE"
+)
 PROXY = ValueKind("the URL of an HTTP proxy", Form.TEXT, _proxy, metavar="http://HOST:PORT")
 TYPES = ValueKind("a list of content types", Form.LIST, _types, metavar="TYPE")
 NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks, metavar="ADDRESS")

@@ -26,6 +26,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "robots_copy": ("id",),
     "body": ("id",),
     "url": ("id",),
+    "preference_set": ("id",),
     "frontier": ("site_id", "due_at", "depth", "url_id"),
     "page": ("url_id",),
     "link": ("source", "target"),

@@ -90,6 +90,31 @@ def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     assert "after 200" not in json.dumps(asked.why("cut.test"))
 
 
+def test_preferences_about_use_and_the_purpose_that_they_refuse(asked: Asked) -> None:
+    """The whole way from the option to the store, `why`, the audit and an export."""
+    asked.web.sites["owner.test"] = {
+        "/robots.txt": plain("User-agent: *\nContent-Signal: /no/ ai-train=no\nAllow: /\n"),
+        "/": Page("<a href=/no/x>x</a><a href=/noai>y</a>", headers=(("Content-Usage", "train-ai=y"),)),
+        "/noai": Page("<title>Secret</title><meta name=robots content=noai>"),
+    }
+    asked.crawl("owner.test", toml='[identity]\npurpose = ["train-ai", "search"]\n')
+    assert "prefers train-ai: y (header Content-Usage: train-ai=y)" in asked.words("owner.test")
+    refused = asked.why("owner.test", "/no/x")
+    assert (refused["state"], refused["reason_code"], refused["requests"]) == ("excluded", "preference", [])
+    words = asked.words("owner.test", "/no/x")
+    assert "excluded: preference: line 2 of robots.txt, Content-Signal: /no/ ai-train=no" in words
+    assert "prefers train-ai: n (line 2 of robots.txt, Content-Signal: /no/ ai-train=no)" in words
+    words = asked.words("owner.test", "/noai")
+    assert "fetched: 200, META robots: noai: body and texts not kept" in words
+    assert "Secret" not in words
+    judged = here("audit", "--db", asked.db, "--json")
+    counts = {check["check"]: check for check in json.loads(judged.out)["checks"]}
+    assert (counts["preference"]["judged"], counts["preference"]["violations"]) == (4, 0)  # 2 requests, 2 pages
+    out = asked.db.with_suffix(".jsonl")
+    assert here("export", "jsonl", out, "--db", asked.db, "--allowed-for", "train-ai").code == 0
+    assert [json.loads(line)["url"] for line in out.read_text().splitlines()] == [asked.web.url("owner.test")]
+
+
 def test_a_forbidden_url_and_the_way_to_it(asked: Asked) -> None:
     asked.web.sites["fict.test"] = {
         "/robots.txt": plain(FICT),

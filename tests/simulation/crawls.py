@@ -29,6 +29,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
+from crawler.settings.settings import Identity
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
@@ -46,6 +47,7 @@ class Options:
     retry: RetrySettings = field(default_factory=RetrySettings)
     robots: RobotsSettings = field(default_factory=RobotsSettings)
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
+    identity: Identity = field(default_factory=lambda: Identity("SimulatedBot"))
 
 
 @asynccontextmanager
@@ -68,8 +70,15 @@ async def session(
         fresh = sorted(set(seeds) - set(known))
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
-        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
-        policy = CrawlPolicy(options.crawl, options.politeness, options.retry, needs, options.revisit)
+        needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group, lambda host: False)
+        policy = CrawlPolicy(
+            options.crawl,
+            options.politeness,
+            options.retry,
+            needs,
+            options.revisit,
+            purposes=options.identity.purpose,
+        )
         reading = ReadingOptions(needs.token, options.robots.reading, hash_text=options.revisit.enabled)
         lease = Lease(store, clock, policy.longest_request_s)
         made = None if frame is None else frame(store)

@@ -156,6 +156,7 @@ NOT_REFUSED = [
     "not_a_sitemap",
     "fetched",
     "noindex",
+    "withheld",
     "sitemap",
     "rupinfo",
     "changed",
@@ -188,7 +189,7 @@ NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "no
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
-    *("robots", "robots_given_up", "mirror", "mirror_cycle"),
+    *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle"),
     *("type", "address", "too_large", "no_sitemap", "no_rupinfo"),
 }
 

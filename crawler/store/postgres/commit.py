@@ -67,6 +67,13 @@ class PostgresCommitter(Committer):
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
         """No-op: :meth:`put_bodies` has stored them."""
 
+    async def put_preferences(self, rows: list[Row]) -> None:
+        """Store sets of preferences in a transaction of their own before the commit that names them."""
+        await self._sql.execute_many("insert_preferences", rows)
+
+    async def _insert_preferences(self, outcomes: Iterable[Outcome]) -> None:
+        """No-op: :meth:`put_preferences` has stored them."""
+
     async def _insert_pages(self, rows: list[Row]) -> None:
         await super()._insert_pages([row | {"body_id": self._body(row["sha256"])} for row in rows])
 

@@ -190,19 +190,20 @@ SELECT sha256, id FROM body WHERE sha256 = ANY(:hashes::bytea[]);
 -- name: insert_page
 INSERT INTO page AS p (group_id, url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version)
+  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id)
 SELECT t.group_id, t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
   t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, t.body_id, t.body_bytes, t.etag,
     t.last_modified,
-  t.other_schemes, t.directives, t.note, t.text_sha256, t.version
+  t.other_schemes, t.directives, t.note, t.text_sha256, t.version, t.preferences_id, t.robots_preferences_id
 FROM unnest(groups_of(:url_id), :url_id::bigint[], :status::int[], :content_type::text[], :charset::text[],
   :fetched_at::float8[], :title::text[], :description::text[], :keywords::text[],
   :canonical_url::text[], :meta_url::text[], :document_state::text[], :noindex::int[], :nofollow::int[],
     :body_id::bigint[], :body_bytes::bigint[], :etag::text[], :last_modified::text[],
-  :other_schemes::text[], :directives::text[], :note::text[], :text_sha256::bytea[], :version::bigint[])
+  :other_schemes::text[], :directives::text[], :note::text[], :text_sha256::bytea[], :version::bigint[],
+  :preferences_id::bigint[], :robots_preferences_id::bigint[])
     AS t (group_id, url_id, status, content_type, charset, fetched_at, title, description,
   keywords, canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version)
+  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id)
 ON CONFLICT (url_id, group_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
   description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
@@ -210,7 +211,10 @@ ON CONFLICT (url_id, group_id) DO UPDATE SET status = excluded.status, content_t
   nofollow = excluded.nofollow, body_id = excluded.body_id, body_bytes = excluded.body_bytes, etag = excluded.etag,
   last_modified = excluded.last_modified, other_schemes = excluded.other_schemes, directives = excluded.directives,
   note = excluded.note, text_sha256 = excluded.text_sha256, version = excluded.version, last_seen_at = NULL,
-  gone_at = NULL;
+  gone_at = NULL, preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id;
+
+-- name: insert_preferences
+INSERT INTO preference_set (id, said) SELECT * FROM unnest(:id::bigint[], :said::text[]) ON CONFLICT DO NOTHING;
 
 -- name: insert_link
 INSERT INTO link (group_id, source, target, anchor, rel, follow)
@@ -578,9 +582,12 @@ FROM unnest(groups_of(:id), :state::text[], :reason_code::text[], :reason::text[
 WHERE u.group_id = t.group_id AND u.id = t.id;
 
 -- name: page_seen
-UPDATE page p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL
-FROM unnest(groups_of(:id), :seen_at::float8[], :etag::text[], :last_modified::text[], :id::bigint[])
-  AS t (group_id, seen_at, etag, last_modified, id) WHERE p.group_id = t.group_id AND p.url_id = t.id;
+UPDATE page p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL,
+  preferences_id = CASE WHEN t.keeps_preferences = 1 THEN p.preferences_id ELSE t.preferences_id END,
+  robots_preferences_id = t.robots_preferences_id
+FROM unnest(groups_of(:id), :seen_at::float8[], :etag::text[], :last_modified::text[], :id::bigint[],
+  :keeps_preferences::int[], :preferences_id::bigint[], :robots_preferences_id::bigint[])
+  AS t (group_id, seen_at, etag, last_modified, id, keeps_preferences, preferences_id, robots_preferences_id) WHERE p.group_id = t.group_id AND p.url_id = t.id;
 
 -- name: page_gone
 UPDATE page p SET gone_at = coalesce(p.gone_at, t.gone_at)

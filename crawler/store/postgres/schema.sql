@@ -196,6 +196,11 @@ ALTER TABLE body ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed al
 
 CREATE TABLE body_to_drop (body_id bigint PRIMARY KEY);
 
+CREATE TABLE preference_set (             -- distributed by content, as body
+  id bigint PRIMARY KEY,
+  said text NOT NULL
+);
+
 CREATE TABLE page (
   group_id bigint NOT NULL,
   url_id bigint NOT NULL,
@@ -216,6 +221,8 @@ CREATE TABLE page (
   last_seen_at double precision,
   gone_at double precision,
   text_sha256 bytea,
+  preferences_id bigint,
+  robots_preferences_id bigint,
   PRIMARY KEY (url_id, group_id)
 );
 CREATE INDEX page_body ON page(body_id);                  -- for deleting bodies

@@ -37,6 +37,7 @@ from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.control import SqlControl
+from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import SqlStore
@@ -173,6 +174,8 @@ class PostgresStore(SqlStore):
         if bodies:
             stored = await asyncio.to_thread(lambda: {sha256: _stored(body) for sha256, body in bodies.items()})
             await self._put(stored)
+        if preferences := set_rows(batch.outcomes):
+            await self._put_preferences(preferences)
         parts, results = await self._parts(batch), []
         for number, part in enumerate(parts):
             try:
@@ -252,6 +255,11 @@ class PostgresStore(SqlStore):
     async def _put(self, bodies: Mapping[bytes, bytes]) -> None:
         async with self._writing():
             await self._committer.put_bodies(bodies)
+
+    @retrying
+    async def _put_preferences(self, rows: list[dict[str, object]]) -> None:
+        async with self._writing():
+            await self._committer.put_preferences(rows)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)

@@ -27,6 +27,7 @@ from crawler.store.protocols import (
     RobotsNews,
 )
 from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
+from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
@@ -182,6 +183,7 @@ class Committer:
                 merge_sitemap_facts([Found(offer, outcome.queued.id) for offer in outcome.offers], offers)
         numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
+        await self._insert_preferences(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
@@ -266,6 +268,8 @@ class Committer:
                     "note": facts.note,
                     "text_sha256": facts.text_sha256,
                     "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
+                    "preferences_id": set_id(outcome.own_preferences),
+                    "robots_preferences_id": set_id(outcome.robots_preferences),
                 }
             )
             links += [
@@ -282,6 +286,9 @@ class Committer:
     async def _insert_links(self, rows: list[LinkRow]) -> None:
         """Of rows with the same source and target, the last one remains."""
         await self._sql.execute_many("insert_link", rows)
+
+    async def _insert_preferences(self, outcomes: Iterable[Outcome]) -> None:
+        await self._sql.execute_many("insert_preferences", set_rows(outcomes))
 
     async def _insert_pages(self, rows: list[Row]) -> None:
         await self._sql.execute_many("insert_page", rows)

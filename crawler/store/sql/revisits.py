@@ -34,6 +34,7 @@ from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.sql.offers import Found as FoundOffer
 from crawler.store.sql.offers import Offers
+from crawler.store.sql.preferences import set_id
 from crawler.store.statements import Statements
 
 _ROWS_AT_ONCE = 5000
@@ -166,8 +167,16 @@ class Revisits:
         await self._sql.execute_many(
             "page_seen",
             [
-                {"seen_at": a.checked_at, "etag": a.etag, "last_modified": a.last_modified, "id": q.id}
-                for q, _, a in pairs
+                {
+                    "seen_at": a.checked_at,
+                    "etag": a.etag,
+                    "last_modified": a.last_modified,
+                    "id": q.id,
+                    "keeps_preferences": int(o.own_preferences is None),
+                    "preferences_id": set_id(o.own_preferences),
+                    "robots_preferences_id": set_id(o.robots_preferences),
+                }
+                for q, o, a in pairs
                 if a.found is Found.UNCHANGED
             ],
         )

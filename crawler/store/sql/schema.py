@@ -17,8 +17,18 @@ SCHEMA_VERSION = 1
 _FILES = files("crawler.store")
 #: Expressions that the databases write differently, by the name that the views use. ``{0}`` stands for the arguments.
 _FUNCTIONS_OF_VIEWS = {
-    "sqlite": {"as_hex": "nullif(lower(hex({0})), '')", "latest": "max({0})"},
-    "postgres": {"as_hex": "encode({0}, 'hex')", "latest": "greatest({0})"},
+    "sqlite": {
+        "as_hex": "nullif(lower(hex({0})), '')",
+        "latest": "max({0})",
+        "elements": "json_each({0})",
+        "whole": "{0}",
+    },
+    "postgres": {
+        "as_hex": "encode({0}, 'hex')",
+        "latest": "greatest({0})",
+        "elements": "jsonb_array_elements({0}::jsonb)",
+        "whole": "({0})::integer",
+    },
 }
 
 

@@ -1,5 +1,6 @@
 -- The views of both databases. `schema.py` writes out `as_hex(x)`, the bytes x as hexadecimal digits or NULL, and
--- `latest(x, y)`, the greater of times. `keys.py` writes out `site_of(x)` and the like.
+-- `latest(x, y)`, the greater of times, `elements(x)`, the elements of a JSON list as rows with the column `value`, and
+-- `whole(x)`, a field of such an element as a number. `keys.py` writes out `site_of(x)` and the like.
 
 -- ---- views for users (docs/store.md)
 
@@ -25,9 +26,26 @@ CREATE VIEW pages AS
          p.noindex, p.nofollow, as_hex(b.sha256) AS body_sha256, p.body_bytes,
          s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
          p.url_id, p.version, coalesce(p.last_seen_at, p.fetched_at) AS last_seen_at, p.gone_at,
-         as_hex(p.text_sha256) AS text_sha256
+         as_hex(p.text_sha256) AS text_sha256, o.said AS preferences, r.said AS robots_preferences
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
-  LEFT JOIN body b ON b.id = p.body_id;
+  LEFT JOIN body b ON b.id = p.body_id
+  LEFT JOIN preference_set o ON o.id = p.preferences_id
+  LEFT JOIN preference_set r ON r.id = p.robots_preferences_id;
+
+-- The preferences about use of each page, by the page itself and by the robots.txt in force at its last visit.
+CREATE VIEW preferences AS
+  SELECT n.url_id, e.value ->> 'scheme' AS scheme, e.value ->> 'category' AS category, e.value ->> 'value' AS value,
+         e.value ->> 'source' AS source, whole(e.value ->> 'line') AS line, e.value ->> 'text' AS text,
+         n.said_at, s.name || u.path AS url, s.name AS site
+  FROM (
+    SELECT url_id, preferences_id AS set_id, coalesce(last_seen_at, fetched_at) AS said_at
+    FROM page WHERE preferences_id IS NOT NULL
+    UNION ALL
+    SELECT url_id, robots_preferences_id, coalesce(last_seen_at, fetched_at)
+    FROM page WHERE robots_preferences_id IS NOT NULL) n
+  JOIN preference_set p ON p.id = n.set_id
+  JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
+  CROSS JOIN elements(p.said) e;
 
 CREATE VIEW page_versions AS
   SELECT s.name || u.path AS url, v.version, v.fetched_at, v.last_seen_at, v.status, v.content_type, v.charset,
@@ -194,7 +212,8 @@ CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, is_revisit 
 CREATE VIEW pages_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,
          canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-         other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256
+         other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256, preferences_id,
+         robots_preferences_id
   FROM page;
 
 CREATE VIEW links_by_id AS

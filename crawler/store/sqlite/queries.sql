@@ -101,10 +101,14 @@ INSERT INTO body (sha256, data) VALUES (:sha256, coalesce(:gzipped, zstd(:plain)
 -- name: insert_page
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version)
+  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id)
 VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :description, :keywords, :canonical_url,
   :meta_url, :document_state, :noindex, :nofollow, (SELECT id FROM body WHERE sha256 = :sha256), :body_bytes, :etag,
-    :last_modified, :other_schemes, :directives, :note, :text_sha256, :version);
+    :last_modified, :other_schemes, :directives, :note, :text_sha256, :version, :preferences_id,
+    :robots_preferences_id);
+
+-- name: insert_preferences
+INSERT OR IGNORE INTO preference_set (id, said) VALUES (:id, :said);
 
 -- name: insert_link
 -- By position: SQLite takes half as long to bind a tuple as a mapping, and a page has dozens of links.
@@ -440,7 +444,9 @@ UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, att
 WHERE id = :id;
 
 -- name: page_seen
-UPDATE page SET last_seen_at = :seen_at, etag = :etag, last_modified = :last_modified, gone_at = NULL
+UPDATE page SET last_seen_at = :seen_at, etag = :etag, last_modified = :last_modified, gone_at = NULL,
+  preferences_id = CASE WHEN :keeps_preferences THEN preferences_id ELSE :preferences_id END,
+  robots_preferences_id = :robots_preferences_id
   WHERE url_id = :id;
 
 -- name: page_gone

@@ -170,6 +170,11 @@ CREATE TABLE frontier (                  -- exactly one row per queued URL
 ) WITHOUT ROWID;
 CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit;
 
+CREATE TABLE preference_set (            -- preferences about use; most pages state none, and many the same
+  id INTEGER PRIMARY KEY,                -- made from said (crawler/store/sql/preferences.py)
+  said TEXT NOT NULL                     -- JSON: a list of crawler.model.Preference
+);
+
 CREATE TABLE page (                      -- the newest version of each page
   url_id INTEGER PRIMARY KEY,
   status INTEGER NOT NULL,
@@ -188,7 +193,9 @@ CREATE TABLE page (                      -- the newest version of each page
   version INTEGER NOT NULL DEFAULT 1,
   last_seen_at REAL,                     -- when a revisit last found this version; NULL: fetched once
   gone_at REAL,                          -- since when the site answers that there is no such page
-  text_sha256 BLOB                       -- of the text without markup and white space; NULL: not computed
+  text_sha256 BLOB,                      -- of the text without markup and white space; NULL: not computed
+  preferences_id INTEGER,                -- preference_set.id: what the page and its headers state; NULL: nothing
+  robots_preferences_id INTEGER          -- what robots.txt stated for the page at its last visit
 );
 
 CREATE TABLE page_version (              -- the earlier versions of each page

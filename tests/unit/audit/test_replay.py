@@ -7,11 +7,12 @@ from hashlib import sha256
 
 import pytest
 
-from crawler.audit.checks import Check
+from crawler.audit.checks import Check, Violation
 from crawler.audit.records import RunRecord
 from crawler.fetch.address_guard import refusal
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Reading
+from crawler.preferences.purposes import UsePurpose
 from tests.unit.audit.audit_cases import (
     CLOSED,
     DAY_S,
@@ -38,6 +39,7 @@ def test_an_obedient_log_is_without_violation() -> None:
         Check.ROBOTS_FIRST: 3,
         Check.FRESH: 3,
         Check.PERMISSION: 3,
+        Check.PREFERENCE: 0,
         Check.OVERLAP: 3,
         Check.PAUSE: 3,
         Check.RETRY_AFTER: 0,
@@ -86,6 +88,23 @@ def test_a_mirrors_implied_disallow() -> None:
     assert (found.check, found.line) == (Check.PERMISSION, 3)
     rfc = [under(reading=Reading.RFC9309)]
     assert breaches(*log, versions=versions, texts=[body], terms=rfc) == []
+
+
+def test_a_page_refused_for_a_declared_purpose_is_told_with_its_line() -> None:
+    body = b"User-agent: *\nContent-Signal: search=yes, ai-train=no\n"
+    log = (robots(0), sent(3), sent(9, "/s.xml", purpose="sitemap"))
+    versions = [version(0.1, body, until=DAY_S)]
+
+    def found(*purposes: UsePurpose) -> tuple[list[Violation], int]:
+        violations, replay = judged(*log, versions=versions, texts=[body], terms=[called(purpose=purposes)])
+        return violations, replay.counts[Check.PREFERENCE].judged
+
+    (violation,), count = found(UsePurpose.SEARCH, UsePurpose.TRAIN_AI)
+    assert (violation.check, violation.line, violation.url) == (Check.PREFERENCE, 2, f"{SITE}/")
+    assert violation.rule == "Content-Signal: search=yes, ai-train=no"
+    assert count == 1
+    assert found(UsePurpose.SEARCH) == ([], 1)
+    assert found() == ([], 0)
 
 
 @pytest.mark.parametrize("action", ["restricted", "defer", "given_up", "unreachable", "no such action"])

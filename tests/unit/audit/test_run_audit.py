@@ -22,9 +22,11 @@ from crawler.audit.markdown_report import document, write_report
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.terminal import render
 from crawler.errors import UsageError
+from crawler.model import Preference
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
+from crawler.store.keys import url_number
 from crawler.store.sqlite.store import SqliteStore
 
 BODY = b"User-agent: *\nDisallow: /closed/\nCrawl-delay: 3\n"
@@ -114,10 +116,43 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
     found = await audited(doctored)
     assert found.violations == []
     assert {c.value: t.judged for c, t in found.counts.items()} == {
-        "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4,
+        "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4, "preference": 0,
         "overlap": 4, "pause": 4, "retry-after": 0, "operator": 0,
     }  # fmt: skip
     assert found.limits == []
+
+
+@pytest.mark.parametrize(
+    ("purpose", "source", "visited_at", "found"),
+    [
+        (["train-ai"], "META", None, ["http://a.test/x"]),
+        (["search", "train-ai"], "header", 900, ["http://a.test/x"]),
+        (["search"], "META", None, []),
+        ([], "META", None, []),
+        (["train-ai"], "META", 1500, []),  # a later visit has recorded the preference
+    ],
+)
+async def test_a_page_that_is_kept_against_its_preference(
+    doctored: Doctored, purpose: list[str], source: str, visited_at: float | None, found: list[str]
+) -> None:
+    doctored.run(settings({"identity.purpose": purpose}))
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 4.1, "/x")
+    number = url_number(site, "/x")
+    said = [Preference("noai", "train-ai", "n", source, None, "META robots: noai")._asdict()]
+    seen_at = None if visited_at is None else START + visited_at
+    doctored.db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, '/x', 'fetched', 0)", (number,))
+    doctored.db.execute("INSERT INTO body (id, sha256, data) VALUES (1, x'00', x'00')")
+    doctored.db.execute("INSERT INTO preference_set (id, said) VALUES (7, ?)", (json.dumps(said),))
+    doctored.db.execute(
+        "INSERT INTO page (url_id, status, content_type, fetched_at, last_seen_at, noindex, nofollow, body_id,"
+        " body_bytes, preferences_id) VALUES (?, 200, '', ?, ?, 0, 0, 1, 1, 7)",
+        (number, START + 4.2, seen_at),
+    )
+    violations = (await audited(doctored)).violations
+    assert [violation.url for violation in violations] == found
+    assert {violation.check for violation in violations} <= {Check.PREFERENCE}
 
 
 async def test_the_operators_orders_are_held_against_the_log(doctored: Doctored) -> None:

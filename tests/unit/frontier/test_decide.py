@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from crawler.frontier.decide import Fetch, Outcome, Queued, RetrySettings, after_fetch, before_fetch, may_adopt
@@ -11,6 +13,7 @@ from crawler.model import (
     Failed,
     Fetched,
     Headers,
+    Kind,
     Link,
     NotModified,
     PageFacts,
@@ -20,6 +23,7 @@ from crawler.model import (
     RobotsCopy,
     State,
 )
+from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import parse
@@ -66,6 +70,31 @@ def test_before_a_fetch_that_robots_txt_forbids() -> None:
         State.EXCLUDED,
         "robots: line 2, Disallow: /page (draft1996)",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "purposes", "code"),
+    [
+        (Kind.PAGE, (UsePurpose.TRAIN_AI,), ReasonCode.PREFERENCE),
+        (Kind.PAGE, (UsePurpose.SEARCH, UsePurpose.TRAIN_AI), ReasonCode.PREFERENCE),
+        (Kind.PAGE, (UsePurpose.SEARCH,), None),
+        (Kind.PAGE, (), None),
+        (Kind.SITEMAP, (UsePurpose.TRAIN_AI,), None),
+    ],
+)
+def test_before_a_fetch_that_robots_txt_refuses_for_a_purpose(
+    kind: Kind, purposes: tuple[UsePurpose, ...], code: ReasonCode | None
+) -> None:
+    text = "User-agent: *\nContent-Usage: /page train-ai=n\n"
+    queued = replace(QUEUED, kind=kind)
+    decision = before_fetch(queued, copy(RobotsAction.PARSE), rules(text), "/page", ANY, None, purposes)
+    if code is None:
+        assert isinstance(decision, Fetch)
+        assert [one.line for one in decision.preferences] == [2]
+    else:
+        assert isinstance(decision, Outcome)
+        assert (decision.state, decision.reason.code) == (State.EXCLUDED, code)
+        assert decision.reason.sentence == "preference: line 2 of robots.txt, Content-Usage: /page train-ai=n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""The purposes that a crawl declares, and the one rule that combines all preferences of a page for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+
+from crawler.model import Preference
+from crawler.preferences.schemes import ALLOWED, DISALLOWED
+
+
+class UsePurpose(StrEnum):
+    """A use of the pages that a crawl declares (setting ``identity.purpose``)."""
+
+    SEARCH = "search"
+    TRAIN_AI = "train-ai"
+    AI_INPUT = "ai-input"
+    ARCHIVE = "archive"
+    RESEARCH = "research"
+
+
+#: The purposes that a preference of each category is about. Preferences of other categories are recorded only.
+#: A reservation of text and data mining (``tdm``) is about analysis by machines (Directive (EU) 2019/790, article 2).
+COVERED: Mapping[str, frozenset[UsePurpose]] = {
+    "search": frozenset({UsePurpose.SEARCH}),
+    "train-ai": frozenset({UsePurpose.TRAIN_AI}),
+    "ai-input": frozenset({UsePurpose.AI_INPUT}),
+    "tdm": frozenset({UsePurpose.TRAIN_AI, UsePurpose.AI_INPUT, UsePurpose.RESEARCH}),
+}
+_NONE = frozenset[UsePurpose]()
+
+
+class Use(StrEnum):
+    """Whether a page may be used for a purpose."""
+
+    ALLOWED = "allowed"
+    DISALLOWED = "disallowed"
+    UNKNOWN = "unknown"
+
+
+def use_for(purpose: UsePurpose, preferences: Iterable[Preference]) -> Use:
+    """The combined preference for ``purpose``: disallowed if any says so, else allowed if any says so, else unknown.
+
+    Source: draft-ietf-aipref-vocab, 5.1, "Combining Preferences", applied to all schemes together.
+    """
+    said = {one.value for one in preferences if purpose in COVERED.get(one.category, _NONE)}
+    if DISALLOWED in said:
+        return Use.DISALLOWED
+    return Use.ALLOWED if ALLOWED in said else Use.UNKNOWN
+
+
+def first_refusal(preferences: Iterable[Preference], purposes: Collection[UsePurpose]) -> Preference | None:
+    """The first preference that disallows one of the declared ``purposes``; ``None`` allows them all.
+
+    An unknown preference allows. Without declared purposes nothing is refused.
+    """
+    if not purposes:
+        return None
+    for one in preferences:
+        if one.value == DISALLOWED and not COVERED.get(one.category, _NONE).isdisjoint(purposes):
+            return one
+    return None
+
+
+def categories_for(purposes: Iterable[UsePurpose]) -> list[str]:
+    """The categories whose preferences are about one of ``purposes``, in alphabetical order."""
+    wanted = frozenset(purposes)
+    return sorted(category for category, covered in COVERED.items() if not covered.isdisjoint(wanted))
+
+
+def sentence_of(preference: Preference) -> str:
+    """The evidence for people: ``line 4 of robots.txt, Content-Usage: train-ai=n``."""
+    if preference.line is None:
+        return f"{preference.source} {preference.text}"
+    return f"line {preference.line} of {preference.source}, {preference.text}"

@@ -1,0 +1,127 @@
+"""One parser for each scheme in which a site states preferences about use.
+
+Sources: draft-ietf-aipref-vocab, section 6; contentsignals.org; TDM Reservation Protocol (W3C Community Group, 2024),
+"TDM properties"; RSL 1.0, "robots.txt"; for ``noai`` and ``noimageai``, the meta tags of DeviantArt (2022).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from crawler.model import Preference
+from crawler.terminal_text import shown
+from crawler.url import NotCrawlable, canonicalise
+
+
+class Scheme(StrEnum):
+    """The scheme of a preference, as the view ``preferences`` shows it."""
+
+    CONTENT_USAGE = "content-usage"
+    CONTENT_SIGNAL = "content-signal"
+    TDMREP = "tdmrep"
+    RSL = "rsl"
+    NOAI = "noai"
+
+
+#: The two values of a preference about a use. A preference that names a document has its URL as value.
+ALLOWED, DISALLOWED = "y", "n"
+
+#: The categories of ``Content-Usage``: those of draft-ietf-aipref-vocab, section 4. Other labels are ignored (6.4).
+_USAGE_LABELS = ("train-ai", "search")
+#: The categories of Content Signals, by their names there.
+_SIGNALS = {"search": "search", "ai-input": "ai-input", "ai-train": "train-ai"}
+_SIGNAL_VALUES = {"yes": ALLOWED, "no": DISALLOWED}
+_RESERVATIONS = {"0": ALLOWED, "1": DISALLOWED}
+#: The categories that the robots term ``noai`` refuses, and ``noimageai`` of an image.
+_AI = ("train-ai", "ai-input")
+
+_TERM = re.compile(r"[\s,;]+")
+_MAX_STATEMENT_CHARS = 4_000  # a longer statement is void; http-sf takes 8 µs a hundred characters
+
+
+def content_usage(statement: str, source: str, *, line: int | None = None, text: str = "") -> list[Preference] | None:
+    """The preferences of a ``Content-Usage`` statement, a Dictionary of RFC 9651; ``None`` if it is void.
+
+    A value other than the Tokens ``y`` and ``n`` leaves its category unknown; the last of several values counts;
+    parameters and unknown labels are ignored. A key with an upper-case letter, as any other error of syntax, voids the
+    statement (draft-ietf-aipref-vocab, 6.4 and 6.5).
+    """
+    if len(statement) > _MAX_STATEMENT_CHARS:
+        return None
+    from http_sf import Token, parse  # rarely needed, and large
+
+    try:
+        values: Any = parse(statement.encode("utf-8", "surrogateescape"), tltype="dictionary")
+    except ValueError:
+        return None
+    found = []
+    for label in _USAGE_LABELS:
+        value = values[label][0] if label in values else None
+        if isinstance(value, Token) and str(value) in (ALLOWED, DISALLOWED):
+            found.append(_preference(Scheme.CONTENT_USAGE, label, str(value), source, line, text or statement))
+    return found
+
+
+def content_signal(statement: str, source: str, *, line: int | None = None, text: str = "") -> list[Preference]:
+    """The preferences of a ``Content-Signal`` statement: ``search=yes, ai-train=no``. Names and values in any case.
+
+    A part with another name or value is ignored. If a signal is given twice, ``no`` counts.
+    """
+    found: dict[str, str] = {}
+    for part in statement[:_MAX_STATEMENT_CHARS].split(","):
+        name, _, said = part.partition("=")
+        category, value = _SIGNALS.get(name.strip().lower()), _SIGNAL_VALUES.get(said.strip().lower())
+        if category is not None and value is not None and found.get(category) != DISALLOWED:
+            found[category] = value
+    text = text or statement
+    return [_preference(Scheme.CONTENT_SIGNAL, name, value, source, line, text) for name, value in found.items()]
+
+
+def tdm_reservation(value: str, source: str, text: str) -> list[Preference]:
+    """``tdm-reservation``: 1 reserves the rights of text and data mining, 0 does not. Another value says nothing."""
+    said = _RESERVATIONS.get(value.strip())
+    return [] if said is None else [_preference(Scheme.TDMREP, "tdm", said, source, None, text)]
+
+
+def tdm_policy(value: str, source: str, text: str, base: str) -> list[Preference]:
+    """``tdm-policy``: the URL of the conditions for text and data mining, resolved against ``base``."""
+    url = _url(value, base)
+    return [] if url is None else [_preference(Scheme.TDMREP, "tdm-policy", url, source, None, text)]
+
+
+def rsl_license(value: str, source: str, line: int, text: str) -> list[Preference]:
+    """``License`` in robots.txt: the absolute URL of a licence (RSL 1.0)."""
+    url = _url(value, None)
+    return [] if url is None else [_preference(Scheme.RSL, "license", url, source, line, text)]
+
+
+def robots_terms(content: str, source: str, text: str, *, is_image: bool = False) -> list[Preference]:
+    """The terms ``noai`` and ``noimageai`` of a META ROBOTS or X-Robots-Tag.
+
+    ``noimageai`` is about the images of a page. It refuses the same uses as ``noai`` if the document is an image, and
+    is only recorded for a page.
+    """
+    if "ai" not in (content := content.lower()):
+        return []
+    terms = frozenset(_TERM.split(content))
+    if "noai" in terms or (is_image and "noimageai" in terms):
+        categories: Iterable[str] = _AI
+    else:
+        categories = ()
+    if "noimageai" in terms and not is_image:
+        categories = (*categories, "train-ai-images")
+    return [_preference(Scheme.NOAI, category, DISALLOWED, source, None, text) for category in categories]
+
+
+def _preference(scheme: Scheme, category: str, value: str, source: str, line: int | None, text: str) -> Preference:
+    return Preference(scheme.value, category, value, source, line, shown(" ".join(text.split())))
+
+
+def _url(value: str, base: str | None) -> str | None:
+    try:
+        return canonicalise(value, base)
+    except NotCrawlable:
+        return None

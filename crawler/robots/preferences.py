@@ -1,0 +1,107 @@
+"""The preferences about use that robots.txt states for a URL: ``Content-Usage``, ``Content-Signal`` and ``License``.
+
+Groups are those of RFC 9309 in every reading, because both drafts extend RFC 9309. Sources: draft-ietf-aipref-attach,
+section 3; contentsignals.org; RSL 1.0; ``docs/protocols.md``, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from crawler.model import Preference
+from crawler.preferences.schemes import content_signal, content_usage, rsl_license
+from crawler.robots.fields import CONTENT_SIGNAL, CONTENT_USAGE, LICENSE, PREFERENCES
+from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
+from crawler.robots.records import stated
+from crawler.robots.text import Line
+
+SOURCE = "robots.txt"
+#: The lines of each field that are read; files have one or a few. It bounds the work for each URL.
+MAX_LINES = 1_000
+
+
+class _Rule(NamedTuple):
+    pattern: Pattern
+    said: tuple[Preference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceRules:
+    """The preferences that one robots.txt states for one agent. Built once a file, asked for every URL."""
+
+    usage: tuple[_Rule, ...] = ()  # longest path first, as ``signals``
+    signals: tuple[_Rule, ...] = ()
+    licenses: tuple[Preference, ...] = ()  # of the whole site
+
+    @property
+    def size(self) -> int:
+        """The number of rules and licences. It measures the memory taken."""
+        return len(self.usage) + len(self.signals) + len(self.licenses)
+
+    def of(self, path: str) -> tuple[Preference, ...]:
+        """The preferences for a path with its query, as :func:`crawler.url.split` returns it.
+
+        Of the ``Content-Usage`` lines, and likewise of the ``Content-Signal`` lines, those with the longest path count.
+        If several have a path of the same length, each states its preferences.
+        """
+        if not self.usage and not self.signals:
+            return self.licenses
+        form = rfc_form(path)
+        return (*_longest(self.usage, form), *_longest(self.signals, form), *self.licenses)
+
+
+NO_PREFERENCES = PreferenceRules()
+
+
+def preference_rules(lines: Sequence[Line], token: str) -> PreferenceRules:
+    """Read the preferences for the robot with the product token ``token``, given in lower case."""
+    if not any(line.field in PREFERENCES for line in lines):
+        return NO_PREFERENCES
+    ours = stated(lines, token, frozenset({CONTENT_USAGE, CONTENT_SIGNAL}))
+    licenses = islice((line for line in lines if line.field == LICENSE), MAX_LINES)
+    return PreferenceRules(
+        usage=_sorted(_usage(islice((line for line in ours if line.field == CONTENT_USAGE), MAX_LINES))),
+        signals=_sorted(_signals(islice((line for line in ours if line.field == CONTENT_SIGNAL), MAX_LINES))),
+        licenses=tuple(one for line in licenses for one in rsl_license(line.value, SOURCE, line.number, line.text)),
+    )
+
+
+def _usage(lines: Iterable[Line]) -> Iterator[_Rule]:
+    for line in lines:
+        path, statement = _divided(line.value)
+        said = content_usage(statement, SOURCE, line=line.number, text=line.text)
+        if said is not None:  # a void line states nothing, also not that its category is unknown
+            yield _Rule(rfc_pattern(path), tuple(said))
+
+
+def _signals(lines: Iterable[Line]) -> Iterator[_Rule]:
+    for line in lines:
+        path, statement = _divided(line.value)
+        if said := content_signal(statement, SOURCE, line=line.number, text=line.text):
+            yield _Rule(rfc_pattern(path), tuple(said))
+
+
+def _divided(value: str) -> tuple[str, str]:
+    """The path and the statement of a line; the path is empty if the value does not begin with a slash."""
+    if not value.startswith("/"):
+        return "", value
+    path, *rest = value.replace("\t", " ").split(" ", 1)
+    return path, rest[0].strip() if rest else ""
+
+
+def _sorted(rules: Iterable[_Rule]) -> tuple[_Rule, ...]:
+    return tuple(sorted(rules, key=lambda rule: -rule.pattern.octets))
+
+
+def _longest(rules: Sequence[_Rule], form: str) -> Iterator[Preference]:
+    """The preferences of the rules with the longest path that matches ``form``."""
+    longest = -1
+    for pattern, said in rules:
+        if pattern.octets < longest:
+            return
+        if pattern.matches(form):
+            longest = pattern.octets
+            yield from said

@@ -1,0 +1,63 @@
+"""The one rule that combines the preferences of a page (draft-ietf-aipref-vocab, 5.1)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from crawler.model import Preference
+from crawler.preferences.purposes import COVERED, Use, UsePurpose, categories_for, first_refusal, sentence_of, use_for
+
+TRAIN, SEARCH = UsePurpose.TRAIN_AI, UsePurpose.SEARCH
+
+
+def one(category: str, value: str, source: str = "header", line: int | None = None) -> Preference:
+    return Preference("content-usage", category, value, source, line, f"Content-Usage: {category}={value}")
+
+
+@pytest.mark.parametrize(
+    ("values", "combined"),
+    [
+        ("", Use.UNKNOWN),
+        ("y", Use.ALLOWED),
+        ("n", Use.DISALLOWED),
+        ("yn", Use.DISALLOWED),
+        ("ny", Use.DISALLOWED),
+        ("yyn", Use.DISALLOWED),
+        ("yy", Use.ALLOWED),
+    ],
+)
+def test_aipref_vocab_5_1_combining_preferences(values: str, combined: Use) -> None:
+    preferences = [one("train-ai", value) for value in values]
+    assert use_for(TRAIN, preferences) is combined
+    assert (first_refusal(preferences, [TRAIN]) is not None) is (combined is Use.DISALLOWED)
+    assert use_for(SEARCH, preferences) is Use.UNKNOWN
+
+
+def test_any_declared_purpose_that_is_disallowed_refuses() -> None:
+    preferences = [one("search", "y"), one("train-ai", "n")]
+    assert first_refusal(preferences, []) is None
+    assert first_refusal(preferences, [SEARCH]) is None
+    assert first_refusal(preferences, [SEARCH, TRAIN]) == preferences[1]
+
+
+def test_a_reservation_of_mining_is_about_analysis_and_not_about_search_or_archives() -> None:
+    refused = {purpose for purpose in UsePurpose if first_refusal([one("tdm", "n")], [purpose])}
+    assert refused == {UsePurpose.TRAIN_AI, UsePurpose.AI_INPUT, UsePurpose.RESEARCH}
+
+
+def test_documents_and_images_are_recorded_only() -> None:
+    for category, purpose in product(("license", "tdm-policy", "train-ai-images"), UsePurpose):
+        assert first_refusal([one(category, "n")], [purpose]) is None
+
+
+def test_the_categories_of_a_purpose_are_those_that_refuse_it() -> None:
+    for purpose in UsePurpose:
+        refusing = [name for name in sorted(COVERED) if first_refusal([one(name, "n")], [purpose])]
+        assert categories_for([purpose]) == refusing
+
+
+def test_the_evidence_names_the_line() -> None:
+    assert sentence_of(one("search", "n", "robots.txt", 4)) == "line 4 of robots.txt, Content-Usage: search=n"
+    assert sentence_of(one("search", "n")) == "header Content-Usage: search=n"
