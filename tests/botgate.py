@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,22 +35,32 @@ require_nonce = true
 def verdict(
     folder: Path, directory: bytes, authority: str, headers: Mapping[str, str], form: SignatureForm
 ) -> tuple[str, set[str]]:
-    """What botgate finds of a request with ``headers`` to ``authority``, with the keys in ``directory``.
+    """The verdict of botgate about a request with ``headers`` to ``authority``, with the keys in ``directory``.
 
     Returns its verdict about the signature, and the errors against protocol and policy.
     """
-    lines = [
-        f"GET /a?b HTTP/1.1\r\nHost: {authority}\r\n",
-        *(f"{name}: {value}\r\n" for name, value in headers.items()),
-    ]
-    (folder / "request.http").write_text("".join([*lines, "\r\n"]), "ascii")
     (folder / "directory.json").write_bytes(directory)
-    (folder / "policy.toml").write_text(_POLICY)
-    options = ("--jwks=directory.json", "--config=policy.toml", "--format=json", f"--profile={_PROFILES[form]}")
-    command = ["botgate", "verify", "request.http", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    report = json.loads(done.stdout)
+    report = _verify(folder, authority, headers, "--jwks=directory.json", f"--profile={_PROFILES[form]}")
     (signature,) = report["signatures"]
     errors = {finding["message"] for finding in report["findings"] if finding["level"] == "error"}
-    assert (done.returncode == 0) is (not errors)
     return signature["cryptographic_status"], errors
+
+
+def discovered_identity(folder: Path, authority: str, headers: Mapping[str, str]) -> str:
+    """The verdict of botgate about the identity in the directory that ``Signature-Agent`` names, on loopback."""
+    options = ("--discover", "--allow-private-discovery", "--allow-insecure-discovery")
+    report = _verify(folder, authority, headers, *options)
+    (signature,) = report["signatures"]
+    assert signature["cryptographic_status"] == "valid", report
+    return str(signature["identity_status"])
+
+
+def _verify(folder: Path, authority: str, headers: Mapping[str, str], *options: str) -> dict[str, Any]:
+    lines = ["GET /a?b HTTP/1.1", f"Host: {authority}", *(f"{name}: {value}" for name, value in headers.items())]
+    (folder / "request.http").write_text("\r\n".join([*lines, "", ""]), "ascii")
+    (folder / "policy.toml").write_text(_POLICY)
+    command = ["botgate", "verify", "request.http", *options, "--config=policy.toml", "--format=json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert (done.returncode == 0) is not any(finding["level"] == "error" for finding in report["findings"])
+    return report

@@ -170,9 +170,7 @@ class RunRecord:
     @property
     def user_agent(self) -> str:
         """The ``User-Agent`` header of every request of the run."""
-        mail = "mailto:" if "@" in self.contact and "://" not in self.contact else ""
-        contact = f" (+{mail}{self.contact})" if self.contact else ""
-        return f"{self.agent}/{self.crawler_version}{contact}"
+        return self.settings.identity.user_agent(self.crawler_version)
 
     def knows_host(self, host: str) -> bool:
         """Whether the settings resolve ``host``; a ``Host`` line may then name it without a dot."""

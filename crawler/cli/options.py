@@ -50,7 +50,14 @@ def log_options(command: Callable[P, int]) -> Callable[P, int]:
 def given_settings(options: Mapping[str, Any]) -> dict[str, object]:
     """The settings that the user gave by options, as :func:`crawler.settings.loading.apply` takes them."""
     given = {_key_of[name]: value for name, value in options.items() if value not in (None, ())}
-    return {key.name: not value if key.option.startswith(_OFF) else value for key, value in given.items()}
+    return {key.name: _as_setting(key, value) for key, value in given.items()}
+
+
+def _as_setting(key: Key, value: Any) -> object:
+    """The value of an option as a TOML file would have it."""
+    if key.kind.form is Form.WORDS:
+        return " ".join(value)
+    return not value if key.option.startswith(_OFF) else value
 
 
 def _parameter(name: str) -> str:
@@ -70,7 +77,7 @@ def _option(key: Key) -> Callable[[Command], Command]:
             return click.option(*names, is_flag=True, default=None, help=text)
         case Form.CHOICE:
             return click.option(*names, type=click.Choice(kind.choices), help=text)
-        case Form.LIST:
+        case Form.LIST | Form.WORDS:
             return click.option(*names, multiple=True, metavar=kind.metavar, help=text)
         case form:
             type_ = {Form.WHOLE: int, Form.NUMBER: float, Form.DURATION: _number_or_text, Form.TEXT: str}[form]

@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "demo": CommandEntry("demo.commands", "Crawl a small built-in web, and show the result."),
         "control": CommandEntry("run.control_commands", "Pause, resume or stop a crawl; block or unblock a site."),
         "hint": CommandEntry("run.hint_commands", "Tell the crawl that URLs have changed or are gone."),
-        "identity": CommandEntry("identity.commands", "Make the keys by which a crawl proves who sends its requests."),
+        "identity": CommandEntry("identity.commands", "Sign the requests of a crawl; write the page about it."),
         "rup": CommandEntry("rup.commands", "Send and receive updates by the Remote Update Protocol."),
     },
     "Inspect": {

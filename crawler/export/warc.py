@@ -111,12 +111,12 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
             record = RunRecord.from_row(run)
         except UsageError:
             continue
-        sender = [("From", record.contact)] if "@" in record.contact and "://" not in record.contact else []
+        email = record.settings.identity.contact_email
         headers = [
             ("User-Agent", record.user_agent),
             ("Accept", ", ".join(record.settings.fetch.accept_types)),
             ("Accept-Encoding", ACCEPT_ENCODING),
-            *sender,
+            *([("From", email)] if email else []),
         ]
         agents[run["run_id"]] = Agent(tuple(headers), record.user_agent, record.contact)
     return agents

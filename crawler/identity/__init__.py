@@ -8,7 +8,7 @@ from types import ModuleType
 
 from crawler.errors import missing_extra
 
-_PACKAGES = ("cryptography",)
+_PACKAGES = ("cryptography", "jinja2")
 
 
 def load(name: str) -> ModuleType:

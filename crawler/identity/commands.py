@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
 
-from crawler.cli.output import console, print_json
+from crawler.cli.options import given_settings, setting_options
+from crawler.cli.output import console, print_json, tell
 from crawler.cli.shared import cli, json_option
 from crawler.clock import SystemClock, iso
 from crawler.identity import load
+from crawler.settings.keys import KEYS
+from crawler.settings.loading import apply, load_file
+from crawler.settings.settings import Settings
 
 if TYPE_CHECKING:
     from crawler.identity.keys import SigningKey
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 @cli.group()
 def identity() -> None:
-    """Make and change the keys by which a crawler signs its requests (Web Bot Auth)."""
+    """Make keys by which a crawler signs its requests (Web Bot Auth), and a page about the crawler."""
 
 
 _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default=Path("identity.jwks"))
@@ -67,6 +71,27 @@ def show(file: Path, as_json: bool) -> int:
         print_json({"keys": [key.public_jwk() for key in module.published(keys, now)]})
     else:
         _show(keys, now)
+    return 0
+
+
+@identity.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
+@setting_options("identity.agent", "identity.contact", "identity.signing_key", "identity.signature_agent")
+def page(folder: Path, config: Path | None, **options: Any) -> int:
+    """Write the page about the crawler, its address ranges and its key directory into DIR, to be served.
+
+    The page says who runs the crawler, why, what is done with the data, how often it asks and how to block it. The
+    texts come from the settings identity.operator, identity.about and identity.data_use. Run this daily, and after each
+    rotation of keys.
+    """
+    settings = load_file(Settings(), config) if config else Settings()
+    settings = apply(settings, given_settings(options), source="command line")
+    for path in load("publish").publish(folder, settings, SystemClock().now()):
+        console.print(str(path), soft_wrap=True)
+    for name in ("identity.operator", "identity.about", "identity.data_use"):
+        if not KEYS[name].value(settings):
+            tell(f"the page does not say {KEYS[name].help.partition(',')[0].lower()}: set {name}")
     return 0
 
 

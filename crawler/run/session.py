@@ -218,7 +218,7 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
     return WarcFolder(
         Path(settings.output.warc),
         clock,
-        user_agent=user_agent(settings),
+        user_agent=settings.identity.user_agent(VERSION),
         contact=settings.identity.contact,
         reading=settings.robots.reading,
     )
@@ -355,23 +355,12 @@ async def look_back(progress: Progress, store: EngineStore, clock: Clock) -> Non
         await store.find_content_mirrors(clock.now())
 
 
-def user_agent(settings: Settings) -> str:
-    """The ``User-Agent`` header: product token, version and contact (``docs/protocols.md``, section 6)."""
-    contact = settings.identity.contact
-    whom = f" (+mailto:{contact})" if _is_email(contact) else f" (+{contact})" if contact else ""
-    return f"{settings.identity.agent}/{VERSION}{whom}"
-
-
-def _is_email(contact: str) -> bool:
-    return "@" in contact and "://" not in contact
-
-
 def fetch_settings(settings: Settings) -> FetchSettings:
     """The part of the settings that the fetcher needs."""
-    fetch, contact = settings.fetch, settings.identity.contact
+    fetch, identity = settings.fetch, settings.identity
     return FetchSettings(
-        user_agent=user_agent(settings),
-        from_email=contact if _is_email(contact) else None,
+        user_agent=identity.user_agent(VERSION),
+        from_email=identity.contact_email or None,
         accept_types=fetch.accept_types,
         connect_timeout_s=fetch.connect_timeout_s,
         read_timeout_s=fetch.read_timeout_s,
@@ -379,7 +368,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         resolve=fetch.resolve,
         allow_private=fetch.allow_private,
         proxy=fetch.proxy,
-        loopback_only=not contact,
+        loopback_only=not identity.contact,
         concurrency=settings.crawl.concurrency,
         keep_exchanges=bool(settings.output.warc),
     )

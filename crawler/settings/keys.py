@@ -122,9 +122,9 @@ _TABLE = (
         "identity.contact",
         CONTACT,
         "identity.contact",
-        "A URL or an e-mail address of the person who runs the crawl; needed outside loopback.",
-        "The crawler sends it with every request, and the owner of a site can reach you. Without it the crawl stays on "
-        "loopback.",
+        "A URL or an e-mail address of the person who runs the crawl, or both; needed outside loopback.",
+        "The crawler sends it with every request, and the owner of a site can reach you. With both, User-Agent names "
+        "the URL and From the address. Without a contact the crawl stays on loopback.",
         "--contact",
     ),
     Key(
@@ -169,6 +169,30 @@ _TABLE = (
         "If robots.txt refuses one of these (Content-Usage, Content-Signal), the pages concerned are not requested. "
         "A page that refuses one itself is not kept. Without a purpose the preferences are recorded only.",
         "--purpose",
+    ),
+    Key(
+        "identity.operator",
+        TEXT,
+        "identity.operator",
+        "Who runs the crawl, for the page of `crawler identity page`.",
+    ),
+    Key(
+        "identity.about",
+        TEXT,
+        "identity.about",
+        "Why the crawl is run, for the page of `crawler identity page`.",
+    ),
+    Key(
+        "identity.data_use",
+        TEXT,
+        "identity.data_use",
+        "What is done with the data and for how long it is kept, for the page of `crawler identity page`.",
+    ),
+    Key(
+        "identity.addresses",
+        NETWORKS,
+        "identity.addresses",
+        "The IP addresses and networks from which the crawler sends, for the file of `crawler identity page`.",
     ),
     Key(
         "store.db",

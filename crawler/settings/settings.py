@@ -46,16 +46,37 @@ class Identity:
 
     ``agent`` is the product token that the crawler looks for in robots.txt files. Requests are signed if
     ``signing_key`` names a key file; ``signature_agent`` is then the URL at which the keys are published. ``purpose``
-    lists the declared uses of the pages.
+    lists the declared uses of the pages. ``operator``, ``about``, ``data_use`` and ``addresses`` stand on the page about
+    the crawler.
     """
 
     agent: str = "PoliteCrawler"
-    contact: str = ""  # a URL or an e-mail address
+    contact: str = ""  # a URL, an e-mail address, or both with a blank between
     signing_key: str = ""  # the path of a key file
     signature_agent: str = ""
     signature_form: SignatureForm = SignatureForm.DICTIONARY
     signature_lifetime_s: float = 60.0
     purpose: tuple[UsePurpose, ...] = ()
+    operator: str = ""
+    about: str = ""
+    data_use: str = ""
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def contact_url(self) -> str:
+        """The URL among the contacts; "" if there is none."""
+        return next((contact for contact in self.contact.split() if "://" in contact), "")
+
+    @property
+    def contact_email(self) -> str:
+        """The e-mail address among the contacts; "" if there is none."""
+        return next((contact for contact in self.contact.split() if "://" not in contact), "")
+
+    def user_agent(self, version: str) -> str:
+        """The ``User-Agent`` header: product token, version, and the contact, a URL before an e-mail address."""
+        email = f"mailto:{self.contact_email}" if self.contact_email else ""
+        whom = self.contact_url or email
+        return f"{self.agent}/{version}" + (f" (+{whom})" if whom else "")
 
 
 @dataclass(frozen=True, slots=True)

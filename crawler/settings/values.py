@@ -25,6 +25,7 @@ _AUTO = "auto"
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _HOSTS = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_BETWEEN = re.compile(r",?\s+")
 _CONTACT = re.compile(r"https?://[^\s/]+\S*|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
@@ -38,6 +39,7 @@ class Form(Enum):
     TEXT = auto()
     CHOICE = auto()
     LIST = auto()
+    WORDS = auto()  # a text without blanks in its parts; the option may be repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +150,20 @@ def _token(value: object) -> str:
 
 
 def _contact(value: object) -> str:
-    text = _text(value)
-    if text and not (text.isascii() and _CONTACT.fullmatch(text)):
-        raise ValueError("must be an http(s) URL or an e-mail address of the person who runs the crawl")
-    return text.removeprefix("mailto:")
+    """The URL, the e-mail address, or both, in this order with a blank between."""
+    if isinstance(value, list | tuple):
+        value = " ".join(_texts(value))
+    parts = [part.removeprefix("mailto:") for part in _BETWEEN.split(_text(value)) if part]
+    if not all(part.isascii() and _CONTACT.fullmatch(part) for part in parts):
+        raise ValueError("must be an http(s) URL or an e-mail address of the person who runs the crawl, or both")
+    parts.sort(key=_is_email)
+    if len({_is_email(part) for part in parts}) < len(parts):
+        raise ValueError("must be one URL, one e-mail address, or one of each")
+    return " ".join(parts)
+
+
+def _is_email(contact: str) -> bool:
+    return "://" not in contact
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -240,6 +252,8 @@ def _agent_url(value: object) -> str:
         raise ValueError(f"must be an https URL: {error}") from None
     if not canonical.startswith("https://") and not is_loopback(host_of(canonical)):
         raise ValueError("must be an https URL: verifiers fetch the keys from it")
+    if "?" in canonical:
+        raise ValueError("must be a URL without a query: it names the crawler")
     return canonical.removesuffix("/") if split(canonical).path == "/" else canonical
 
 
@@ -297,7 +311,7 @@ SIZE_OR_AUTO = ValueKind(
 FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, _text, metavar="TEXT")
 TOKEN = ValueKind("a product token", Form.TEXT, _token, metavar="TOKEN")
-CONTACT = ValueKind("a URL or an e-mail address", Form.TEXT, _contact, metavar="URL|E-MAIL")
+CONTACT = ValueKind("a URL, an e-mail address, or both", Form.WORDS, _contact, metavar="URL|E-MAIL")
 AGENT_URL = ValueKind("an https URL", Form.TEXT, _agent_url, metavar="URL")
 SIGNATURE_LIFETIME = ValueKind(
     "a duration from 1 second to 24 hours", Form.DURATION, _signature_lifetime, _written_seconds, "S"

@@ -1,0 +1,137 @@
+"""What the operator of a crawler publishes: the page about it, its address ranges and its key directory, as files.
+
+Source: draft-illyes-webbotauth-cbcp ("Crawler best practices"). Needs the extra ``identity``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from crawler.atomic_files import AtomicFiles
+from crawler.clock import iso
+from crawler.errors import Setting, UsageError
+from crawler.identity.directory import MEDIA_TYPE, WELL_KNOWN, directory, possession_proof
+from crawler.identity.keys import DIRECTORY_MAX_AGE_S, published, read
+from crawler.settings.settings import Settings
+from crawler.version import VERSION
+
+#: How long the signatures of the directory are valid, in seconds: far longer than the day after which it should be
+#: published again (section "Directory Response Signature Lifetimes" of draft-ietf-webbotauth-httpsig-protocol).
+PROOF_LIFETIME_S = 30 * 86400
+
+PAGE, RANGES, NGINX, HEADERS = "index.html", "client-ranges.json", "nginx.conf", "_headers"
+
+
+def block_lines(agent: str) -> str:
+    """The lines of a robots.txt that close a whole site to the crawler ``agent``, in every reading."""
+    return f"User-agent: {agent}\nDisallow: /\n"
+
+
+def ranges(networks: Sequence[str], now: float) -> bytes:
+    """The address ranges (draft-illyes-webbotauth-jafar, "Format"), as of ``now`` in seconds since the epoch."""
+    prefixes = [{f"ipv{network.version}Prefix": str(network)} for network in map(ip_network, networks)]
+    return json.dumps({"creationTime": iso(now), "prefixes": prefixes}, indent=2).encode() + b"\n"
+
+
+def page(settings: Settings) -> bytes:
+    """The page about the crawler (draft-illyes-webbotauth-cbcp, 2), one HTML file that loads nothing."""
+    identity = settings.identity
+    text = _ENVIRONMENT.get_template("page.html.j2").render(
+        identity=identity,
+        pace=settings.politeness,
+        robots=settings.robots,
+        user_agent=identity.user_agent(VERSION),
+        lines=block_lines(identity.agent),
+        ranges=RANGES,
+        directory=_directory_path(identity.signature_agent) if identity.signing_key else "",
+    )
+    return text.encode()
+
+
+def publish(folder: Path, settings: Settings, now: float) -> list[Path]:
+    """Write all files into ``folder``, which is the root of a web site, and return their paths.
+
+    Raises :class:`UsageError` if a file cannot be written, without a contact, and for a key that cannot be used.
+    """
+    identity = settings.identity
+    if not identity.contact:
+        raise UsageError(
+            "the owner of a site must be able to reach you: give a URL or an e-mail address, with ",
+            Setting("identity.contact"),
+        )
+    if bool(identity.signing_key) is not bool(identity.signature_agent):
+        raise UsageError(Setting("identity.signing_key"), " and ", Setting("identity.signature_agent"), " go together")
+    files = {PAGE: page(settings), RANGES: ranges(identity.addresses, now)}
+    if identity.signing_key:
+        files |= _key_directory(Path(identity.signing_key), identity.signature_agent, int(now))
+    paths = [folder / name for name in files]
+    try:
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be made: {error.strerror or error}") from None
+    with AtomicFiles() as writing:
+        for path, data in zip(paths, files.values(), strict=True):
+            writing.open(path).file.write(data)
+    return paths
+
+
+def _key_directory(key_file: Path, agent: str, now: int) -> dict[str, bytes]:
+    """The directory of the keys in ``key_file``, and its headers in the forms of two kinds of servers."""
+    keys = published(read(key_file), now)
+    body = directory(keys)
+    proof = possession_proof(body, keys, urlsplit(agent).netloc, now, now + PROOF_LIFETIME_S)
+    headers = {"Content-Type": MEDIA_TYPE, "Cache-Control": f"max-age={DIRECTORY_MAX_AGE_S}", **proof}
+    path = _directory_path(agent)
+    return {
+        path.removeprefix("/"): body,
+        NGINX: _nginx(path, headers).encode(),
+        HEADERS: "\n".join([path, *(f"  {name}: {value}" for name, value in headers.items()), ""]).encode(),
+    }
+
+
+def _directory_path(agent: str) -> str:
+    """The path of the directory on the host of ``agent``; an origin stands for the well-known one."""
+    return urlsplit(agent).path or WELL_KNOWN
+
+
+def _nginx(path: str, headers: Mapping[str, str]) -> str:
+    """The directory as a location of nginx. Compression would change the octets that Content-Digest is about."""
+    lines = [f"    add_header {name} '{value}';" for name, value in headers.items() if name != "Content-Type"]
+    return "\n".join(
+        [
+            "# Include this file in the server block of the site, and reload nginx whenever the file changes.",
+            f"location = {path} {{",
+            "    types { }",
+            f"    default_type {headers['Content-Type']};",
+            "    gzip off;",
+            *lines,
+            "}",
+            "",
+        ]
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g} seconds" if value != 1 else "1 second"
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("crawler.identity"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["seconds"] = _seconds
+    return made
+
+
+_ENVIRONMENT = _environment()

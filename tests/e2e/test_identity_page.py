@@ -1,0 +1,194 @@
+"""The page about the crawler and the files beside it (draft-illyes-webbotauth-cbcp), and the contacts that name it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from crawler.clock import SystemClock
+from crawler.demo.pages import Page
+from crawler.identity.signer import KeyFile, WebBotAuth
+from crawler.model import Reading
+from crawler.settings.loading import settings_from
+from crawler.settings.settings import SignatureForm
+from crawler.version import VERSION
+from tests.botgate import discovered_identity, needs_botgate
+from tests.command import LOOPBACK, Ended, crawler
+from tests.web import LoopbackWeb
+
+URL, MAIL = "https://crawler.example/bot", "ops@crawler.example"
+TEXTS = """
+[identity]
+agent = "TownCrawler"
+operator = "The <b>University</b> of Aldermere"
+about = "A study of language change"
+data_use = "Words are counted & kept for ten years"
+addresses = ["192.0.2.0/28", "2001:db8:7::/64", "198.51.100.7"]
+"""
+
+
+class Served(SimpleHTTPRequestHandler):
+    """Serves a folder with the headers of its file ``_headers``, as hosts of static sites do."""
+
+    def end_headers(self) -> None:
+        path, *lines = (Path(self.directory) / "_headers").read_text().splitlines()
+        if self.path == path:
+            for line in lines:
+                self.send_header(*line.strip().split(": ", 1))
+        super().end_headers()
+
+    def guess_type(self, _: object) -> str:
+        return "text/html"
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if (keyword, value) != ("Content-type", "text/html"):
+            super().send_header(keyword, value)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """The origin of a server of the folder ``www``."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Served, directory=str(tmp_path / "www"))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def write_page(folder: Path, *options: str | Path) -> Ended:
+    (folder / "c.toml").write_text(TEXTS)
+    return crawler("identity", "page", folder / "www", "--config", folder / "c.toml", *options)
+
+
+def text_of_page(folder: Path) -> str:
+    return (folder / "www" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("reading", Reading)
+def test_cbcp_how_the_crawler_can_be_blocked(tmp_path: Path, reading: Reading) -> None:
+    """The lines on the page close everything in every reading, also in a file that opens everything to others."""
+    assert write_page(tmp_path, "--contact", MAIL).code == 0
+    found = re.search('<pre id="robots">(.*?)</pre>', text_of_page(tmp_path), re.DOTALL)
+    assert found is not None
+    lines = html.unescape(found[1])
+    urls = [f"https://a.example{path}" for path in ("/", "/a?b", "/index.html", "/%7Ea/", "/humans.txt")]
+    for text in (lines, f"User-agent: *\nDisallow:\n\n{lines}", f"{lines}\nUser-agent: *\nAllow: /\n"):
+        (tmp_path / "robots.txt").write_text(text)
+        cases = "".join(
+            json.dumps({"robots": text, "agent": "TownCrawler", "url": url, "reading": reading}) + "\n" for url in urls
+        )
+        done = crawler("robots", "check", "--jsonl", stdin=cases.encode())
+        assert [json.loads(line)["allowed"] for line in done.out.splitlines()] == [False] * len(urls)
+
+
+def test_cbcp_the_page_says_who_why_what_and_how_often(tmp_path: Path) -> None:
+    ended = write_page(tmp_path, "--contact", URL, "--contact", MAIL)
+    assert (ended.code, ended.err) == (0, "")
+    text = text_of_page(tmp_path)
+    assert "The &lt;b&gt;University&lt;/b&gt; of Aldermere" in text
+    for said in (
+        "A study of language change",
+        "Words are counted &amp; kept",
+        f'href="mailto:{MAIL}"',
+        f'href="{URL}"',
+        f"TownCrawler/{VERSION} (+{URL})",
+        "2 seconds",
+        "renders no pages",
+    ):
+        assert said in text
+    assert '<link rel="client-ranges" href="client-ranges.json"' in text
+    assert "Signature-Agent" not in text
+    assert not (tmp_path / "www" / ".well-known").exists()
+
+
+def test_cbcp_what_the_page_does_not_say_is_told(tmp_path: Path) -> None:
+    ended = crawler("identity", "page", tmp_path / "www", "--contact", MAIL)
+    assert ended.code == 0
+    assert [line.rpartition(" ")[2] for line in ended.err.splitlines()] == [
+        "identity.operator",
+        "identity.about",
+        "identity.data_use",
+    ]
+    assert crawler("identity", "page", tmp_path / "www").code == 2
+
+
+def test_jafar_format(tmp_path: Path) -> None:
+    """draft-illyes-webbotauth-jafar, "Format"."""
+    assert write_page(tmp_path, "--contact", MAIL).code == 0
+    ranges = json.loads((tmp_path / "www" / "client-ranges.json").read_text())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", ranges.pop("creationTime"))
+    assert ranges == {
+        "prefixes": [
+            {"ipv4Prefix": "192.0.2.0/28"},
+            {"ipv6Prefix": "2001:db8:7::/64"},
+            {"ipv4Prefix": "198.51.100.7/32"},
+        ]
+    }
+
+
+@needs_botgate
+@pytest.mark.parametrize("path", ["", "/keys/jwks.json"], ids=["origin", "url"])
+def test_draft_key_distribution_and_discovery(tmp_path: Path, served: str, path: str) -> None:
+    """The verifier finds the directory by an origin; a URL with a path is the directory itself."""
+    key = tmp_path / "identity.jwks"
+    assert crawler("identity", "new", key).code == 0
+    assert crawler("identity", "rotate", key).code == 0
+    assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", served + path).code == 0
+    body = (tmp_path / "www" / (path or "/.well-known/http-message-signatures-directory")[1:]).read_bytes()
+    shown = crawler("identity", "show", key, "--json")
+    assert json.loads(body) == json.loads(shown.out)
+    assert len(json.loads(body)["keys"]) == 2
+    where = path or "/.well-known/http-message-signatures-directory"
+    assert f'href="{where}"' in text_of_page(tmp_path)
+    headers = (tmp_path / "www" / "_headers").read_text()
+    nginx = (tmp_path / "www" / "nginx.conf").read_text()
+    assert nginx.count(f"location = {where} {{") == 1
+    for name, value in re.findall(r"^  ([\w-]+): (.*)$", headers, re.M):
+        assert f"{name} '{value}';" in nginx or (name == "Content-Type" and f"default_type {value};" in nginx)
+    if not path:
+        agent = settings_from({"identity.signature_agent": served}, source="test").identity.signature_agent
+        signer = WebBotAuth(KeyFile(key), agent, SignatureForm.DICTIONARY, 60)
+        signed = signer.headers("example.org", SystemClock().now())
+        assert discovered_identity(tmp_path, "example.org", signed) == "valid"
+
+
+@pytest.mark.parametrize(
+    ("contacts", "agent", "sender"),
+    [
+        ((URL, MAIL), URL, MAIL),
+        ((f"mailto:{MAIL}, {URL}",), URL, MAIL),
+        ((URL,), URL, ""),
+        ((MAIL,), f"mailto:{MAIL}", MAIL),
+    ],
+)
+def test_cbcp_the_user_agent_names_the_page(
+    loopback: LoopbackWeb, tmp_path: Path, contacts: tuple[str, ...], agent: str, sender: str
+) -> None:
+    loopback.sites["a.test"] = {"/": Page("<title>a</title>")}
+    given = [part for contact in contacts for part in ("--contact", contact)]
+    assert crawler("run", loopback.url("a.test"), "--db", tmp_path / "c.db", *LOOPBACK, *given).code == 0
+    assert {hit.user_agent for hit in loopback.log} == {f"PoliteCrawler/{VERSION} (+{agent})"}
+    report = crawler("audit", "--db", tmp_path / "c.db", "--report", tmp_path / "audit.md")
+    assert report.code == 0
+    assert f"PoliteCrawler/{VERSION} (+{agent})" in (tmp_path / "audit.md").read_text()
+    assert crawler("export", "warc", tmp_path / "c.warc", "--db", tmp_path / "c.db").code == 0
+    senders = re.findall(rb"^From: (.*)\r$", (tmp_path / "c.warc").read_bytes(), re.M)
+    assert [address.decode() for address in senders] == ([sender] if sender else [])
+
+
+@pytest.mark.parametrize("contacts", [(URL, URL + "2"), (MAIL, "b@example.org"), (URL, "me")])
+def test_two_contacts_of_one_kind_are_refused(tmp_path: Path, contacts: tuple[str, ...]) -> None:
+    given = [part for contact in contacts for part in ("--contact", contact)]
+    ended = crawler("run", "https://a.example/", "--db", tmp_path / "c.db", *given)
+    assert ended.code == 2
+    assert f"--contact {contacts[0]} {contacts[1]}: must be" in ended.err
