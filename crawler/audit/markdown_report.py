@@ -13,6 +13,7 @@ from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
+from crawler.frontier.operator import Standing
 from crawler.model import Reading, RobotsAction
 from crawler.reasons import ReasonCode
 from crawler.terminal_text import printable
@@ -180,6 +181,7 @@ def _violations(result: AuditResult) -> Iterator[str]:
 
 
 def _left_out(result: AuditResult) -> Iterator[str]:
+    yield from _blocked(result.standing)
     if not result.totals.exclusions:
         yield "No address was left out."
         return
@@ -187,6 +189,14 @@ def _left_out(result: AuditResult) -> Iterator[str]:
     yield ""
     rows = [(_meaning(row.reason_code), row.urls) for row in result.totals.exclusions]
     yield from _table(("reason", "addresses"), rows)
+
+
+def _blocked(standing: Standing) -> Iterator[str]:
+    if standing.blocked:
+        yield "Hosts and sites that the operator blocked, for example because their owners asked for it:"
+        yield ""
+        rows = [(name, iso(since), standing.because.get(name, "")) for name, since in standing.blocked.items()]
+        yield from _table(("host or site", "since", "because"), rows)
 
 
 def _meaning(reason_code: str) -> str:

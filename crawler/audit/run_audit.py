@@ -17,6 +17,7 @@ from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.totals import LogTotals, read_totals
 from crawler.formatting import many, seconds
+from crawler.frontier.operator import Standing, standing
 from crawler.store.protocols import StoreReader
 
 #: At most this many violations are kept with their evidence; the others are only counted.
@@ -27,7 +28,8 @@ MAX_LISTED = 10_000
 class AuditResult:
     """The result of an audit. ``at`` is when the log was read, in seconds since the epoch.
 
-    ``sha256`` is the hash of the records that were judged. ``limits`` says in sentences what this log cannot prove.
+    ``sha256`` is the hash of the records that were judged, and ``standing`` the effect of the operator's orders so far.
+    ``limits`` says in sentences what this log cannot prove.
     """
 
     at: float
@@ -36,6 +38,7 @@ class AuditResult:
     violations: list[Violation]
     totals: LogTotals
     sha256: str
+    standing: Standing
     limits: list[str] = field(default_factory=list)
 
     @property
@@ -56,6 +59,10 @@ class AuditResult:
                 for check, count in self.counts.items()
             ],
             "violations": [violation.as_json() for violation in self.violations],
+            "blocked": [
+                {"name": name, "since": since, "because": self.standing.because.get(name, "")}
+                for name, since in self.standing.blocked.items()
+            ],
             "limits": self.limits,
             "sha256": self.sha256,
         }
@@ -65,8 +72,9 @@ async def run_audit(store: StoreReader, now: float) -> AuditResult:
     """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings."""
     async with log_reader.snapshot(store):
         runs = await log_reader.read_runs(store)
-        restrictions = Restrictions.from_orders(await store.control.orders())
-        replay = Replay({run.run: run for run in runs}, restrictions, await log_reader.read_refuted(store))
+        orders = await store.control.orders()
+        refuted = await log_reader.read_refuted(store)
+        replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted)
         numbering, counts = await log_reader.read_numbering(store), await log_reader.read_request_counts(store)
         in_log = _incomplete_log(numbering, counts)
         listed: list[Violation] = []
@@ -83,7 +91,7 @@ async def run_audit(store: StoreReader, now: float) -> AuditResult:
         totals = await read_totals(store)
         sha256 = await log_reader.canonical_sha256(store)
     violations = sorted(in_log + listed, key=lambda found: (found.started_at or 0.0, found.request or 0))
-    return AuditResult(now, runs, replay.counts, violations, totals, sha256, _limits(runs, totals))
+    return AuditResult(now, runs, replay.counts, violations, totals, sha256, standing(orders), _limits(runs, totals))
 
 
 async def _pages_kept(

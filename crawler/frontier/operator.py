@@ -33,7 +33,8 @@ class Order:
     """One order, given at ``asked_at``. Orders take effect in the sequence of their numbers. Times in epoch seconds.
 
     ``name`` is the name to block or unblock (:func:`blockable`). ``run_id`` is the only run that an order to stop
-    affects. ``done_at`` is the time at which a crawl had carried out the order.
+    affects. ``done_at`` is the time at which a crawl had carried out the order. ``because`` is why, in the operator's
+    words.
     """
 
     id: int
@@ -42,6 +43,7 @@ class Order:
     name: str = ""
     run_id: int | None = None
     done_at: float | None = None
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,14 @@ class Standing:
 
     paused_since: float | None = None
     blocked: Mapping[str, float] = field(default_factory=dict)  # name -> the time of the order
+    because: Mapping[str, str] = field(default_factory=dict)  # name -> why it is blocked, if the operator said so
 
 
 def standing(orders: Iterable[Order]) -> Standing:
-    """The effect of ``orders`` in their sequence. A repeated order has no further effect."""
+    """The effect of ``orders`` in their sequence. A repeated order has no further effect, but may say why anew."""
     paused_since: float | None = None
     blocked: dict[str, float] = {}
+    because: dict[str, str] = {}
     for order in orders:
         match order.command:
             case Command.PAUSE:
@@ -64,11 +68,14 @@ def standing(orders: Iterable[Order]) -> Standing:
                 paused_since = None
             case Command.BLOCK:
                 blocked.setdefault(order.name, order.asked_at)
+                if order.because:
+                    because[order.name] = order.because
             case Command.UNBLOCK:
                 blocked.pop(order.name, None)
+                because.pop(order.name, None)
             case Command.STOP:
                 pass  # affects one run only
-    return Standing(paused_since, blocked)
+    return Standing(paused_since, blocked, because)
 
 
 def blockable(text: str) -> str:

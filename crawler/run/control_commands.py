@@ -27,30 +27,38 @@ _SAID = {
     Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again",
 }
 
+_MAX_BECAUSE = 1000
+
 
 @cli.command()
 @click.argument("command", type=click.Choice([command.value for command in Command]))
 @click.argument("site", required=False)
+@click.option("--because", metavar="TEXT", help="Of a block: why, for example who asked for it. Reports show it.")
 @click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store of the crawl.")
-def control(command: str, site: str | None, db: str) -> int:
+def control(command: str, site: str | None, because: str | None, db: str) -> int:
     """Pause, resume or stop a crawl, or block or unblock a SITE.
 
     SITE is a host (example.org, with any scheme and port) or one site (https://example.org). A pause and a block last
-    until they are lifted, over restarts too. A stop ends only the run that is under way.
+    until they are lifted, over restarts too. So block a site whose owner asks you to leave it alone, and note that with
+    --because. A stop ends only the run that is under way.
     """
     asked = Command(command)
     about_site = asked in (Command.BLOCK, Command.UNBLOCK)
     if about_site is (site is None):
         raise UsageError(f"control {command}: name the SITE" if about_site else f"control {command}: takes no SITE")
+    if because is not None and asked is not Command.BLOCK:
+        raise UsageError(f"control {command}: --because says why a site is blocked")
+    if because is not None and not (because.strip() and because.isprintable() and len(because) <= _MAX_BECAUSE):
+        raise UsageError(f"control {command}: --because takes one line of at most {_MAX_BECAUSE:,} characters")
     try:
         name = "" if site is None else blockable(site)
     except NotCrawlable as error:
         raise UsageError(f"control {command}: {error}") from None
-    return run_async(_ask(asked, name, db))
+    return run_async(_ask(asked, name, db, (because or "").strip()))
 
 
-async def _ask(asked: Command, name: str, db: str) -> int:
-    await order(store_at(db), asked, name, SystemClock())
+async def _ask(asked: Command, name: str, db: str, because: str) -> int:
+    await order(store_at(db), asked, name, SystemClock(), because)
     said = _SAID[asked].format(name=name, db=db_argument(db))
     if name:
         async with existing_store(store_at(db)) as store:

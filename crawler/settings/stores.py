@@ -52,12 +52,12 @@ async def existing_store(settings: Settings, *, read_only: bool = True) -> Async
         await store.close()
 
 
-async def order(settings: Settings, command: Command, name: str, clock: Clock) -> Order:
+async def order(settings: Settings, command: Command, name: str, clock: Clock, because: str = "") -> Order:
     """Give an order to the crawl on the store that ``settings`` name. The crawl may run in another process.
 
     Raises what :func:`existing_store` raises, and :class:`UsageError` if there is no run to stop.
     """
     if is_url(settings.output.db):
         async with existing_store(settings, read_only=False) as store:
-            return await store.control.give(command, name, clock)
-    return await give_order_to_file(settings.output.db, command, name, clock)
+            return await store.control.give(command, name, clock, because)
+    return await give_order_to_file(settings.output.db, command, name, clock, because)

@@ -280,8 +280,8 @@ class Control(Protocol):
         """The orders after the one with this number, in sequence."""
         ...
 
-    async def give(self, command: Command, name: str, clock: Clock) -> Order:
-        """Give an order, dated with the time of its transaction.
+    async def give(self, command: Command, name: str, clock: Clock, because: str = "") -> Order:
+        """Give an order, dated with the time of its transaction. ``because`` is why, in the operator's words.
 
         Raises :class:`crawler.errors.UsageError` if there is no run to stop, or no such block to lift.
         """

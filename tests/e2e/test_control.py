@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,38 @@ def test_only_a_paused_crawl_is_resumed_and_the_remedy_names_the_store(db: Path)
     assert remedy in " ".join(here("control", "pause", "--db", db).out.split())
     assert "Paused" in here("status", "--db", db).out
     assert here("control", "resume", "--db", db).code == 0
+
+
+def test_a_block_that_an_owner_asked_for_lasts_and_stands_in_the_reports(
+    db: Path, loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    """The opt-out by mail that the page about the crawler offers."""
+    why = "the owner asked <by> mail | 3 May"
+    assert here("control", "block", "mini-44.test", "--because", why, "--db", db).code == 0
+    asked = len(loopback.log)
+    loopback.sites["mini-44.test"] = {"/": Page("x"), "/new": Page("y")}
+    assert here("run", loopback.url("mini-44.test", "/new"), *LOOPBACK, "--db", db).code in (0, 5)
+    assert len(loopback.log) == asked
+    assert here("audit", "--report", tmp_path / "audit.md", "--db", db).code == 0
+    (row,) = [line for line in (tmp_path / "audit.md").read_text().splitlines() if line.startswith("| mini-44.test")]
+    assert row.endswith(r" | the owner asked \<by\> mail \| 3 May |")
+    (told,) = json.loads(here("audit", "--json", "--db", db).out)["blocked"]
+    assert (told["name"], told["because"]) == ("mini-44.test", why)
+    assert here("report", tmp_path / "r.html", "--db", db).code == 0
+    assert "(the owner asked &lt;by&gt; mail | 3 May)" in (tmp_path / "r.html").read_text()
+    control(db, "unblock", "mini-44.test")
+    assert json.loads(here("audit", "--json", "--db", db).out)["blocked"] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("unblock", "a.test", "--because", "x"),
+        ("block", "a.test", "--because", " "),
+        ("block", "a.test", "--because", "a\x1bb"),
+    ],
+)
+def test_a_reason_that_cannot_stand_in_a_report_is_refused(db: Path, arguments: tuple[str, ...]) -> None:
+    ended = here("control", *arguments, "--db", db)
+    assert ended.code == 2
+    assert "--because" in ended.err

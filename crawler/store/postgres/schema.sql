@@ -50,7 +50,8 @@ CREATE TABLE control (
   command text NOT NULL,
   name text NOT NULL DEFAULT '',
   run_id bigint,
-  done_at double precision
+  done_at double precision,
+  because text NOT NULL DEFAULT ''
 );
 
 CREATE TABLE heartbeat (

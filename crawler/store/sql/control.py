@@ -39,10 +39,10 @@ class SqlControl:
     async def orders(self, after: int = 0) -> list[Order]:
         return [_order(row) for row in await self._control_read.fetch("orders", after=after)]
 
-    async def give(self, command: Command, name: str, clock: Clock) -> Order:
+    async def give(self, command: Command, name: str, clock: Clock, because: str = "") -> Order:
         """Give an order. Raises :class:`UsageError` for one that would change nothing; see :func:`give`."""
         async with self._writing():
-            return await give(self._sql, command, name, clock)
+            return await give(self._sql, command, name, clock, because)
 
     @retrying
     async def done(self, order: Order, now: float) -> None:
@@ -87,7 +87,7 @@ class SqlControl:
         return [Beat(**row._asdict()) for row in await self._read.fetch("beats")]
 
 
-async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Order:
+async def give(sql: Statements, command: Command, name: str, clock: Clock, because: str) -> Order:
     """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
 
     Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
@@ -103,9 +103,9 @@ async def give(sql: Statements, command: Command, name: str, clock: Clock) -> Or
     if command is Command.UNBLOCK:
         await _require_blocked(sql, name)
     now = clock.now()
-    await sql.execute("give_order", now=now, command=command, name=name, run_id=run_id)
+    await sql.execute("give_order", now=now, command=command, name=name, run_id=run_id, because=because)
     given = await sql.fetch_one("newest_order", now=now, command=command)
-    return Order(int(given.id), now, command, name, run_id)
+    return Order(int(given.id), now, command, name, run_id, because=because)
 
 
 async def _standing(sql: Statements) -> Standing:
@@ -125,4 +125,4 @@ async def _require_blocked(sql: Statements, name: str) -> None:
 
 
 def _order(row: Any) -> Order:
-    return Order(row.id, row.asked_at, Command(row.command), row.name, row.run_id, row.done_at)
+    return Order(row.id, row.asked_at, Command(row.command), row.name, row.run_id, row.done_at, row.because)

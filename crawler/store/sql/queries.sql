@@ -158,10 +158,10 @@ RETURNING id;
 SELECT site_id, paid_until FROM revisit_budget;
 
 -- name: orders
-SELECT id, asked_at, command, name, run_id, done_at FROM control WHERE id > :after ORDER BY id;
+SELECT id, asked_at, command, name, run_id, done_at, because FROM control WHERE id > :after ORDER BY id;
 
 -- name: give_order
-INSERT INTO control (asked_at, command, name, run_id) VALUES (:now, :command, :name, :run_id);
+INSERT INTO control (asked_at, command, name, run_id, because) VALUES (:now, :command, :name, :run_id, :because);
 
 -- name: exclude_not_drawn
 -- Exclude the pages that were held back and are not in the sample.

@@ -194,7 +194,7 @@ CREATE VIEW workers AS
           WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
   FROM worker w;
 
-CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, done_at FROM control;
+CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, done_at, because FROM control;
 
 -- ---- views by number
 --

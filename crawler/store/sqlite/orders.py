@@ -13,7 +13,7 @@ from crawler.store.sqlite.connection import open_database, require_usable, trans
 from crawler.store.statements import Statements
 
 
-async def give_order(path: Path, command: Command, name: str, clock: Clock) -> Order:
+async def give_order(path: Path, command: Command, name: str, clock: Clock, because: str = "") -> Order:
     """Write an order into the store at ``path``, in one short transaction beside the crawl.
 
     The order is dated with the time of the transaction: the crawl sees no order before its date.
@@ -28,7 +28,7 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock) -> O
     try:
         await require_whole(sql, str(path))
         async with transaction(db, path):
-            return await give(sql, command, name, clock)
+            return await give(sql, command, name, clock, because)
     except UsageError as error:
         parts = error.args if str(path) in str(error) else (f"{path}: ", *error.args)
         raise UsageError(*parts) from None

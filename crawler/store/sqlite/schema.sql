@@ -48,7 +48,8 @@ CREATE TABLE control (                   -- orders of the operator, appended by 
   command TEXT NOT NULL,                 -- pause, resume, stop, block, unblock
   name TEXT NOT NULL DEFAULT '',         -- of block and unblock: a host or a site
   run_id INTEGER,                        -- of stop: the run to stop
-  done_at REAL                           -- when a crawl had carried the order out
+  done_at REAL,                          -- when a crawl had carried the order out
+  because TEXT NOT NULL DEFAULT ''       -- of block: why, in the operator's words
 );
 
 CREATE TABLE heartbeat (                 -- one row per process of the last run

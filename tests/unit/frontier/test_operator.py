@@ -120,6 +120,17 @@ def test_orders_come_to_the_last_word_on_each_thing() -> None:
     assert standing([]).paused_since is None
 
 
+def test_the_reason_of_a_block_is_the_last_one_that_was_given() -> None:
+    said = [
+        Order(1, 1.0, Command.BLOCK, "a", because="by mail"),
+        Order(2, 2.0, Command.BLOCK, "a"),
+        Order(3, 3.0, Command.BLOCK, "b", because="first"),
+        Order(4, 4.0, Command.BLOCK, "b", because="second"),
+    ]
+    assert standing(said).because == {"a": "by mail", "b": "second"}
+    assert standing([*said, Order(5, 5.0, Command.UNBLOCK, "a")]).because == {"b": "second"}
+
+
 def scope(**settings: object) -> Scope:
     made = Scope(replace(ScopeSettings(ScopeMode.DOMAIN, max_depth=2), **settings), ["http://a.test/"])
     made.blocks.names = frozenset(["a.test"])
