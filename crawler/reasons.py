@@ -213,6 +213,7 @@ class WaitCode(Code):
     CRASH = "crash", "pause after a crash", "a worker died, and may have sent a request"
     ROBOTS = "robots", "robots.txt: {}", "its robots.txt could not be fetched"
     RETRY = "retry", "retry", "the next attempt for a URL"
+    HOURS = "hours", "{}, its hours", "the hours in which the operator lets the crawler ask it"
     ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"
     DOMAIN = "domain", "other hosts of {}", "requests to other hosts of the same registered domain"
 

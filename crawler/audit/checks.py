@@ -24,6 +24,7 @@ class Check(StrEnum):
     OVERLAP = "overlap"
     PAUSE = "pause"
     RETRY_AFTER = "retry-after"
+    HOURS = "hours"
     OPERATOR = "operator"
 
 
@@ -38,6 +39,7 @@ TITLES: Mapping[Check, str] = {
     Check.OVERLAP: "No two requests of a politeness group overlapped",
     Check.PAUSE: "The pause between two requests of a politeness group was kept",
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
+    Check.HOURS: "Hosts with hours of the day were asked in these alone",
     Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",
 }
 

@@ -135,6 +135,8 @@ def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
             f"{pauses.slow_factor:g} times as long as the last answer took ({seconds(pauses.slow_cap_s)} at most), "
             f"and the site's `Crawl-delay`{cap}."
         )
+        if pauses.hours:
+            yield f"- It asked hosts only in these hours: {', '.join(map(_code, pauses.hours))}."
         backoff = f"at least {seconds(pauses.backoff_first_s)}, and for as long as `Retry-After` said"
         yield f"- After a 429 or 503 it paused for {backoff}."
         yield ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
@@ -25,6 +26,7 @@ from crawler.audit.records import (
 )
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
+from crawler.frontier.hours import window_of
 from crawler.frontier.politeness import (
     AnswerFacts,
     Constraint,
@@ -42,7 +44,7 @@ from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
-from crawler.url import ROBOTS_PATH
+from crawler.url import ROBOTS_PATH, host_of
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
@@ -156,6 +158,7 @@ class Replay:
         elif request.for_site_id is None:
             site.robots_request = request
         yield from self._check_pace(case)
+        yield from self._check_hours(case)
         yield from self._check_restrictions(case)
 
     def _check_response(self, response: LoggedRequest, site: _Site) -> Iterator[Violation]:
@@ -235,6 +238,17 @@ class Replay:
         if not run.agent or not (run.contact or may_be_anonymous(request, run)):
             required = "a product token, and a contact outside loopback"
             yield self._violation(Check.IDENTITY, request, required, f"the User-Agent was {run.user_agent}")
+
+    def _check_hours(self, case: _Case) -> Iterator[Violation]:
+        """The settings of the run may name hours for the host. The operator starts each auxiliary run at any hour."""
+        hours = window_of(host_of(case.request.site), case.run.politeness.hours)
+        if hours is None or case.run.is_auxiliary:
+            return
+        self.counts[Check.HOURS].judged += 1
+        if not hours.is_open(case.request.started_at):
+            required = f"from {hours.begins:%H:%M} to {hours.ends:%H:%M}, {hours.zone}"
+            done = f"{datetime.fromtimestamp(case.request.started_at, hours.zone):%H:%M:%S}"
+            yield self._violation(Check.HOURS, case.request, required, done)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:
         """The operator's orders apply to crawls. The operator also starts each auxiliary run, so they are exempt."""

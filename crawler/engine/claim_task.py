@@ -12,7 +12,7 @@ from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate, QueueFull, Unsent
+from crawler.engine.gate import Blocked, FetchPermit, Gate, GiveBack, Unsent
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, is_for_pages
 from crawler.engine.progress import Progress
@@ -85,7 +85,7 @@ class ClaimTask:
                     await self._take(queued, visit)
             except Blocked:
                 continue  # the next claim excludes the URL
-            except QueueFull:
+            except GiveBack:
                 return  # the pace of the group says when it is to be claimed again
 
     def _is_better_given_back(self) -> bool:

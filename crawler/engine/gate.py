@@ -18,6 +18,7 @@ from crawler.engine.limiter import Limiter
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.slots import Slots
 from crawler.frontier.decide import Fetch
+from crawler.frontier.hours import window, window_of
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, after_answer, facts_of, with_crawl_delay
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request, RobotsCopy
@@ -41,15 +42,20 @@ class Blocked(Unsent):
     """The operator blocked the site while a request to it waited."""
 
 
-class QueueFull(Unsent):
-    """Too many requests wait for the domain or the address of the site. The group's pause lasts ``until`` then.
-
-    ``until`` is in seconds since the epoch.
-    """
+class GiveBack(Unsent):
+    """The group should be given back to the store. Its pause lasts ``until`` then, in seconds since the epoch."""
 
     def __init__(self, why: str, until: float) -> None:
         super().__init__(why)
         self.until = until
+
+
+class QueueFull(GiveBack):
+    """Too many requests wait for the domain or the address of the site."""
+
+
+class OutOfHours(GiveBack):
+    """The site is not to be asked at this time of the day."""
 
 
 class Fetcher(Protocol):
@@ -293,7 +299,8 @@ class Gate:
 
         Returns ``None`` without sending if the robots copy ran out while the request waited: robots.txt is to be
         requested first. Raises :class:`Unsent` without sending: :class:`Blocked` if the operator has blocked the site,
-        :class:`QueueFull` if the group should be given back until its domain or its address has room.
+        :class:`GiveBack` if the group should be given back: until its domain or its address has room, or until the host
+        may be asked by its hours.
 
         Cancellation while the request waits sends nothing. It leaves no trace, but the group keeps a pause of its
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
@@ -367,6 +374,7 @@ class Gate:
         host = host_of(request.url)
         while True:
             await self.pause(group)
+            self._require_hours(live, host)
             if not self._open.is_set():
                 await self.idle(self._open.wait())
                 continue
@@ -381,11 +389,29 @@ class Gate:
                 live.pace = replace(live.pace, next_at=address.next_at, waits_for=wait)
             await self._take_slot(live, address)
             covered = self._lease is None or self._lease.covers_request()
-            if self._open.is_set() and self._has_room.is_set() and covered:
+            in_hours = self._opens_at(host) is None
+            if self._open.is_set() and self._has_room.is_set() and covered and in_hours:
                 return address
             self._slots.release(live.domain, address)  # something else came to hold it back while it waited
             if self._lease is not None and not covered:
                 await self.idle(self._lease.renewed())
+
+    def _opens_at(self, host: str) -> float | None:
+        """When ``host`` may be asked again by its hours, in seconds since the epoch; ``None``: now."""
+        if not self._settings.hours:
+            return None
+        hours, now = window_of(host, self._settings.hours), self._clock.now()
+        return None if hours is None or hours.is_open(now) else hours.opens_at(now)
+
+    def _require_hours(self, live: _Group, host: str) -> None:
+        """Let the group wait in the store for the hours of ``host``. Raises :class:`OutOfHours`."""
+        until = self._opens_at(host)
+        if until is None:
+            return
+        wait = WaitReason(WaitCode.HOURS, next(text for text in self._settings.hours if window(text).covers(host)))
+        live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
+        live.unsaved = True
+        raise OutOfHours(f"{wait}", until)
 
     async def _look_up(self, host: str, live: _Group) -> str:
         """The address of ``host``. The look-up holds a slot: a stranger's name server may be slow, too."""

@@ -7,6 +7,7 @@ pause, too (``politeness_group.reserved_by``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from crawler.clock import Clock
 from crawler.engine.addresses import AddressBook
@@ -50,7 +51,8 @@ class PoliteClient:
         self._group_by = politeness.group
         outbox = Outbox(clock, Alarm())
         self._outbox = outbox
-        self._gate = Gate(fetcher, clock, politeness, 1, outbox, lease=lease, book=book)
+        # The operator starts an auxiliary run, at whatever hour.
+        self._gate = Gate(fetcher, clock, replace(politeness, hours=()), 1, outbox, lease=lease, book=book)
         self._commits = _Commits(store, clock, outbox, self._gate)
         self._robots = RobotsCache(robots, self._gate, store, clock, self._commits, outbox, Progress(clock.now()))
 

@@ -13,7 +13,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.claim_capacity import HOLD_S
-from crawler.engine.gate import Blocked, FetchPermit, Gate, QueueFull, Unsent
+from crawler.engine.gate import Blocked, FetchPermit, Gate, GiveBack, Unsent
 from crawler.engine.outbox import Outbox
 from crawler.engine.permission import Closed, permission
 from crawler.engine.reservations import Busy, Reservations
@@ -170,7 +170,7 @@ class RobotsCache:
         A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. ``siblings`` are
         the sites of the claim: one of them that a redirect leads to heeds its new copy too. Cancellation leaves the
         copy known before in force. Raises :class:`crawler.errors.StoreError` and, for a request to ``site`` itself,
-        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.QueueFull`.
+        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GiveBack`.
         """
         return (await self._in_force(site, (_Stop(site.name, group),), visit, siblings))[0]
 
@@ -489,7 +489,7 @@ class RobotsCache:
             if place.site == site.name:
                 raise
             return _NoAnswer(f"{place.site} is {BLOCKED}")  # the other site is, not the one that the file is for
-        except QueueFull as busy:
+        except GiveBack as busy:
             if place.site == site.name:
                 raise
             return _NoAnswer(f"{place.site} gets no request now: its pause lasts because of {busy}", busy.until)

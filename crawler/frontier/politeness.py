@@ -31,6 +31,7 @@ class PolitenessSettings:
     backoff_max_s: float = 3600.0
     group: GroupBy = GroupBy.HOST
     per_address: int = 2  # requests in flight to one address
+    hours: tuple[str, ...] = ()  # windows of the day, see crawler.frontier.hours
     large_hosts: tuple[str, ...] = ()  # addresses and networks without a limit of their own
 
 

@@ -26,6 +26,7 @@ from crawler.settings.values import (
     DEPTH,
     FACTOR,
     FLAG,
+    HOURS,
     MORE_THAN_0_SECONDS,
     NETWORKS,
     PROXY,
@@ -498,6 +499,15 @@ _TABLE = (
         "Requests in flight to one IP address, whatever the names of its hosts; of IPv6, to one /64.",
         "If more than 4 hosts share an address, the starts of requests to it are also `politeness.delay` apart. "
         "Loopback, and addresses given by `fetch.resolve`, have no limit. Each worker process counts for itself.",
+    ),
+    Key(
+        "politeness.hours",
+        HOURS,
+        "politeness.hours",
+        "The hours of the day in which hosts may be asked, such as '22-06 Europe/Berlin'.",
+        "The hours are by the clock of the named time zone; the crawler cannot tell the zone of a site. "
+        "'*.de=22-06 Europe/Berlin' is for the hosts below de; of several, the first that fits a host counts. A host "
+        "that none fits may be asked at all hours.",
     ),
     Key(
         "politeness.large_hosts",

@@ -46,8 +46,8 @@ class Identity:
 
     ``agent`` is the product token that the crawler looks for in robots.txt files. Requests are signed if
     ``signing_key`` names a key file; ``signature_agent`` is then the URL at which the keys are published. ``purpose``
-    lists the declared uses of the pages. ``operator``, ``about``, ``data_use`` and ``addresses`` stand on the page about
-    the crawler.
+    lists the declared uses of the pages. ``operator``, ``about``, ``data_use`` and ``addresses`` stand on the page
+    about the crawler.
     """
 
     agent: str = "PoliteCrawler"

@@ -10,6 +10,7 @@ from enum import Enum, StrEnum, auto
 from ipaddress import ip_network
 from typing import Any
 
+from crawler.frontier.hours import window
 from crawler.preferences.purposes import UsePurpose
 from crawler.store.location import require_store
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
@@ -264,6 +265,13 @@ def _signature_lifetime(value: object) -> float:
     return seconds
 
 
+def _hours(value: object) -> tuple[str, ...]:
+    texts = tuple(text.strip() for text in _texts(value))
+    for text in texts:
+        window(text)
+    return texts
+
+
 def whole(least: int) -> ValueKind:
     """A whole number of ``least`` or more."""
     return ValueKind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
@@ -316,6 +324,7 @@ AGENT_URL = ValueKind("an https URL", Form.TEXT, _agent_url, metavar="URL")
 SIGNATURE_LIFETIME = ValueKind(
     "a duration from 1 second to 24 hours", Form.DURATION, _signature_lifetime, _written_seconds, "S"
 )
+HOURS = ValueKind("a list of hours with time zones", Form.LIST, _hours, metavar="[HOST=]HH-HH ZONE")
 STORE = ValueKind(
     "a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL"
 )

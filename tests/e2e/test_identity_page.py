@@ -31,6 +31,7 @@ agent = "TownCrawler"
 operator = "The <b>University</b> of Aldermere"
 about = "A study of language change"
 data_use = "Words are counted & kept for ten years"
+purpose = ["archive", "research"]
 addresses = ["192.0.2.0/28", "2001:db8:7::/64", "198.51.100.7"]
 """
 
@@ -102,6 +103,7 @@ def test_cbcp_the_page_says_who_why_what_and_how_often(tmp_path: Path) -> None:
         f'href="mailto:{MAIL}"',
         f'href="{URL}"',
         f"TownCrawler/{VERSION} (+{URL})",
+        "The declared uses are: archive, research.",
         "2 seconds",
         "renders no pages",
     ):

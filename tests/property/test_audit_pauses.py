@@ -74,6 +74,7 @@ def found(settings: dict[str, Any], crawl_delay_s: int | None, *requests: Logged
 def test_every_setting_of_pauses_is_drawn() -> None:
     assert {field.name for field in fields(PolitenessSettings)} - set(_SETTINGS) == {
         "group",
+        "hours",
         "per_address",
         "large_hosts",
     }
@@ -105,6 +106,18 @@ def test_a_pause_that_is_too_short_is_a_violation(
         assert checks <= {Check.PAUSE, Check.RETRY_AFTER}
     else:
         assert checks == set(), "the pause itself is shorter than the tolerance"
+
+
+def test_requests_out_of_the_hours_of_their_host_are_violations() -> None:
+    """The windows are from 00:00 to 01:00; the times are seconds since 1970-01-01 00:00 UTC."""
+    log = [sent(86_500.0), sent(90_500.0)]
+    for hours, broken in {
+        (): [],
+        ("0-1 UTC",): [Check.HOURS],
+        ("other.test=0-1 UTC",): [],
+        ("0-1 Asia/Tokyo",): [Check.HOURS] * 3,
+    }.items():
+        assert found({"hours": hours}, None, *log) == broken
 
 
 def test_a_new_constraint_of_the_gate_is_one_of_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ def test_an_obedient_log_is_without_violation() -> None:
         Check.OVERLAP: 3,
         Check.PAUSE: 3,
         Check.RETRY_AFTER: 0,
+        Check.HOURS: 0,
         Check.OPERATOR: 0,
     }
 

@@ -1,0 +1,68 @@
+"""Hours of the day in which sites may be asked (``politeness.hours``; ``docs/protocols.md``, section 6).
+
+A window is ``PATTERN=HH:MM-HH:MM ZONE`` or, for all hosts, ``HH-HH ZONE``. No time zone can be told from a site: its
+address is that of a data centre, and its domain that of a country at best. So the operator names the zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, time, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_WINDOW = re.compile(r"(?:([^\s=]+)=)?(\d\d?)(?::(\d\d))?-(\d\d?)(?::(\d\d))? +([A-Za-z0-9_+/-]+)")
+_PATTERN = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+
+
+class Window(NamedTuple):
+    """From ``begins`` until before ``ends`` by the clock of ``zone``, over midnight if ``ends`` is earlier."""
+
+    pattern: str  # a host, "*." and a name for every host below that name, or "*"
+    begins: time
+    ends: time
+    zone: ZoneInfo
+
+    def covers(self, host: str) -> bool:
+        """Whether the window is for ``host``."""
+        name = host.rstrip(".")
+        return self.pattern in ("*", name) or (self.pattern.startswith("*.") and name.endswith(self.pattern[1:]))
+
+    def is_open(self, at: float) -> bool:
+        """Whether ``at``, in seconds since the epoch, lies in the window."""
+        clock = datetime.fromtimestamp(at, self.zone).time()
+        if self.begins < self.ends:
+            return self.begins <= clock < self.ends
+        return clock >= self.begins or clock < self.ends
+
+    def opens_at(self, now: float) -> float:
+        """When the window opens next after ``now``, in seconds since the epoch."""
+        today = datetime.fromtimestamp(now, self.zone).date()
+        openings = (datetime.combine(today + timedelta(days), self.begins, self.zone).timestamp() for days in range(3))
+        return next(at for at in openings if at > now)
+
+
+@lru_cache(maxsize=4096)
+def window(text: str) -> Window:
+    """The window that ``text`` describes. Raises :class:`ValueError` with a sentence."""
+    match = _WINDOW.fullmatch(text.strip())
+    if match is None or not _PATTERN.fullmatch(match[1] or "*"):
+        raise ValueError(f"{text!r}: write HH-HH ZONE or HOST=HH:MM-HH:MM ZONE, such as '*.de=22-06 Europe/Berlin'")
+    try:
+        begins, ends = time(int(match[2]), int(match[3] or 0)), time(int(match[4]) % 24, int(match[5] or 0))
+    except ValueError:
+        raise ValueError(f"{text!r}: there is no such time of day") from None
+    if begins == ends:
+        raise ValueError(f"{text!r}: these hours have no length")
+    try:
+        zone = ZoneInfo(match[6])
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{text!r}: {match[6]!r} is no time zone that this machine knows") from None
+    return Window(match[1] or "*", begins, ends, zone)
+
+
+def window_of(host: str, hours: Sequence[str]) -> Window | None:
+    """The first of the windows ``hours`` that is for ``host``; ``None``: the host may be asked at all hours."""
+    return next((found for text in hours if (found := window(text)).covers(host)), None)
