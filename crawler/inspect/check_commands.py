@@ -60,7 +60,7 @@ def robots_check(
         own_site, path = split(canonical(url))
         on = split(canonical(site)).site if site else own_site
         rules = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on)
-        verdict, stated = rules.verdict(path), rules.preferences.of(path)
+        verdict, stated = rules.verdict(path), rules.stated_for(path)
         if as_json:
             preferences = {"preferences": [one._asdict() for one in stated]}
             print_json({"url": url, **asdict(verdict), **preferences, **doubted.as_json(), "unknown": unknown})

@@ -171,7 +171,7 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
             "host_line": rules.host_line,
             "agent_server": None if server.line is None else {"url": server.url, "line": server.line},
         } | doubts_about(body).as_json()
-        if stated := rules.preferences.of(path):
+        if stated := rules.stated_for(path):
             row["preferences"] = [one._asdict() for one in stated]
     return row
 

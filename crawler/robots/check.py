@@ -92,7 +92,7 @@ def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, obje
         "agent_server": rules.agent_server(path).url,
         "sitemaps": list(rules.sitemaps),
     }
-    if stated := rules.preferences.of(path):
+    if stated := rules.stated_for(path):
         answer["preferences"] = [one._asdict() for one in stated]
     return answer
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from crawler import url
-from crawler.model import Reading
+from crawler.model import Preference, Reading
 from crawler.robots import records, rules
 from crawler.robots.fields import CRAWL_DELAY, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
@@ -75,6 +75,10 @@ class SiteRules:
     def says_main(self) -> bool:
         """Whether the file names its own site as the main one."""
         return self.named_site is None and self.host_line is not None
+
+    def stated_for(self, path: str) -> tuple[Preference, ...]:
+        """The preferences about use that hold for a path; none if the path is closed (draft-ietf-aipref-attach, 3)."""
+        return self.preferences.of(path) if self.verdict(path).allowed else ()
 
     def agent_server(self, path: str) -> AgentServer:
         """The server for mobile agents of this path (Internet-Draft of February 1997)."""

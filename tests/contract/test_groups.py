@@ -34,6 +34,7 @@ DISTRIBUTED = dict.fromkeys((*GROUPED, "site", "offer"), "group_id") | {
     "politeness_group": "id",
     "body": "sha256",
     "robots_text": "sha256",
+    "preference_set": "id",
 }
 LOOKS = (
     "SELECT url, state, depth, target FROM urls",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.model import Reading
+from crawler.robots.check import check_case
 from crawler.robots.preferences import MAX_LINES, NO_PREFERENCES
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import parse
@@ -46,8 +47,19 @@ def test_aipref_attach_3_4_example(reading: Reading) -> None:
     assert rules(EXAMPLE, "ExampleBot", reading).preferences.of("/ai-ok/")[0].line == 9
 
 
-def test_aipref_attach_3_4_a_path_that_is_closed_is_not_fetched_at_all() -> None:
-    assert not rules(EXAMPLE, reading=Reading.RFC9309).verdict("/never/test").allowed
+@pytest.mark.parametrize("reading", [Reading.RFC9309, Reading.STRICT])
+def test_aipref_attach_3_4_a_path_that_is_closed_has_no_preferences(reading: Reading) -> None:
+    ours = rules(EXAMPLE, reading=reading)
+    assert not ours.verdict("/never/test").allowed
+    assert ours.stated_for("/never/test") == ()
+    assert [one.value for one in ours.stated_for("/test")] == ["n"]
+
+
+def test_aipref_attach_3_4_in_the_answers_of_robots_check() -> None:
+    case = {"robots": EXAMPLE, "agent": "figtree", "reading": "rfc9309"}
+    assert "preferences" not in check_case({**case, "url": "http://a.example/never/test"})
+    (one,) = check_case({**case, "url": "http://a.example/ai-ok/test"})["preferences"]  # type: ignore[misc]
+    assert (one["scheme"], one["category"], one["value"], one["line"]) == ("content-usage", "train-ai", "y", 5)
 
 
 def test_aipref_attach_3_1_the_longest_path_wins_in_any_order() -> None:
