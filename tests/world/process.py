@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from crawler.engine import operator
+from crawler.engine import disk_reserve, operator
 from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
@@ -257,6 +257,7 @@ def quiet_engine(look_every_s: float) -> Iterator[None]:
     with (
         mock.patch.object(operator, "_LOOK_EVERY_S", look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
+        mock.patch.object(disk_reserve, "_LOOK_EVERY_S", look_every_s),
         mock.patch("crawler.engine.crawl.loop_lag_measured", no_lag),
     ):
         yield

@@ -7,6 +7,7 @@ it has not committed; the witness then knows less, and asks only for what still 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -29,9 +30,11 @@ _ORDER_S = 2.0
 _COMMITTED_WITHIN_S = 15.0
 #: How many answers of a page a witness remembers.
 _ANSWERS_KEPT = 4
-#: How many copies of a robots.txt a witness remembers, beside the newest.
-_COPIES_KEPT = 5
+#: How many committed copies of a robots.txt a witness remembers, beside those that are not committed yet.
+_COPIES_KEPT = 2
 _DAY_S = 86_400.0
+#: After so many requests, the witness forgets the hosts that cannot matter any more.
+_FORGETS_EVERY = 1 << 16
 _TROUBLE = frozenset({ErrorKind.DNS, ErrorKind.CONNECT, ErrorKind.TLS, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED})
 _NO_FILE_YET = frozenset({408, 425, 429})
 
@@ -50,15 +53,14 @@ class Seen:
     """One request. Times in seconds since the world began; those with ``wall`` are of the clock of the process."""
 
     life: Life
-    request: Request
+    url: str
     host: str
     path: str
     began_at: float
     wall_began: float
     ended_at: float = math.inf
     wall_ended: float = math.inf
-    answer: Answer | None = None
-    received: Received | None = None
+    status: int | None = None
     is_committed: bool = False
 
     @property
@@ -67,7 +69,7 @@ class Seen:
         return self.is_committed or self.life.lost_at is None
 
     def __str__(self) -> str:
-        return f"{self.request.url} at {self.began_at:.3f} s (process {self.life.number})"
+        return f"{self.url} at {self.began_at:.3f} s (process {self.life.number})"
 
 
 @dataclass(slots=True)
@@ -91,12 +93,20 @@ class _Copy:
     leads_to: str | None = None
     paused_until: float = 0.0  # at the latest; a copy that expires before is kept for a while after the pause
 
+    @property
+    def is_useful(self) -> bool:
+        """Whether the answer says what may be fetched, or where that stands."""
+        return self.rules is not None or self.leads_to is not None
+
 
 _MIRROR = "the host is a mirror"
 
 
 class Witness:
-    """Judges what it sees; ``violations`` has the sentences."""
+    """Judges what it sees; ``violations`` has the sentences.
+
+    It remembers no more than a few numbers for each page, and what is still in force for each host.
+    """
 
     def __init__(self, plan: Plan, web: Web, now: Callable[[], float]) -> None:
         self.violations: list[str] = []
@@ -105,7 +115,8 @@ class Witness:
         self.requests = 0
         self.pages = 0
         self.logged = 0  # requests in commits that have landed
-        self.answered: defaultdict[str, list[Seen]] = defaultdict(list)  # pages by URL: 200 answers
+        self.bodies: dict[str, tuple[str, ...]] = {}  # digests of the last bodies of each page that was answered
+        self.unread: dict[str, Seen] = {}  # the last answer with a page, by URL, until the page is committed
         self.seen: list[Seen] = []  # all requests of a small world
         self.most_in_batch = 0
         self._keeps_all = plan.hosts <= 100
@@ -130,16 +141,18 @@ class Witness:
     def sent(self, life: Life, request: Request, wall: float) -> Seen:
         """A request leaves the process ``life``, whose clock shows ``wall``."""
         host, path = host_of(request.url), split(request.url).path
-        seen = Seen(life, request, host, path, self._now(), wall)
+        seen = Seen(life, request.url, host, path, self._now(), wall)
         group = self._groups[self._web.group_of(host)]
         self.requests += 1
+        if self.requests % _FORGETS_EVERY == 0:
+            self._forget(wall)
         self._check_alone(seen, group)
         self._check_pauses(seen, group)
         self._check_slots(seen)
         self._check_orders(seen)
         if path != ROBOTS:
             self._check_robots(seen)
-            self._check_once(seen)
+            self._check_once(request)
         group.in_flight = seen
         self._domains[registrable_domain(host)] += 1
         if self._keeps_all:
@@ -148,20 +161,22 @@ class Witness:
 
     def ended(self, seen: Seen, wall: float, answer: Answer | None, received: Received | None) -> None:
         """The request is over: answered, or cancelled by the crawl, or cut off by the death of its process."""
-        seen.ended_at, seen.wall_ended, seen.answer, seen.received = self._now(), wall, answer, received
+        seen.ended_at, seen.wall_ended = self._now(), wall
+        seen.status = None if received is None else received.status
         group = self._groups[self._web.group_of(seen.host)]
         if group.in_flight is seen:
             group.in_flight = None
         self._domains[registrable_domain(seen.host)] -= 1
         self._uncommitted[seen.life.number, seen.host, seen.path, seen.wall_began] = seen
         if seen.path == ROBOTS:
-            self._take_copy(seen)
+            self._take_copy(seen, answer, received)
         elif isinstance(received, Fetched):
             self.pages += 1
-            answers = self.answered[seen.request.url]
-            answers.append(seen)
-            del answers[:-_ANSWERS_KEPT]
-        self._add_pauses(seen, group)
+            before, digest = self.bodies.get(seen.url, ()), digest_of(received.body)
+            if digest not in before:
+                self.bodies[seen.url] = (*before[1 - _ANSWERS_KEPT :], digest)
+            self.unread[seen.url] = seen
+        self._add_pauses(seen, group, answer, received)
         if seen.path == ROBOTS and received is not None:
             latest = max(until for _, until, _ in group.until)
             self._copies[seen.host][-1].paused_until = max(latest, wall + group.most_backoff_s)
@@ -179,9 +194,11 @@ class Witness:
                 if seen.ended_at + _COMMITTED_WITHIN_S < self._now():
                     self.complain(f"committed {self._now() - seen.ended_at:.1f} s after its answer: {seen}")
         for url in pages:
-            if url not in self.answered:
+            if url not in self.bodies:
                 self.complain(f"a page was committed that was not served: {url}")
-            self._done.add(url)
+            self.unread.pop(url, None)
+            if not self._plan.days:
+                self._done.add(url)
 
     def ordered(self, command: str, host: str = "") -> None:
         """An order of the operator is in the store."""
@@ -233,20 +250,20 @@ class Witness:
     def _holds(before: Seen, seen: Seen) -> bool:
         return before.life is seen.life or before.is_known
 
-    def _add_pauses(self, seen: Seen, group: _Group) -> None:
-        settings, answer, end = self._plan.politeness, seen.answer, seen.wall_ended
+    def _add_pauses(self, seen: Seen, group: _Group, answer: Answer | None, received: Received | None) -> None:
+        settings, end = self._plan.politeness, seen.wall_ended
         group.recent.append(seen)
         group.until.append((seen, end + settings.delay_s, "the pause"))
-        if seen.received is None or answer is None:
+        if received is None or answer is None:
             return
-        took_s = seen.received.finished_at - seen.received.started_at
+        took_s = received.finished_at - received.started_at
         slow_s = min(settings.slow_factor * took_s, settings.slow_cap_s)
         group.until.append((seen, end + slow_s, "the pause after a slow answer"))
         delay_s = _capped(self._crawl_delay_s(seen), settings)
         group.until.append((seen, end + delay_s, "Crawl-delay"))
         if answer.retry_after_s is not None:
             group.until.append((seen, end + answer.retry_after_s, "Retry-After"))
-        failed = isinstance(seen.received, Failed)
+        failed = isinstance(received, Failed)
         if answer.status in (429, 503) or (failed and answer.error in _TROUBLE):
             backoff_s = min(settings.backoff_first_s * 2.0**group.backoffs, settings.backoff_max_s)
             group.until.append((seen, end + backoff_s, "back-off"))
@@ -259,7 +276,7 @@ class Witness:
     def _crawl_delay_s(self, seen: Seen) -> float:
         """The delay that the last file of the site asks for, if it came straight from there and counts for sure."""
         copies = self._copies.get(seen.host, [])
-        useful = [copy for copy in copies if copy.rules is not None or copy.leads_to is not None]
+        useful = [copy for copy in copies if copy.is_useful]
         sure = [copy for copy in useful if self._holds(copy.seen, seen)]
         return sure[-1].rules.crawl_delay_s if sure and sure[-1].rules is not None else 0.0
 
@@ -277,10 +294,10 @@ class Witness:
 
     # --- robots.txt ---------------------------------------------------------------------------
 
-    def _take_copy(self, seen: Seen) -> None:
-        if seen.received is None:
+    def _take_copy(self, seen: Seen, answer: Answer | None, received: Received | None) -> None:
+        if received is None:
             return
-        settings, received = self._plan.robots, seen.received
+        settings = self._plan.robots
         rules: Rules | None = None
         leads_to = None
         match received:
@@ -296,13 +313,26 @@ class Witness:
                 if 400 <= status < 500 and status not in closed | _NO_FILE_YET:
                     rules = Rules()
         fresh_s = _DAY_S if settings.reading is Reading.RFC9309 else 7 * _DAY_S
-        if seen.answer is not None and seen.answer.max_age_s is not None:
-            fresh_s = (
-                min(seen.answer.max_age_s, fresh_s) if settings.reading is Reading.RFC9309 else seen.answer.max_age_s
-            )
+        if answer is not None and answer.max_age_s is not None:
+            fresh_s = min(answer.max_age_s, fresh_s) if settings.reading is Reading.RFC9309 else answer.max_age_s
         expires = received.finished_at + max(settings.min_fresh_s, fresh_s)
-        copies = self._copies.get(seen.host, [])[-_COPIES_KEPT:]
-        self._copies[seen.host] = [*copies, _Copy(seen, rules, expires, leads_to)]
+        self._copies[seen.host] = [
+            *_worth_keeping(self._copies.get(seen.host, [])),
+            _Copy(seen, rules, expires, leads_to),
+        ]
+
+    def _forget(self, wall: float) -> None:
+        """Forget pauses and robots copies that were over a day ago: no jump of the clock brings them back."""
+        for name, group in list(self._groups.items()):
+            if (
+                group.in_flight is None
+                and not group.most_backoff_s
+                and all(u < wall - _DAY_S for _, u, _ in group.until)
+            ):
+                del self._groups[name]
+        for host, copies in list(self._copies.items()):
+            if all(max(copy.expires, copy.paused_until) < wall - _DAY_S for copy in copies):
+                del self._copies[host]
 
     def _number(self, host: str) -> int:
         number = self._web.number_of(host)
@@ -367,9 +397,22 @@ class Witness:
 
     # --- once ---------------------------------------------------------------------------------
 
-    def _check_once(self, seen: Seen) -> None:
-        if seen.request.url in self._done and not self._plan.days and seen.request.purpose is Purpose.PAGE:
-            self.complain(f"requested again although its page is committed: {seen}")
+    def _check_once(self, request: Request) -> None:
+        if request.url in self._done and request.purpose is Purpose.PAGE:
+            self.complain(f"requested again although its page is committed: {request.url}")
+
+
+def digest_of(body: bytes) -> str:
+    """The digest by which a witness remembers a body: the first half of the SHA-256, in hex."""
+    return hashlib.sha256(body).hexdigest()[:32]
+
+
+def _worth_keeping(copies: list[_Copy]) -> list[_Copy]:
+    """The copies of a host that may still count when a new one is added, newest last."""
+    committed = [n for n, copy in enumerate(copies) if copy.seen.is_committed]
+    useful = [n for n in committed if copies[n].is_useful]
+    first = min((*committed[-_COPIES_KEPT:][:1], *useful[-1:]), default=0)
+    return copies[first:]
 
 
 def _capped(delay_s: float, settings: PolitenessSettings) -> float:

@@ -7,14 +7,15 @@ import hashlib
 import logging
 import resource
 import shutil
+import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crawler.frontier.operator import Command
-from crawler.store.sqlite.store import SqliteStore
 from crawler.url import host_of
 from tests.virtual_time import VirtualClock, VirtualLoop, run_virtual
 from tests.world.disk import on_virtual_time
@@ -150,54 +151,53 @@ class World:
 
     # --- judging ------------------------------------------------------------------------------
 
-    async def judge(self) -> tuple[int, str]:
-        """Look at the store when all is over. Returns the number of URLs, and a digest of everything."""
+    def judge(self) -> tuple[int, str]:
+        """Look at the store when all is over. Returns the number of URLs, and a digest of everything.
+
+        Rows are read one by one. Of each URL, a number stays in memory.
+        """
+        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as db:
+            self._judge_store(db)
+            digest = self.digest()
+            refuted = dict(db.execute("SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'"))
+            refuted = {host_of(mirror): host_of(main) for mirror, main in refuted.items()}
+            self._judge_mirrors(db, refuted)
+            urls = self._judge_ends(db, digest, refuted)
+            self._judge_pages(db, urls)
+        return len(urls), digest.hexdigest()
+
+    def digest(self) -> hashlib._Hash:
+        """A digest of all requests and answers with their times."""
+        digest = hashlib.sha256()
+        for seen in self.witness.seen:
+            digest.update(f"{seen} {seen.ended_at} {seen.status}\n".encode())
+        return digest
+
+    def _judge_store(self, db: sqlite3.Connection) -> None:
         witness = self.witness
-        store = await SqliteStore.open(self._path, read_only=True)
-        try:
-            urls = {row["url"]: (row["state"], row["reason_code"]) for row in await store.query(
-                "SELECT url, state, reason_code FROM urls")}  # fmt: skip
-            count = (await store.query("SELECT count(*) AS n FROM urls"))[0]["n"]
-            if count != len(urls):
-                witness.complain(f"{count - len(urls)} URLs are in the store twice")
-            pages = await store.query("SELECT url, body_sha256 FROM pages")
-            refuted = {host_of(row["site"]): host_of(row["main_site"]) for row in await store.query(
-                "SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'")}  # fmt: skip
-            (busy,) = await store.query(
-                "SELECT count(*) AS n FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL"
-            )
-            logged = (await store.query("SELECT count(*) AS n FROM requests"))[0]["n"]
-            (sound,) = await store.query("PRAGMA integrity_check")
-        finally:
-            await store.close()
-        if busy["n"]:
-            witness.complain(f"{busy['n']} groups are still claimed")
-        if sound["integrity_check"] != "ok":
-            witness.complain(f"the store is damaged: {sound['integrity_check']}")
+        busy = _count(db, "FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL")
+        if busy:
+            witness.complain(f"{busy} groups are still claimed")
+        sound = db.execute("PRAGMA integrity_check").fetchone()[0]
+        if sound != "ok":
+            witness.complain(f"the store is damaged: {sound}")
+        logged = _count(db, "FROM requests")
         if not witness.logged <= logged <= witness.requests:
             told = f"{witness.requests} were sent, {witness.logged} of them committed"
             witness.complain(f"{logged} requests are logged; {told}")
         if witness.most_in_batch > _MOST_IN_BATCH:
             witness.complain(f"a commit of {witness.most_in_batch} outcomes: memory is not bounded")
-        self._judge_mirrors(refuted, urls)
-        self._judge_ends(urls, refuted)
-        self._judge_pages(urls, {row["url"]: row["body_sha256"] for row in pages})
-        return len(urls), self.digest([f"{url} {ended}" for url, ended in sorted(urls.items())])
 
-    def digest(self, ends: list[str]) -> str:
-        """A digest of all requests and answers with their times, and of the ``ends`` of the URLs."""
-        lines = [f"{seen} {seen.ended_at} {seen.received and seen.received.status}" for seen in self.witness.seen]
-        return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
-
-    def _judge_mirrors(self, refuted: dict[str, str], urls: dict[str, tuple[str, str]]) -> None:
+    def _judge_mirrors(self, db: sqlite3.Connection, refuted: dict[str, str]) -> None:
         """Whether only mirrors were crawled whose main hosts are none: without a page, or redirecting to them."""
         if not self.plan.is_quiet:
             return
         for host, seen in self.witness.on_mirrors.items():
             if host not in refuted:
                 self.witness.complain(f"the host is a mirror: {seen}")
+        states = dict(db.execute("SELECT url, state FROM urls")) if refuted else {}
         for mirror, main in refuted.items():
-            of_main = {url: state for url, (state, _) in urls.items() if host_of(url) == main}
+            of_main = {url: state for url, state in states.items() if host_of(url) == main}
             back = any(
                 host_of(self.web.page_at(url).target or url) == mirror
                 for url, state in of_main.items()
@@ -206,49 +206,58 @@ class World:
             if "fetched" in of_main.values() and not back:
                 self.witness.complain(f"{main} is a main host, but its mirror {mirror} was crawled")
 
-    def _judge_ends(self, urls: dict[str, tuple[str, str]], refuted: dict[str, str]) -> None:
-        """Whether every URL ended, and for a right reason."""
-        witness = self.witness
-        for url, (state, _) in urls.items():
+    def _judge_ends(self, db: sqlite3.Connection, digest: hashlib._Hash, refuted: Collection[str]) -> set[int]:
+        """Whether every URL ended once, and for a right reason. Returns the numbers of the URLs; adds to ``digest``."""
+        witness, urls = self.witness, set[int]()
+        right = expected(self.web, refuted) if self.plan.is_quiet else None
+        for url, *ended in db.execute("SELECT url, state, reason_code FROM urls ORDER BY url"):
+            state, reason = ended
+            digest.update(f"{url} {state} {reason}\n".encode())
+            if hash(url) in urls:
+                witness.complain(f"{url} is in the store twice")
+            urls.add(hash(url))
             if state == "queued":
                 witness.complain(f"lost: {url} is still queued at the end")
-        if self.plan.is_quiet:
-            right = expected(self.web, refuted)
-            for url in sorted(right.keys() | urls.keys()):
-                if url not in right and host_of(url) in refuted.values():
-                    continue  # left to the main host before it turned out to be none
-                if urls.get(url) not in right.get(url, ()):
-                    known = sorted(right.get(url, {("unknown", "to the oracle")}))
-                    witness.complain(f"{url} ended as {urls.get(url)}, right is {known}")
-        elif not self.plan.days:
-            for url, ended in urls.items():
-                if ended != page_end(self.web.page_at(url).kind) and ended[1] not in _PASSING:
-                    witness.complain(f"{url} ended as {ended}, but it is {self.web.page_at(url).kind}")
+            if right is not None and (state, reason) not in right.get(url, ()):
+                known = sorted(right.get(url, {("unknown", "to the oracle")}))
+                witness.complain(f"{url} ended as {state}, {reason}, right is {known}")
+            elif right is None and not self.plan.days:
+                kind = self.web.page_at(url).kind
+                if (state, reason) != page_end(kind) and reason not in _PASSING:
+                    witness.complain(f"{url} ended as {state}, {reason}, but it is {kind}")
+        for url in sorted(right or ()):
+            if hash(url) not in urls:
+                witness.complain(f"lost: {url}, which the oracle knows")
+        return urls
 
-    def _judge_pages(self, urls: dict[str, tuple[str, str]], pages: dict[str, str | None]) -> None:
+    def _judge_pages(self, db: sqlite3.Connection, urls: set[int]) -> None:
         """Whether nothing was lost, and nothing invented."""
-        witness = self.witness
-        for url, sha256 in pages.items():
-            bodies = [seen.answer.body for seen in witness.answered.get(url, ()) if seen.answer is not None]
-            if sha256 is not None and sha256 not in [hashlib.sha256(body).hexdigest() for body in bodies]:
+        witness, pages = self.witness, set[int]()
+        for url, sha256 in db.execute("SELECT url, body_sha256 FROM pages"):
+            pages.add(hash(url))
+            if sha256 is not None and not any(sha256.startswith(body) for body in witness.bodies.get(url, ())):
                 witness.complain(f"the body of {url} is none that was served")
             page = self.web.page_at(url)
             for target, _ in page.links if page.kind in READABLE else ():
-                if target not in urls:
+                if hash(target) not in urls:
                     witness.complain(f"lost: {target}, which {url} links to")
-        for url, (state, _) in urls.items():
-            if state == "redirected" and self.web.page_at(url).target not in urls:
+        for url, state in db.execute("SELECT url, state FROM urls WHERE state IN ('redirected', 'fetched')"):
+            if state == "redirected" and hash(self.web.page_at(url).target) not in urls:
                 witness.complain(f"lost: the target of the redirect {url}")
-            if state == "fetched" and url not in pages:
+            if state == "fetched" and hash(url) not in pages:
                 witness.complain(f"lost: the page of {url}")
         for url in self.web.seeds():
-            if url not in urls:
+            if hash(url) not in urls:
                 witness.complain(f"lost: the seed {url}")
         if not self.plan.days:
-            for url, answers in witness.answered.items():
-                # A process that is killed may have logged the request, and lost what it had not read yet.
-                if url not in pages and any(seen.is_committed and seen.life.lost_at is None for seen in answers):
-                    witness.complain(f"lost: the page of {url}, which was served at {answers[0].ended_at:.3f} s")
+            for url, seen in witness.unread.items():
+                # A process that is killed may have logged the request, and lost the page that it had not read yet.
+                if hash(url) not in pages and seen.is_committed and seen.life.lost_at is None:
+                    witness.complain(f"lost: the page of {url}, which was served at {seen.ended_at:.3f} s")
+
+
+def _count(db: sqlite3.Connection, rows: str) -> int:
+    return int(db.execute(f"SELECT count(*) {rows}").fetchone()[0])
 
 
 def run_world(plan: Plan, folder: Path | None = None) -> Result:
@@ -263,7 +272,7 @@ def run_world(plan: Plan, folder: Path | None = None) -> Result:
         world = World(plan, place / "world.db", clock)
         await world.run()
         over_at, witness = loop.time(), world.witness
-        urls, digest = (0, world.digest([])) if witness.violations else await world.judge()
+        urls, digest = (0, world.digest().hexdigest()) if witness.violations else world.judge()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         real_s = time.monotonic() - began
         violations = witness.violations
