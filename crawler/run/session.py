@@ -346,12 +346,15 @@ def log_end(end: RunEnd) -> None:
 async def look_back(progress: Progress, store: EngineStore, clock: Clock) -> None:
     """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
 
-    No-op if the crawl has sent nothing, or if other workers are still at work: the last one does it.
+    No-op if the run has sent nothing, or if other workers are still at work: the last one does it, also if it has sent
+    nothing itself.
     """
-    if not progress.requests or await store.run_under_way(clock.now()) is not None:
+    if await store.run_under_way(clock.now()) is not None:
+        return
+    if not progress.requests and not await store.sent_last_request():
         return
     await store.fail_circles()
-    if progress.pages:
+    if progress.pages or not progress.requests:
         await store.find_content_mirrors(clock.now())
 
 

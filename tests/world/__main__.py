@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=6)
     parser.add_argument("--days", type=float, default=0.0, help="virtual days until the world comes to rest")
+    parser.add_argument("--workers", type=int, help="processes that crawl at the same time")
     parser.add_argument("--worlds", type=int, default=1, help="how many worlds, with consecutive seeds")
     parser.add_argument("--quiet", action="store_true", default=None, help="a constant web without disturbances")
     parser.add_argument("--only", help="the numbers of the events to bring about, from 0, separated by commas")
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     failed = 0
     for seed in range(asked.seed, asked.seed + asked.worlds):
-        plan = draw_plan(seed, asked.hosts, asked.days, is_quiet=asked.quiet)
+        plan = draw_plan(seed, asked.hosts, asked.days, is_quiet=asked.quiet, workers=asked.workers)
         if asked.only is not None:
             kept = {int(number) for number in asked.only.split(",") if number}
             plan = replace(plan, events=tuple(event for n, event in enumerate(plan.events) if n in kept))

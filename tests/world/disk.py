@@ -47,6 +47,7 @@ class Disk:
         self.kills_after = False
         self.is_full = False
         self.is_dead = False
+        self.stalled_until = 0.0  # in virtual seconds: until then the process does nothing
 
     def opened(self, connection: _DiskConnection) -> None:
         self._connections.append(connection)
@@ -121,6 +122,9 @@ class _DiskConnection(Connection):
         if disk is not None and disk.is_dead:
             return
         future, function, since = self._queue[0]
+        if disk is not None and future.get_loop().time() < disk.stalled_until:
+            future.get_loop().call_at(disk.stalled_until, self._step)
+            return
         try:
             result = function() if disk is None else disk.execute(_with_waiting(function))
         except sqlite3.OperationalError as error:

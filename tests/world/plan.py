@@ -25,11 +25,19 @@ class Act(StrEnum):
     PAUSE = "pause"  # and resume after a while
     BLOCK = "block"  # a host, and unblock it after a while
     JUMP = "clock jumps"  # noticed by the next process
+    STALL = "stall"  # of one of several workers, for a while: its lease may run out
+
+
+#: The acts that any world may have.
+_COMMON = tuple(act for act in Act if act is not Act.STALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A disturbance at ``at_s``, in seconds since the world began. ``amount`` is a number of seconds or of calls."""
+    """A disturbance at ``at_s``, in seconds since the world began. ``amount`` is a number of seconds or of calls.
+
+    ``host`` also chooses the worker that is killed or stalls.
+    """
 
     at_s: float
     act: Act
@@ -54,6 +62,7 @@ class Plan:
     retry: RetrySettings = field(default_factory=RetrySettings)
     concurrency: int = 64
     look_every_s: float = 5.0  # how often the crawl reads the orders of the operator
+    workers: int = 1  # processes that crawl at the same time
 
     @property
     def rests_at_s(self) -> float:
@@ -63,15 +72,20 @@ class Plan:
     @property
     def most_calls(self) -> float:
         """The calls of the store that one process of a small world makes at most."""
-        return 60_000 if self.hosts <= 100 and not self.days else math.inf
+        return 60_000 * self.workers if self.hosts <= 100 and not self.days else math.inf
 
     def without(self, dropped: range) -> Plan:
         """The plan without some of its events."""
         return replace(self, events=tuple(e for n, e in enumerate(self.events) if n not in dropped))
 
 
-def draw_plan(seed: int, hosts: int, days: float = 0.0, *, is_quiet: bool | None = None) -> Plan:
-    """The plan of the world with this seed. One world in three is quiet, unless ``is_quiet`` says so."""
+def draw_plan(
+    seed: int, hosts: int, days: float = 0.0, *, is_quiet: bool | None = None, workers: int | None = None
+) -> Plan:
+    """The plan of the world with this seed.
+
+    One world in three is quiet, unless ``is_quiet`` says so. One world in four has two or three ``workers``.
+    """
     chance = random.Random(f"plan {seed}")
     quiet = chance.random() < 1 / 3 and not days
     plan = Plan(
@@ -95,16 +109,25 @@ def draw_plan(seed: int, hosts: int, days: float = 0.0, *, is_quiet: bool | None
         concurrency=chance.choice((1, 4, 16, 64)) if hosts < 100 else 256,
         look_every_s=5.0 if not days else 600.0,
     )
-    return plan if plan.is_quiet else replace(plan, events=_draw_events(chance, plan))
+    chance = random.Random(f"workers {seed}")
+    drawn = chance.choice((2, 3)) if chance.random() < 0.25 else 1
+    plan = replace(plan, workers=drawn if workers is None else workers)
+    if plan.workers > 1 and not days:  # workers that wait renew their leases all the time
+        plan = replace(plan, robots=replace(plan.robots, give_up_after_s=3600.0))
+    return plan if plan.is_quiet else replace(plan, events=_draw_events(plan))
 
 
-def _draw_events(chance: random.Random, plan: Plan) -> tuple[Event, ...]:
+def _draw_events(plan: Plan) -> tuple[Event, ...]:
+    chance = random.Random(f"events {plan.seed}")
     count = chance.randint(1, 8) if not plan.days else math.ceil(3 * plan.days)
-    return tuple(sorted((_draw_event(chance, plan) for _ in range(count)), key=lambda event: event.at_s))
+    acts = (*_COMMON, Act.KILL, Act.KILL_AT_CALL, Act.KILL_AT_CALL)
+    events = [_draw_event(chance, plan, chance.choice(acts)) for _ in range(count)]
+    if plan.workers > 1:
+        events += [_draw_event(chance, plan, Act.STALL) for _ in range(chance.randint(1, 4))]
+    return tuple(sorted(events, key=lambda event: event.at_s))
 
 
-def _draw_event(chance: random.Random, plan: Plan) -> Event:
-    act = chance.choice((*Act, Act.KILL, Act.KILL_AT_CALL, Act.KILL_AT_CALL))
+def _draw_event(chance: random.Random, plan: Plan, act: Act) -> Event:
     at_s = 10 ** chance.uniform(-1, 2.7) if chance.random() < 0.9 or not plan.days else 0.0
     if plan.days:
         at_s = chance.uniform(0, plan.days * DAY_S)
@@ -114,6 +137,8 @@ def _draw_event(chance: random.Random, plan: Plan) -> Event:
             amount = float(chance.randint(1, 120))
         case Act.FULL | Act.PAUSE | Act.BLOCK:
             amount = 10 ** chance.uniform(-0.5, 3)
+        case Act.STALL:
+            amount = 10 ** chance.uniform(0.5, 3.3)
         case Act.JUMP:
             amount = chance.choice((-1, 1)) * 10 ** chance.uniform(0, 4.5)
     return Event(at_s, act, amount, chance.randrange(plan.hosts))

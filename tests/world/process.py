@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from crawler.engine import disk_reserve, operator
-from crawler.engine.changed_options import begin
+from crawler.engine import disk_reserve, driver, operator, scheduler
+from crawler.engine.changed_options import adopt_known, begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.crawl_settings import CrawlSettings
@@ -36,9 +36,11 @@ from tests.virtual_time import EPOCH_S, VirtualClock
 from tests.world.disk import DISK, Disk
 from tests.world.plan import Plan
 from tests.world.rules import TOKEN
-from tests.world.web import Web
+from tests.world.web import TIMEOUT_S, Web
 from tests.world.witness import Life, Seen, Witness
 
+#: The lease of one of several workers, in seconds, and the longest request of this web. A long lease is renewed seldom.
+_LEASE_S, _LONGEST_REQUEST_S = 600.0, TIMEOUT_S + 5.0
 #: Rounds of cancellation until every task of a killed process has gone.
 _ROUNDS = 200
 
@@ -53,14 +55,24 @@ class End(Enum):
 
 
 class ProcessClock(VirtualClock):
-    """The clock of one process: it never jumps while the process lives."""
+    """The clock of one process: it never jumps while the process lives. Nobody wakes up while the process stalls."""
 
-    def __init__(self, loop: Any, ahead_s: float) -> None:
+    def __init__(self, loop: Any, ahead_s: float, disk: Disk) -> None:
         super().__init__(loop)
         self._ahead_s = ahead_s
+        self._disk = disk
 
     def now(self) -> float:
         return EPOCH_S + self._ahead_s + self.loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self.awake()
+
+    async def awake(self) -> None:
+        """Wait until the process does not stall."""
+        if (rest_s := self._disk.stalled_until - self.loop.time()) > 0:
+            await self.sleep(rest_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +86,38 @@ class Settings:
     revisit: RevisitSettings
 
 
-class Process:
-    """One life of the crawl."""
+@dataclass(slots=True)
+class Team:
+    """The processes that crawl at the same time, under one clock that is ``ahead_s`` ahead of virtual time.
 
-    def __init__(self, number: int, plan: Plan, web: Web, witness: Witness, path: Path, clock: ProcessClock) -> None:
+    The first process begins the run ``run_id``, and the others join it.
+    """
+
+    ahead_s: float
+    begun: asyncio.Event
+    run_id: int | None = None
+
+
+class Process:
+    """One life of the crawl: of its only worker, or of one worker in a team."""
+
+    def __init__(
+        self,
+        number: int,
+        plan: Plan,
+        web: Web,
+        witness: Witness,
+        path: Path,
+        loop: asyncio.AbstractEventLoop,
+        team: Team,
+    ) -> None:
         self._plan, self._web, self._witness = plan, web, witness
         self._path = path
-        self._clock = clock
-        self.life = Life(number, clock.loop.time())
+        self._team = team
+        self.life = Life(number, loop.time())
         self.disk = Disk(random.Random(f"{plan.seed} disk {number}"), self.kill, plan.most_calls)
+        self._clock = ProcessClock(loop, team.ahead_s, self.disk)
+        self._lease: Lease | None = None
         self._in_flight: dict[int, Seen] = {}
         self._killed = asyncio.Event()
         self._hosts: dict[int, str] = {}  # by the number of the site
@@ -90,6 +125,11 @@ class Process:
     @property
     def is_alive(self) -> bool:
         return not self._killed.is_set()
+
+    def stall(self, seconds: float) -> None:
+        """Let the process do nothing for a while, as SIGSTOP does. The answers on their way to it arrive."""
+        until = max(self.disk.stalled_until, self._clock.loop.time() + seconds)
+        self.disk.stalled_until = self.life.awake_at = until
 
     def kill(self) -> None:
         """End the process at this instant, as ``kill -9`` does."""
@@ -154,19 +194,29 @@ class Process:
         settings = Settings(
             ScopeSettings(ScopeMode.ANY), plan.politeness, plan.retry, plan.robots, RevisitSettings(plan.days > 0)
         )
-        store = await WatchedStore.open(self._path, plan.politeness)
+        is_team = plan.workers > 1
+        lease_s = _LEASE_S if is_team else None
+        store = await WatchedStore.open(self._path, plan.politeness, lease_s=lease_s, locked=is_team)
         store.process = self
         try:
             known = await store.seeds()
             seeds = sorted(set(self._web.seeds()) - set(known))
             scope = Scope(settings.scope, [*known, *seeds])
-            await begin(store, scope, asdict(settings), seeds, clock.now(), pages_per_site=None)
+            if self._team.run_id is None:
+                await begin(store, scope, asdict(settings), seeds, clock.now(), pages_per_site=None)
+                self._team.run_id = store.run_id
+                self._team.begun.set()
+            else:
+                await adopt_known(store, scope)
+                await store.join_run(self._team.run_id, clock.now())
             needs = RobotsNeeds(plan.robots, TOKEN, plan.politeness.group, lambda host: False)
             limits = CrawlSettings(concurrency=plan.concurrency)
-            policy = CrawlPolicy(limits, plan.politeness, plan.retry, needs, settings.revisit)
+            policy = CrawlPolicy(
+                limits, plan.politeness, plan.retry, needs, settings.revisit, longest_request_s=_LONGEST_REQUEST_S
+            )
             reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading, hash_text=settings.revisit.enabled))
-            lease = Lease(store, clock, policy.longest_request_s)
-            yield Crawl(store, self, clock, policy, scope, reader, lease), store
+            self._lease = Lease(store, clock, policy.longest_request_s, clock.loop.time)
+            yield Crawl(store, self, clock, policy, scope, reader, self._lease), store
         finally:
             await store.close()
 
@@ -175,26 +225,44 @@ class Process:
         while self._killed.is_set():  # a task of a killed process
             await asyncio.get_running_loop().create_future()
         clock = self._clock
-        seen = self._witness.sent(self.life, request, clock.now())
+        asked_at = clock.now()
+        await clock.awake()
+        if self._lease is not None and not self._lease.is_valid():
+            raise asyncio.CancelledError  # as the fetcher does when the connection stands
+        seen = self._witness.sent(self.life, request, clock.now(), asked_at)
         self._in_flight[id(seen)] = seen
         answer = self._web.answer(request, seen.began_at)
         received = None
         try:
-            await clock.sleep(answer.delay_s)
+            await asyncio.sleep(answer.delay_s)
             received = answer.received(request, seen.wall_began, clock.now())
         finally:
             if self._in_flight.pop(id(seen), None) is not None:
                 self._witness.ended(seen, clock.now(), answer, received)
-        return received
+        if clock.loop.time() >= self.disk.stalled_until and asked_at == seen.wall_began:
+            return received
+        await clock.awake()
+        self._witness.heard(seen, clock.now())
+        return answer.received(request, asked_at, clock.now())
 
-    def committed(self, batch: CommitBatch, result: CommitResult | None) -> None:
-        """A commit of this process has landed."""
+    def committed(self, batch: CommitBatch, result: CommitResult | None, asked_at: float) -> None:
+        """A commit of this process has landed, which was asked for at ``asked_at`` of virtual time."""
         if not self._killed.is_set():
             rows = [(self._hosts[row.site_id], row) for row in batch.requests]
             pages = [outcome.queued.url for outcome in batch.outcomes if outcome.page is not None]
             self._witness.committed(self.life, rows, pages, len(batch.outcomes))
             for claim in result.claims if result is not None else []:
                 self.know({site.id: site.name for site in claim.sites.values()})
+                self._witness.acquired(self.life, claim.group, asked_at)
+
+    def reserved(self, number: int, site: str, asked_at: float) -> None:
+        """This process may send requests to a site, at whose group nobody else is at work."""
+        self.know({number: site})
+        self._witness.acquired(self.life, self._web.group_of(self._hosts[number]), asked_at)
+
+    def now(self) -> float:
+        """Virtual time."""
+        return self._clock.loop.time()
 
     def know(self, sites: dict[int, str]) -> None:
         """Learn the names of sites."""
@@ -207,18 +275,21 @@ class WatchedStore(SqliteStore):
     process: Process
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
+        asked_at = self.process.now()
         result = await super().commit(batch)
-        self.process.committed(batch, result)
+        self.process.committed(batch, result, asked_at)
         return result
 
     async def commit_late(self, late: CommitBatch) -> None:
+        self.process.life.lost_lease = True
         await super().commit_late(late)
-        self.process.committed(late, None)
+        self.process.committed(late, None, self.process.now())
 
     async def reserve(self, site: str, *more: Any) -> int | None:
+        asked_at = self.process.now()
         number = await super().reserve(site, *more)
         if number is not None:
-            self.process.know({number: site})
+            self.process.reserved(number, site, asked_at)
         return number
 
 
@@ -246,6 +317,10 @@ async def give(command: Command, host: str, path: Path, clock: VirtualClock, wit
     return True
 
 
+def _virtual_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
 @contextmanager
 def quiet_engine(look_every_s: float) -> Iterator[None]:
     """Let the engine look less often at what costs time here, and do not measure the lag of a loop without one."""
@@ -258,6 +333,8 @@ def quiet_engine(look_every_s: float) -> Iterator[None]:
         mock.patch.object(operator, "_LOOK_EVERY_S", look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
         mock.patch.object(disk_reserve, "_LOOK_EVERY_S", look_every_s),
+        mock.patch.object(scheduler, "LOOK_EVERY_S", 10 * look_every_s),
+        mock.patch.object(driver, "boot_s", _virtual_s),
         mock.patch("crawler.engine.crawl.loop_lag_measured", no_lag),
     ):
         yield

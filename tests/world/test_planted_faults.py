@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.engine.slots import Slots
 from crawler.frontier import politeness
@@ -146,6 +147,21 @@ def visited_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outbox, "add_outcome", add_outcome)
 
 
+def lease_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A worker whose lease is over goes on to send requests."""
+    patch.setattr(Lease, "is_valid", lambda lease: True)
+    patch.setattr(Lease, "covers_request", lambda lease: True)
+
+
+def late_log_lost(patch: pytest.MonkeyPatch) -> None:
+    """A worker that has lost its lease does not log the requests that it had sent."""
+
+    async def commit_late(committer: Committer, batch: CommitBatch) -> None:
+        pass
+
+    patch.setattr(Committer, "commit_late", commit_late)
+
+
 PLANTS: dict[Plant, str] = {
     no_pause: "cut short",
     no_back_off: "back-off cut short",
@@ -160,23 +176,30 @@ PLANTS: dict[Plant, str] = {
     block_ignored: "blocked the host",
     visited_again: "requested again",
 }
+#: Faults that need several workers.
+TEAM_PLANTS: dict[Plant, str] = {
+    lease_ignored: "two requests at once|cut short|requested again",
+    late_log_lost: "are logged",
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", [*PLANTS, *TEAM_PLANTS], ids=lambda plant: plant.__name__)
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
+    words, workers = {**PLANTS, **TEAM_PLANTS}[plant].split("|"), 2 if plant in TEAM_PLANTS else 1
     for seed in range(_WORLDS):
-        result = run_world(draw_plan(seed, 8, is_quiet=False))
+        result = run_world(draw_plan(seed, 8, is_quiet=False, workers=workers))
         if result.violations:
-            assert any(word in violation for violation in result.violations for word in PLANTS[plant].split("|"))
+            assert any(word in violation for violation in result.violations for word in words)
             return
     pytest.fail(f"not found in {_WORLDS} worlds")
 
 
 def test_a_world_that_fails_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     pause_lost_in_a_crash(monkeypatch)
-    plan = next(plan for seed in range(99) if run_world(plan := draw_plan(seed, 8, is_quiet=False)).violations)
+    plans = (draw_plan(seed, 8, is_quiet=False, workers=1) for seed in range(99))
+    plan = next(plan for plan in plans if run_world(plan).violations)
     smaller = shrink(plan, lambda plan: bool(run_world(plan).violations))
     assert len(smaller.events) == 1
     assert run_world(smaller).violations

@@ -40,6 +40,13 @@ def test_a_world_repeats_exactly_in_another_process() -> None:
         assert here[:12] in said.stdout, said.stdout + said.stderr
 
 
+def test_a_world_with_several_workers_repeats_exactly() -> None:
+    plan = draw_plan(22, _HOSTS, is_quiet=False, workers=3)
+    first = run_world(plan)
+    assert first.violations == []
+    assert run_world(plan).digest == first.digest
+
+
 def test_a_world_of_days_visits_pages_again() -> None:
     result = run_world(draw_plan(3, _HOSTS, days=20))
     assert result.violations == []

@@ -24,6 +24,7 @@ from tests.world.rules import Rules, rules_of
 from tests.world.web import ROBOTS, Answer, Web
 
 _TOLERANCE_S = 1e-6
+PAUSE = "the pause"
 #: An order of the operator holds so long after it was given, beside the time until the crawl looks for it.
 _ORDER_S = 2.0
 #: Answered work is committed within this time, unless the store fails.
@@ -46,6 +47,8 @@ class Life:
     number: int
     began_at: float
     lost_at: float | None = None
+    awake_at: float = 0.0  # the end of the last time in which the process did nothing
+    lost_lease: bool = False  # then it drops what it had not committed, but the log of its requests
 
 
 @dataclass(slots=True)
@@ -58,10 +61,15 @@ class Seen:
     path: str
     began_at: float
     wall_began: float
+    wall_decided: float
     ended_at: float = math.inf
     wall_ended: float = math.inf
     status: int | None = None
-    is_committed: bool = False
+    committed_at: float = math.inf
+
+    @property
+    def is_committed(self) -> bool:
+        return self.committed_at < math.inf
 
     @property
     def is_known(self) -> bool:
@@ -77,6 +85,7 @@ class _Group:
     """A politeness group: the requests whose pauses may still run, oldest first."""
 
     in_flight: Seen | None = None
+    acquired: tuple[Life, float] | None = None  # the last process that got it from the store, and when it asked
     recent: list[Seen] = field(default_factory=list)
     until: list[tuple[Seen, float, str]] = field(default_factory=list)  # (request, wall time, rule)
     backoffs: int = 0  # answers of a server in trouble, in a row
@@ -127,7 +136,7 @@ class Witness:
         self._copies: dict[str, list[_Copy]] = {}  # by host, newest last
         self._uncommitted: dict[tuple[int, str, str, float], Seen] = {}
         self._done: set[str] = set()  # URLs whose page is committed
-        self._domains: Counter[str] = Counter()  # requests in flight
+        self._domains: Counter[tuple[int, str]] = Counter()  # requests in flight, by process
         self._paused_since: float | None = None
         self._blocked: dict[str, float] = {}
 
@@ -138,10 +147,10 @@ class Witness:
 
     # --- what the witness sees ----------------------------------------------------------------
 
-    def sent(self, life: Life, request: Request, wall: float) -> Seen:
-        """A request leaves the process ``life``, whose clock shows ``wall``."""
+    def sent(self, life: Life, request: Request, wall: float, decided: float) -> Seen:
+        """A request leaves the process ``life``, whose clock shows ``wall``. At ``decided`` it began to connect."""
         host, path = host_of(request.url), split(request.url).path
-        seen = Seen(life, request.url, host, path, self._now(), wall)
+        seen = Seen(life, request.url, host, path, self._now(), wall, decided)
         group = self._groups[self._web.group_of(host)]
         self.requests += 1
         if self.requests % _FORGETS_EVERY == 0:
@@ -154,7 +163,7 @@ class Witness:
             self._check_robots(seen)
             self._check_once(request)
         group.in_flight = seen
-        self._domains[registrable_domain(host)] += 1
+        self._domains[life.number, registrable_domain(host)] += 1
         if self._keeps_all:
             self.seen.append(seen)
         return seen
@@ -166,7 +175,7 @@ class Witness:
         group = self._groups[self._web.group_of(seen.host)]
         if group.in_flight is seen:
             group.in_flight = None
-        self._domains[registrable_domain(seen.host)] -= 1
+        self._domains[seen.life.number, registrable_domain(seen.host)] -= 1
         self._uncommitted[seen.life.number, seen.host, seen.path, seen.wall_began] = seen
         if seen.path == ROBOTS:
             self._take_copy(seen, answer, received)
@@ -181,6 +190,13 @@ class Witness:
             latest = max(until for _, until, _ in group.until)
             self._copies[seen.host][-1].paused_until = max(latest, wall + group.most_backoff_s)
 
+    def heard(self, seen: Seen, wall: float) -> None:
+        """A process that did nothing for a while takes the answer: a robots.txt holds from then on."""
+        copy = self._copies[seen.host][-1] if seen.path == ROBOTS else None
+        if copy is not None and copy.seen is seen:
+            copy.expires += wall - seen.wall_ended
+            copy.paused_until = max(copy.paused_until, wall + self._plan.politeness.slow_cap_s)
+
     def committed(self, life: Life, rows: list[tuple[str, RequestRow]], pages: list[str], outcomes: int) -> None:
         """A commit has landed, with the log of ``rows``, each with its host, and these pages."""
         self.most_in_batch = max(self.most_in_batch, outcomes)
@@ -189,9 +205,9 @@ class Witness:
             if seen is None:
                 self.complain(f"a request was logged that was not sent, or twice: {host}{row.path}")
             else:
-                seen.is_committed = True
+                seen.committed_at = self._now()
                 self.logged += 1
-                if seen.ended_at + _COMMITTED_WITHIN_S < self._now():
+                if max(seen.ended_at, life.awake_at) + _COMMITTED_WITHIN_S < self._now():
                     self.complain(f"committed {self._now() - seen.ended_at:.1f} s after its answer: {seen}")
         for url in pages:
             if url not in self.bodies:
@@ -199,6 +215,10 @@ class Witness:
             self.unread.pop(url, None)
             if not self._plan.days:
                 self._done.add(url)
+
+    def acquired(self, life: Life, group: str, asked_at: float) -> None:
+        """A process got a group from the store, in a transaction that it asked for at ``asked_at``."""
+        self._groups[group].acquired = life, asked_at
 
     def ordered(self, command: str, host: str = "") -> None:
         """An order of the operator is in the store."""
@@ -216,7 +236,9 @@ class Witness:
         """The process was killed, or its store failed: what it had not committed is lost."""
         life.lost_at = self._now()
         for seen in self._forget_uncommitted(life):
-            self._groups[self._web.group_of(seen.host)].backoffs = 0
+            group = self._groups[self._web.group_of(seen.host)]
+            group.backoffs = 0
+            group.most_backoff_s *= 2  # the next process does not know of the answer that halved it
 
     def finished(self, life: Life) -> None:
         """The process has ended in order. It must have committed all it did."""
@@ -233,7 +255,12 @@ class Witness:
             self.complain(f"two requests at once: {seen}, during {group.in_flight}")
 
     def _check_pauses(self, seen: Seen, group: _Group) -> None:
-        held = [entry for entry in group.until if self._holds(entry[0], seen) and entry[1] > seen.wall_began]
+        is_team = self._plan.workers > 1  # then no worker takes a group over before the last pause could be over
+        held = [
+            entry
+            for entry in group.until
+            if entry[1] > seen.wall_began and (self._holds(entry[0], seen) or (is_team and entry[2] == PAUSE))
+        ]
         for before, until, rule in held:
             if until - seen.wall_began > _TOLERANCE_S:
                 self.complain(f"{rule} cut short by {until - seen.wall_began:.3f} s: {seen}, after {before}")
@@ -246,14 +273,19 @@ class Witness:
                 self.complain(f"{rest_s:.3f} s of the pause after a crash cut short: {seen}, after {before}")
         group.recent = group.recent[-2:]
 
-    @staticmethod
-    def _holds(before: Seen, seen: Seen) -> bool:
-        return before.life is seen.life or before.is_known
+    def _holds(self, before: Seen, seen: Seen) -> bool:
+        """Whether the process that sends ``seen`` knows for sure of ``before``, a request to the same group."""
+        if before.life is seen.life:
+            return True
+        if self._plan.workers == 1:
+            return before.is_known
+        acquired = self._groups[self._web.group_of(seen.host)].acquired
+        return acquired is not None and acquired[0] is seen.life and before.committed_at < acquired[1]
 
     def _add_pauses(self, seen: Seen, group: _Group, answer: Answer | None, received: Received | None) -> None:
         settings, end = self._plan.politeness, seen.wall_ended
         group.recent.append(seen)
-        group.until.append((seen, end + settings.delay_s, "the pause"))
+        group.until.append((seen, end + settings.delay_s, PAUSE))
         if received is None or answer is None:
             return
         took_s = received.finished_at - received.started_at
@@ -271,7 +303,8 @@ class Witness:
             group.most_backoff_s = min(max(settings.backoff_first_s, 2 * group.most_backoff_s), settings.backoff_max_s)
         else:
             group.backoffs = 0
-            group.most_backoff_s /= 2
+            if self._plan.workers == 1:  # another worker may not know of this answer
+                group.most_backoff_s /= 2
 
     def _crawl_delay_s(self, seen: Seen) -> float:
         """The delay that the last file of the site asks for, if it came straight from there and counts for sure."""
@@ -282,14 +315,16 @@ class Witness:
 
     def _check_slots(self, seen: Seen) -> None:
         domain, most = registrable_domain(seen.host), self._plan.concurrency
-        if self._domains[domain] >= max(1, most // 4):
-            self.complain(f"{domain} holds {self._domains[domain]} of {most} slots, and gets another one: {seen}")
+        held = self._domains[seen.life.number, domain]
+        if held >= max(1, most // 4):
+            self.complain(f"{domain} holds {held} of {most} slots, and gets another one: {seen}")
 
     def _check_orders(self, seen: Seen) -> None:
         holds_after_s = self._plan.look_every_s + _ORDER_S
-        if self._paused_since is not None and self._paused_since + holds_after_s < seen.began_at:
+        awake_at = seen.life.awake_at
+        if self._paused_since is not None and max(self._paused_since, awake_at) + holds_after_s < seen.began_at:
             self.complain(f"sent while the operator paused the crawl: {seen}")
-        if self._blocked.get(seen.host, math.inf) + holds_after_s < seen.began_at:
+        if max(self._blocked.get(seen.host, math.inf), awake_at) + holds_after_s < seen.began_at:
             self.complain(f"sent while the operator blocked the host: {seen}")
 
     # --- robots.txt ---------------------------------------------------------------------------
@@ -372,8 +407,8 @@ class Witness:
         if copy.rules is None:
             return "the last answer for robots.txt permits nothing"
         expires = self._expires(copy, copy.rules, way)
-        if seen.wall_began >= expires + _TOLERANCE_S:
-            return f"robots.txt had expired {seen.wall_began - expires:.3f} s before"
+        if seen.wall_decided >= expires + _TOLERANCE_S:
+            return f"robots.txt had expired {seen.wall_decided - expires:.3f} s before"
         rules, reading = copy.rules, self._plan.robots.reading
         if not rules.allow(seen.path, reading):
             return "robots.txt forbids this"

@@ -21,11 +21,11 @@ from tests.virtual_time import VirtualClock, VirtualLoop, run_virtual
 from tests.world.disk import on_virtual_time
 from tests.world.oracle import expected, page_end
 from tests.world.plan import DAY_S, Act, Event, Plan, draw_plan
-from tests.world.process import End, Process, ProcessClock, give, own_tasks, quiet_engine
+from tests.world.process import End, Process, Team, give, own_tasks, quiet_engine
 from tests.world.web import READABLE, Web
 from tests.world.witness import Witness
 
-#: A world ends within this virtual time after it has come to rest: the longest Retry-After, and robots.txt given up.
+#: A world ends within this virtual time after it has come to rest and no robots.txt is waited for any more.
 _ENDS_WITHIN_S = 2 * DAY_S
 _RESTART_S = 3.0
 #: Outcomes that a commit takes at most: the claim tasks stop at 250, and each of 2,000 may add one more.
@@ -75,7 +75,7 @@ class World:
         self.witness = Witness(plan, self.web, clock.loop.time)
         self.processes = 0
         self._ahead_s = 0.0  # of the wall clock
-        self._process: Process | None = None
+        self._alive: dict[int, Process] = {}  # by their place in the team
         self._blocks: dict[str, int] = {}  # how many block events hold, by host
         self._pauses = 0
 
@@ -83,43 +83,68 @@ class World:
         """Crawl to the end of the world."""
         tasks = [asyncio.create_task(self._bring_about(event)) for event in self.plan.events]
         crawl, wrong = asyncio.create_task(self._live()), asyncio.create_task(self.witness.wrong.wait())
-        limit_s = self.plan.rests_at_s + _ENDS_WITHIN_S
+        limit_s = self.plan.rests_at_s + self.plan.robots.give_up_after_s + _ENDS_WITHIN_S
         await asyncio.wait([crawl, wrong], timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         if crawl.done() and (error := crawl.exception()) is not None:
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
             self.witness.complain(f"a process failed: {type(error).__name__}: {error}")
         elif not crawl.done() and not self.witness.violations:
             self.witness.complain(f"the crawl does not end within {limit_s / DAY_S:.1f} days")
-        if self._process is not None:
-            self._process.kill()
-        tasks += [wrong] if self._process is None else [wrong, crawl]
+        for process in list(self._alive.values()):
+            process.kill()
+        tasks += [wrong, crawl]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _live(self) -> None:
         while True:
-            clock = ProcessClock(self._clock.loop, self._ahead_s)
-            self._process = Process(self.processes, self.plan, self.web, self.witness, self._path, clock)
-            self.processes += 1
-            end = await self._process.live()
-            self._process = None
-            if end is End.DONE and self._clock.loop.time() >= self.plan.days * DAY_S:
+            team = Team(self._ahead_s, asyncio.Event())
+            async with asyncio.TaskGroup() as group:
+                works = [group.create_task(self._work(place, team)) for place in range(self.plan.workers)]
+            is_done = all(work.result() is End.DONE for work in works)
+            if is_done and self._clock.loop.time() >= self.plan.days * DAY_S:
                 return
-            await self._clock.sleep(_RESTART_S if end is not End.DONE else DAY_S / 2)
+            await self._clock.sleep(DAY_S / 2 if is_done else _RESTART_S)
+
+    async def _work(self, place: int, team: Team) -> End:
+        """The processes at one place of a team, one after the other. A process that dies is replaced."""
+        if place:
+            await team.begun.wait()
+        while True:
+            process = Process(self.processes, self.plan, self.web, self.witness, self._path, self._clock.loop, team)
+            self.processes += 1
+            self._alive[place] = process
+            try:
+                end = await process.live()
+            finally:
+                del self._alive[place]
+            team.begun.set()  # the others need not wait if it died before
+            if self.plan.workers == 1 or end in (End.DONE, End.STOPPED):
+                return end
+            await self._clock.sleep(_RESTART_S)
+            if not self._alive or team.run_id is None:
+                return end  # all have died: the next team finds the store as after a crash
 
     async def _bring_about(self, event: Event) -> None:
         await self._clock.sleep(event.at_s)
-        process, host = self._process, self.web.host(event.host).name
+        process, host = self._alive.get(event.host % self.plan.workers), self.web.host(event.host).name
         match event.act:
             case Act.KILL if process is not None:
                 process.kill()
             case Act.KILL_AT_CALL if process is not None:
                 process.disk.kill_at = process.disk.calls + int(event.amount)
                 process.disk.kills_after = int(event.amount) % 2 == 0
-            case Act.FULL if process is not None:
-                process.disk.is_full = True
+            case Act.STALL if process is not None:
+                process.stall(event.amount)
+            case Act.FULL:
+                full = [process.disk for process in self._alive.values()]
+                for disk in full:
+                    disk.is_full = True
                 await self._clock.sleep(event.amount)
-                process.disk.is_full = False
+                for disk in full:
+                    disk.is_full = False
             case Act.STOP:
                 await self._give(Command.STOP)
             case Act.PAUSE:
@@ -252,7 +277,11 @@ class World:
         if not self.plan.days:
             for url, seen in witness.unread.items():
                 # A process that is killed may have logged the request, and lost the page that it had not read yet.
-                if hash(url) not in pages and seen.is_committed and seen.life.lost_at is None:
+                if (
+                    hash(url) not in pages
+                    and seen.is_committed
+                    and not (seen.life.lost_at is not None or seen.life.lost_lease)
+                ):
                     witness.complain(f"lost: the page of {url}, which was served at {seen.ended_at:.3f} s")
 
 
