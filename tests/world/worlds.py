@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -231,7 +231,7 @@ class World:
             if "fetched" in of_main.values() and not back:
                 self.witness.complain(f"{main} is a main host, but its mirror {mirror} was crawled")
 
-    def _judge_ends(self, db: sqlite3.Connection, digest: hashlib._Hash, refuted: Collection[str]) -> set[int]:
+    def _judge_ends(self, db: sqlite3.Connection, digest: hashlib._Hash, refuted: dict[str, str]) -> set[int]:
         """Whether every URL ended once, and for a right reason. Returns the numbers of the URLs; adds to ``digest``."""
         witness, urls = self.witness, set[int]()
         right = expected(self.web, refuted) if self.plan.is_quiet else None
@@ -243,6 +243,9 @@ class World:
             urls.add(hash(url))
             if state == "queued":
                 witness.complain(f"lost: {url} is still queued at the end")
+            is_left = right is not None and url not in right and host_of(url) in refuted.values()
+            if is_left:
+                continue  # left to the main host before it turned out to be none
             if right is not None and (state, reason) not in right.get(url, ()):
                 known = sorted(right.get(url, {("unknown", "to the oracle")}))
                 witness.complain(f"{url} ended as {state}, {reason}, right is {known}")
