@@ -188,7 +188,7 @@ TEAM_PLANTS: dict[Plant, str] = {
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     words, workers = {**PLANTS, **TEAM_PLANTS}[plant].split("|"), 2 if plant in TEAM_PLANTS else 1
-    for seed in range(_WORLDS):
+    for seed in range(_WORLDS * workers):  # workers seldom lose a lease
         result = run_world(draw_plan(seed, 8, is_quiet=False, workers=workers))
         if result.violations:
             assert any(word in violation for violation in result.violations for word in words)
