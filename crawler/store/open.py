@@ -100,7 +100,7 @@ async def open_store_at(
     return store
 
 
-async def give_order_to_file(path: str, command: Command, name: str, clock: Clock, because: str) -> Order:
+async def give_order_to_file(path: str, command: Command, name: str, clock: Clock, because: str = "") -> Order:
     """Give an order to the crawl on the SQLite file at ``path``, which another process may have locked.
 
     Raises what :func:`crawler.store.sqlite.orders.give_order` raises.

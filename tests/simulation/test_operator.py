@@ -57,7 +57,7 @@ class Operator:
             return
         run_id = self.store.run_id if command is Command.STOP else None
         async with self.store._writing():
-            await self.store._db.execute(load_queries()["give_order"], (self.clock.now(), command, name, run_id))
+            await self.store._db.execute(load_queries()["give_order"], (self.clock.now(), command, name, run_id, ""))
 
     @asynccontextmanager
     async def crawl(
