@@ -63,7 +63,7 @@ def _alone(folder: Path) -> float:
 
 
 def main() -> int:
-    """The exit code is 1 if anything is a surprise (:func:`surprises`)."""
+    """The exit code is 1 if anything is wrong (:func:`wrong_ones`)."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="behaviours or families")
     parser.add_argument("--quick", action="store_true", help="the short form of CI: some behaviours, nothing timed")
@@ -81,7 +81,7 @@ def main() -> int:
         folder = options.keep or Path(temporary)
         verdict = run(options.only, quick=options.quick, folder=folder)
     print(table(verdict))
-    return int(bool(surprises(verdict)))
+    return int(bool(wrong_ones(verdict)))
 
 
 def _scenarios(names: Sequence[str]) -> int:
@@ -89,28 +89,20 @@ def _scenarios(names: Sequence[str]) -> int:
     for name in SCENARIOS if "all" in names else names:
         with tempfile.TemporaryDirectory() as folder:
             stood = scenarios.run(name, Path(folder))
-        note = catalogue.NOT_YET.get(f"scenario {name}")
-        print(stood, *([] if note is None else [f"    not yet: {note}"]), sep="\n", flush=True)
+        print(stood, flush=True)
         wrong = wrong or bool(stood.wrong)
     return int(wrong)
 
 
-def surprises(verdict: Verdict) -> set[str]:
-    """The behaviours and subjects that are wrong, except the known ones; and those known to be wrong that are right."""
-    wrong = {name for name, faults in verdict.wrong.items() if faults}
-    known = verdict.wrong.keys() & catalogue.NOT_YET.keys()
-    return (wrong ^ known) | {subject for subject, faults in verdict.whole.items() if faults}
+def wrong_ones(verdict: Verdict) -> set[str]:
+    """The behaviours and subjects that are wrong."""
+    return {name for name, faults in (*verdict.wrong.items(), *verdict.whole.items()) if faults}
 
 
 def table(verdict: Verdict) -> str:
     """The verdict for people: everything that is wrong, the behaviours by family, the subjects, and the figures."""
-    lines = []
-    for name, wrong in verdict.wrong.items():
-        if (note := catalogue.NOT_YET.get(name)) is None:
-            lines += [f"WRONG  {name}: {fault}" for fault in wrong]
-        else:
-            lines += [f"known  {name} (not yet: {note}): {fault}" for fault in wrong or ["WRONG: as expected now"]]
-    lines += [f"WRONG  {subject}: {fault}" for subject, wrong in verdict.whole.items() for fault in wrong]
+    all_faults = (*verdict.wrong.items(), *verdict.whole.items())
+    lines = [f"WRONG  {name}: {fault}" for name, faults in all_faults for fault in faults]
     families: dict[str, list[bool]] = {}
     for name, wrong in verdict.wrong.items():
         families.setdefault(_family(name), []).append(not wrong)

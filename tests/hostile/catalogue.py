@@ -1,4 +1,4 @@
-"""All behaviours, by family, and those that the crawler does not stand yet."""
+"""All behaviours, by family."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ FAMILIES: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
 )
 ALL = tuple(one for family in FAMILIES.values() for one in family)
 HEALTHY = tuple(healthy(number) for number in range(SITES))
-
-#: Behaviours for which the crawler still comes to another end, with the reason. The quick test in CI asserts that its
-#: failures are exactly those of this table, so it can only shrink.
-NOT_YET: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("robots-late-rule", "robots-line", "robots-agents"), "rules are read up to 512 KiB, not 5 MB"),
-        **dict.fromkeys(("robots-hosts", "robots-host-away"), "Host may name a domain that does not say the same"),
-    }
-)
 
 
 def named(names: Sequence[str]) -> tuple[Behaviour, ...]:

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 
 from tests.hostile import catalogue
-from tests.hostile.attacks import SCENARIOS
 from tests.hostile.mail import MAILS
 from tests.hostile.rup import CLIENTS
 
@@ -23,8 +22,3 @@ def test_each_behaviour_has_a_name_of_its_own_that_can_be_a_host() -> None:
     assert len(catalogue.ALL) >= 100
     assert [name for name, count in NAMES.items() if count > 1] == []
     assert [name for name in NAMES if not re.fullmatch(r"[a-z0-9_-]{1,63}", name)] == []
-
-
-def test_the_behaviours_that_are_not_stood_yet_are_known() -> None:
-    known = NAMES.keys() | {f"scenario {name}" for name in SCENARIOS}
-    assert catalogue.NOT_YET.keys() - known == set()

@@ -13,8 +13,8 @@ import pytest
 from crawler.demo.pages import Hit
 from tests.bench.spend import Spent
 from tests.command import Ended
-from tests.hostile import catalogue, verdict
-from tests.hostile.__main__ import surprises, table
+from tests.hostile import verdict
+from tests.hostile.__main__ import table, wrong_ones
 from tests.hostile.behaviour import FETCHED, Behaviour, Crawl
 from tests.hostile.crawl import Crawled
 from tests.hostile.verdict import Verdict, judge_times
@@ -51,13 +51,13 @@ def faults_of_log(crawled: Crawled, log: Sequence[Hit], change: str = "") -> lis
         return list(verdict._log(store, replace(crawled, log=list(log)), ()))
 
 
-def test_only_known_faults_are_no_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "NOT_YET", {"a": "because"})
-    assert surprises(Verdict({"a": ["x"], "b": []}, {"run": []})) == set()
-    assert surprises(Verdict({"a": [], "b": []}, {"run": []})) == {"a"}
-    assert surprises(Verdict({"a": ["x"], "b": ["x"]}, {"run": ["x"]})) == {"b", "run"}
-    assert "known  a (not yet: because): x" in table(Verdict({"a": ["x"]}))
-    assert "WRONG" in table(Verdict({"a": []}))
+def test_each_fault_is_told() -> None:
+    assert wrong_ones(Verdict({"a": []}, {"run": []})) == set()
+    assert "WRONG" not in table(Verdict({"a": []}, {"run": []}))
+    verdict = Verdict({"a": ["x"], "b": []}, {"run": ["y"]})
+    assert wrong_ones(verdict) == {"a", "run"}
+    assert "WRONG  a: x" in table(verdict)
+    assert "WRONG  run: y" in table(verdict)
 
 
 @pytest.mark.parametrize(
