@@ -79,7 +79,7 @@ async def test_an_empty_file_becomes_a_store(db_path: Path) -> None:
 
 
 async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore, db_path: Path) -> None:
-    with pytest.raises(StoreInUse, match="another `crawler run`"):
+    with pytest.raises(StoreInUse, match="another command writes"):
         await SqliteStore.open(db_path)
     await open_and_close(db_path, read_only=True)
 
