@@ -14,7 +14,7 @@ _SITES_SHOWN = 10
 _SQL = load_statements("crawler.audit")
 
 
-class Answers(NamedTuple):
+class AnswerCount(NamedTuple):
     """How many requests of a purpose had an answer of a class, such as ``2xx`` or ``no answer``."""
 
     purpose: str
@@ -75,7 +75,7 @@ class LogTotals:
     bytes: int
     first_at: float | None
     last_at: float | None
-    answers: list[Answers]
+    answers: list[AnswerCount]
     requests_per_run: dict[int, int]
     clock_steps: list[ClockStep]
     robots_actions: list[RobotsActions]
@@ -95,7 +95,7 @@ async def read_totals(store: StoreReader) -> LogTotals:
     restricted = await store.query(_SQL["restricted_sites"], most)
     return LogTotals(
         **totals,
-        answers=[Answers(**row) for row in await store.query(_SQL["answers"])],
+        answers=[AnswerCount(**row) for row in await store.query(_SQL["answers"])],
         requests_per_run={row["run"]: row["requests"] for row in runs},
         clock_steps=_clock_steps(runs),
         robots_actions=[RobotsActions(**row) for row in await store.query(_SQL["robots_actions"])],

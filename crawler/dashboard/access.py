@@ -25,7 +25,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class AccessGuard:
     """Checks every request: it must carry the token, and a browser must not send it for another site.
 
     Other users of the machine can reach a port on loopback, so the token is required there too. A page of another site

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from crawler.clock import Clock
 from crawler.dashboard import metrics
-from crawler.dashboard.access import Guard, Handler, add_headers
+from crawler.dashboard.access import AccessGuard, Handler, add_headers
 from crawler.dashboard.event_stream import MOST_VIEWERS, MOST_VIEWS_EACH, Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
@@ -46,7 +46,7 @@ async def serving(settings: Settings, host: str, port: int, token: str, clock: C
         looker = SnapshotReader(live, settings.output.db)
         feed = Feed(looker, clock)
         pages = _Pages(settings, asked, feed, looker, clock)
-        app = web.Application(middlewares=[Guard(token).check, _told], client_max_size=_MAX_REQUEST_BYTES)
+        app = web.Application(middlewares=[AccessGuard(token).check, _told], client_max_size=_MAX_REQUEST_BYTES)
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(lambda app: feed.close())
         app.add_routes(pages.routes())

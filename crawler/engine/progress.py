@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from crawler.errors import fault
 from crawler.frontier.decide import Outcome
-from crawler.frontier.revisit import Found
+from crawler.frontier.revisit import VisitResult
 from crawler.model import Purpose, State
 from crawler.reasons import ErrorKind
 from crawler.store.protocols import RequestRow, Waiting
@@ -33,7 +33,7 @@ class Progress:
     active: int = 0  # politeness groups that are worked on
     pages: int = 0
     ends: Counter[State] = field(default_factory=Counter)
-    revisits: Counter[Found] = field(default_factory=Counter)
+    revisits: Counter[VisitResult] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group that the whole crawl waits for
     worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
@@ -99,7 +99,7 @@ class Progress:
             total.paused_since = total.paused_since or report["paused_since"]
             total.low_disk = total.low_disk or report["low_disk"]
             total.ends.update({State(state): n for state, n in report["ends"].items()})
-            total.revisits.update({Found(found): n for found, n in report["revisits"].items()})
+            total.revisits.update({VisitResult(found): n for found, n in report["revisits"].items()})
             total.troubles.update(report["troubles"])
             waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
         known = [wait for wait in waits if wait is not None]

@@ -95,7 +95,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FetchedPage:
     """A page row: the facts of a fetched page. ``body`` is ``None`` if the page forbids to keep it."""
 
     status: int
@@ -118,7 +118,7 @@ class Outcome:
     queued: Queued
     state: State
     reason: Reason
-    page: Page | None = None
+    page: FetchedPage | None = None
     links: tuple[Link, ...] = ()
     offers: tuple[Offer, ...] = ()
     target: str | None = None  # the target of a redirect, or the URL on a mirror's main host
@@ -264,7 +264,7 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     depth = queued.depth + 1
     etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
-    page = Page(
+    page = FetchedPage(
         status=result.status,
         content_type=result.content_type,
         fetched_at=result.finished_at,

@@ -54,7 +54,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UrlChange:
     """The change that an offer makes to a known URL: its depth, and whether it is queued."""
 
     depth: int
@@ -64,7 +64,7 @@ class Change:
     seed: bool = False  # the URL counts as a seed from now on
 
 
-def weigh(known: Known, offer: Offer) -> Change | None:
+def weigh(known: Known, offer: Offer) -> UrlChange | None:
     """The change that ``offer`` makes to a known URL, or ``None``.
 
     The depth of a URL is the length of the shortest known path from a seed. So the effect of ``--max-depth`` depends
@@ -77,11 +77,11 @@ def weigh(known: Known, offer: Offer) -> Change | None:
     if liftable and offer.is_good and (offer.refusal is None or code is not ReasonCode.BLOCKED):
         # A path that the scope refused still gives a depth; a nofollow link is no path.
         depth = min(known.depth, offer.depth) if code in (ReasonCode.SCOPE, ReasonCode.CONTACT) else offer.depth
-        return Change(
+        return UrlChange(
             depth, offer.hops, offer.refusal is None, offer.refusal or Reason(ReasonCode.REQUEUED), offer.seed
         )
     if closer:
-        return Change(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
+        return UrlChange(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
     return None
 
 

@@ -132,7 +132,7 @@ def next_visit(
     return NextVisit(now + pause_s, why, now + least_s)
 
 
-class Found(StrEnum):
+class VisitResult(StrEnum):
     """The result of a revisit."""
 
     UNCHANGED = "unchanged"
@@ -144,7 +144,7 @@ class Found(StrEnum):
 
 
 #: The results that leave the state of the URL, its links and its offers unchanged.
-BACK = (Found.UNCHANGED, Found.UNREACHED)
+BACK = (VisitResult.UNCHANGED, VisitResult.UNREACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Again:
     ``checked_at`` is ``None`` if the revisit gave no information.
     """
 
-    found: Found
+    found: VisitResult
     next: NextVisit
     habits: Habits
     failures: int = 0

@@ -22,7 +22,7 @@ from hashlib import sha256
 
 from crawler.frontier.decide import Outcome, is_temporary
 from crawler.frontier.offers import Offer
-from crawler.frontier.revisit import Again, Found, RevisitSettings, Seen, learn, next_visit
+from crawler.frontier.revisit import Again, RevisitSettings, Seen, VisitResult, learn, next_visit
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
 from crawler.reasons import Reason, ReasonCode
@@ -36,7 +36,7 @@ def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Ou
     The outcome of a first visit is returned as it is.
     """
     seen = outcome.queued.seen
-    return outcome if seen is None else replace(outcome, again=_missed(Found.LOST, seen, settings, now))
+    return outcome if seen is None else replace(outcome, again=_missed(VisitResult.LOST, seen, settings, now))
 
 
 def same_sitemap(queued_seen: Seen | None, result: Fetched) -> bool:
@@ -65,15 +65,17 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
         case Redirected():
             changed = outcome.reason.sentence != seen.reason.sentence
             again = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
-            return replace(outcome, again=again or _missed(Found.LOST, seen, settings, now))
+            return replace(outcome, again=again or _missed(VisitResult.LOST, seen, settings, now))
         case Failed():
             if result.status in (404, 410) and not is_temporary(result):
-                again = replace(_missed(Found.GONE, seen, settings, now), hint_was_right=True if seen.hint else None)
+                again = replace(
+                    _missed(VisitResult.GONE, seen, settings, now), hint_was_right=True if seen.hint else None
+                )
                 reason = Reason(outcome.reason.code, f"{outcome.reason}: gone") if seen.version else outcome.reason
                 return replace(outcome, reason=reason, again=replace(again, checked_at=now))
             if is_temporary(result):
                 return _unreached(outcome, seen, outcome.reason.sentence, settings, now)
-            return replace(outcome, again=_missed(Found.LOST, seen, settings, now))
+            return replace(outcome, again=_missed(VisitResult.LOST, seen, settings, now))
 
 
 def feeds_of(facts: PageFacts, depth: int, scope: Scope) -> tuple[Offer, ...]:
@@ -85,7 +87,7 @@ def _not_modified(
     outcome: Outcome, seen: Seen, result: NotModified, facts: PageFacts | None, settings: RevisitSettings
 ) -> Outcome:
     if facts is not None and _asks_more(facts, seen):
-        again = replace(_missed(Found.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
+        again = replace(_missed(VisitResult.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
         reason = Reason(ReasonCode.REVISIT_WHOLE)
         return replace(outcome, state=State.QUEUED, reason=reason, retry_at=result.finished_at, again=again)
     return _unchanged(outcome, seen, result, "304", settings)
@@ -136,7 +138,7 @@ def _fetched(
     if page is not None and known and seen.version and not _was_unread(seen):
         code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
         outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
-    return replace(outcome, again=replace(again, found=Found.CHANGED, content=kept))
+    return replace(outcome, again=replace(again, found=VisitResult.CHANGED, content=kept))
 
 
 def _unchanged(
@@ -168,7 +170,7 @@ def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: Revis
         unchanged_s = None if dated is None else now - dated
         habits = learn(habits, max(0.0, now - seen.checked_at), changed=changed, unchanged_s=unchanged_s)
     return Again(
-        found=Found.CHANGED if changed else Found.UNCHANGED,
+        found=VisitResult.CHANGED if changed else VisitResult.UNCHANGED,
         next=next_visit(habits, now, settings, fresh_s=_fresh_s(headers, now)),
         habits=habits,
         checked_at=now,
@@ -183,7 +185,7 @@ def _fresh_s(headers: Headers, now: float) -> float | None:
     return left_s if left_s and left_s > 0 else None
 
 
-def _missed(found: Found, seen: Seen, settings: RevisitSettings, now: float) -> Again:
+def _missed(found: VisitResult, seen: Seen, settings: RevisitSettings, now: float) -> Again:
     """The statistics after a visit that found no page."""
     failures = seen.failures + 1
     return Again(found, next_visit(seen.habits, now, settings, failures=failures), seen.habits, failures)
@@ -194,4 +196,4 @@ def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings
     reason = seen.reason
     if seen.state is State.FETCHED and seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNREACHED, f"{seen.status}, not reachable at the last visit: {why}")
-    return Outcome(outcome.queued, seen.state, reason, again=_missed(Found.UNREACHED, seen, settings, now))
+    return Outcome(outcome.queued, seen.state, reason, again=_missed(VisitResult.UNREACHED, seen, settings, now))

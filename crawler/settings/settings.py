@@ -95,7 +95,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class TeamSettings:
     """Several processes on one crawl.
 
     If a worker has no contact with the store for the longest request plus ``lease_margin_s``, its sites pass to other
@@ -138,7 +138,7 @@ class Settings:
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
     sample: SampleSettings = field(default_factory=SampleSettings)
-    team: Team = field(default_factory=Team)
+    team: TeamSettings = field(default_factory=TeamSettings)
 
     @property
     def lease_s(self) -> float:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from crawler.frontier.decide import Outcome, Page, Queued
+from crawler.frontier.decide import FetchedPage, Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
@@ -36,7 +36,7 @@ def fetched(
     depth = queued.depth + 1
     offers = tuple(Offer(item.url, depth, refusal(_refusal(item, depth, max_depth, refusals or {}))) for item in found)
     kept = None if body is None else Body(hashlib.sha256(body).digest(), body)
-    page = Page(200, "text/html", NOW, PageFacts(**facts), kept, len(body or b""), None, None)
+    page = FetchedPage(200, "text/html", NOW, PageFacts(**facts), kept, len(body or b""), None, None)
     return Outcome(queued, State.FETCHED, reason("200"), page=page, links=found, offers=offers)
 
 

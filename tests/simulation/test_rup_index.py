@@ -11,7 +11,7 @@ import pytest
 
 from crawler.rup.protocol.forms import GetIndex
 from crawler.rup.protocol.report import Change, ChangeKind
-from crawler.rup.protocol.server import Answer, Client, ServerOffer, answer_index
+from crawler.rup.protocol.server import Client, FormAnswer, ServerOffer, answer_index
 from crawler.rup.protocol.units import Span
 from crawler.rup.server import index as rup_index
 from crawler.rup.server.index import IndexResponder
@@ -32,7 +32,7 @@ class Made:
         self.threads: list[threading.Thread] = []
         original = answer_index
 
-        def counted(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> Answer:
+        def counted(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> FormAnswer:
             self.threads.append(threading.current_thread())
             return original(asked, offer, changes)
 

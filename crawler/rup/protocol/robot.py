@@ -63,7 +63,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitForReport:
     """Nothing to do for this server until ``until``."""
 
     until: float
@@ -105,7 +105,7 @@ class GiveUp:
     why: str
 
 
-NextStep = Wait | AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp
+NextStep = WaitForReport | AskNumber | AskIndex | Reindex | RegisterAgain | GiveUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def silent_at(server: Server) -> float:
 def on_time(server: Server, *, now: float) -> NextStep:
     """The next step if no mail arrived."""
     if now < silent_at(server):
-        return Wait(silent_at(server))
+        return WaitForReport(silent_at(server))
     return AskNumber(f"no report for {server.latency} and {grace_s(server.latency):.0f} s more")
 
 
@@ -273,7 +273,7 @@ def on_number(server: Server, number: int, heard: Unconfirmed, *, now: float) ->
     answered = replace(server, heard_at=now, refused=0)
     if number == last:
         answered = replace(answered, quiet=server.quiet + 1)
-        return answered, Wait(silent_at(answered))
+        return answered, WaitForReport(silent_at(answered))
     if number < last:
         why = f"the server counts {number}, after {last}: it has started again"
         return replace(answered, quiet=0), recover(server, why, now=now)
@@ -289,7 +289,7 @@ def on_number(server: Server, number: int, heard: Unconfirmed, *, now: float) ->
         good_until=max(server.known_until, good_until),
         quiet=0,
     )
-    return confirmed, Wait(silent_at(confirmed))
+    return confirmed, WaitForReport(silent_at(confirmed))
 
 
 def recover(server: Server, why: str, *, now: float) -> AskIndex | Reindex:
@@ -323,7 +323,7 @@ def on_refused(server: Server, *, now: float) -> tuple[Server, NextStep]:
 def on_unreachable(server: Server, *, now: float) -> tuple[Server, NextStep]:
     """The next step if the server does not answer: ask again, later each time."""
     waiting = replace(server, heard_at=now, quiet=server.quiet + 1)
-    return waiting, Wait(silent_at(waiting))
+    return waiting, WaitForReport(silent_at(waiting))
 
 
 def digest_of(report: Report) -> str:

@@ -104,7 +104,7 @@ class MailHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FormAnswer:
     """Status and HTML document."""
 
     status: int
@@ -152,13 +152,13 @@ class Client:
     agent: str = ""
 
 
-def refuse(status: int, why: str) -> Answer:
+def refuse(status: int, why: str) -> FormAnswer:
     """An answer that says what is wrong."""
     titles = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented", 503: "Service Unavailable"}
-    return Answer(status, answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}"))
+    return FormAnswer(status, answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}"))
 
 
-def refuse_for_now(status: int, why: str, wait_s: float) -> Answer:
+def refuse_for_now(status: int, why: str, wait_s: float) -> FormAnswer:
     """An answer that says what is wrong, and after how many seconds the robot may ask again."""
     return replace(refuse(status, why), retry_after_s=int(wait_s) + 1)
 
@@ -173,7 +173,7 @@ def decide(
     new_key: str,
     new_token: str,
     check_pattern: Callable[[str], str | None],
-) -> tuple[Answer, Effect]:
+) -> tuple[FormAnswer, Effect]:
     """Answer every action but GetIndex, for which see :func:`answer_index`.
 
     ``check_pattern`` says what is wrong with a pattern, or returns ``None``. ``new_key`` and ``new_token`` are fresh
@@ -206,18 +206,18 @@ def decide(
             return _modify(asked, confirmed, known, offer, now, new_token, check_pattern)
 
 
-def _confirm(found: Registration | None) -> tuple[Answer, Effect]:
+def _confirm(found: Registration | None) -> tuple[FormAnswer, Effect]:
     if found is None:
         return refuse(400, "this link belongs to no registration"), None
     effect = None if found.confirmed else Put(replace(found, confirmed=True), found.email)
     return _page("Confirmed", "Confirmed: the reports continue."), effect
 
 
-def _leave(asked: Leave, found: Registration | None) -> tuple[Answer, Effect]:
+def _leave(asked: Leave, found: Registration | None) -> tuple[FormAnswer, Effect]:
     if found is None:  # a mail program may send the request twice
         return _page("Unregistered", "This address receives no more reports."), None
     if not asked.sure:
-        return Answer(200, answers.leave_page()), None
+        return FormAnswer(200, answers.leave_page()), None
     return _page("Unregistered", "Unregistered"), Remove(found.email, for_good=True)
 
 
@@ -229,7 +229,7 @@ def _register(
     now: float,
     secrets: tuple[str, str],
     check_pattern: Callable[[str], str | None],
-) -> tuple[Answer, Effect]:
+) -> tuple[FormAnswer, Effect]:
     found, (key, token) = known.registration, secrets
     wrong = _wrong(asked.preferences, offer, check_pattern)
     if wrong:
@@ -268,7 +268,7 @@ def _modify(
     now: float,
     new_token: str,
     check_pattern: Callable[[str], str | None],
-) -> tuple[Answer, Effect]:
+) -> tuple[FormAnswer, Effect]:
     """Preferences that are not named stay. A new list replaces the other list."""
     preferences = asked.preferences
     wrong = _wrong(preferences, offer, check_pattern)
@@ -318,7 +318,7 @@ def _wrong(preferences: Preferences, offer: ServerOffer, check_pattern: Callable
     return None
 
 
-def answer_index(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> Answer:
+def answer_index(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> FormAnswer:
     """Answer GetIndex from the ``changes`` of the span. If the span is too long, the changes are not read."""
     if asked.span.seconds > offer.max_query_span.seconds:
         return refuse(400, answers.too_far_back(asked.span, offer.max_query_span))
@@ -328,8 +328,8 @@ def answer_index(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change])
     return _page("Index", text)
 
 
-def _page(title: str, content: str) -> Answer:
-    return Answer(200, answers.page(title, content))
+def _page(title: str, content: str) -> FormAnswer:
+    return FormAnswer(200, answers.page(title, content))
 
 
 def condense(changes: Iterable[Change]) -> Iterator[Change]:

@@ -24,7 +24,7 @@ from crawler.rup.protocol.robot import (
     Reindex,
     Server,
     Unconfirmed,
-    Wait,
+    WaitForReport,
     ask_at,
     on_number,
     on_refused,
@@ -75,9 +75,9 @@ class Inquiry:
         now = self._means.clock.now()
         why = (self._subscription.question if now >= ask_at(self._server) else "") or lost
         following: NextStep = AskNumber(why) if why else on_time(self._server, now=now)
-        if isinstance(following, Wait):
+        if isinstance(following, WaitForReport):
             return False
-        while not isinstance(following, Wait):
+        while not isinstance(following, WaitForReport):
             following = await self._do(following)
         await self._keep(replace(self._subscription, question=""))
         return True
@@ -98,7 +98,7 @@ class Inquiry:
             case GiveUp(why):
                 self._tell(f"given up: {why}; `crawler rup register` registers again")
                 self._subscription = replace(self._subscription, given_up=why, lost="")
-                return Wait(float("inf"))
+                return WaitForReport(float("inf"))
             case _:
                 assert_never(following)
 
@@ -122,13 +122,13 @@ class Inquiry:
         if self._subscription.lost:
             return Reindex(self._subscription.lost)
         after, following = on_number(server, number, self._heard, now=self._asked_at)
-        if isinstance(following, Wait):
+        if isinstance(following, WaitForReport):
             self._tell(f"no report was lost: {number} in all")
             if (
                 self._subscription.question and number == server.sequence_number
             ):  # the reason of the question was a mail, not silence
                 after = replace(after, quiet=server.quiet)
-                following = Wait(silent_at(after))
+                following = WaitForReport(silent_at(after))
             return self._follow(after, following)
         return following  # the state changes only after the recovery
 
@@ -149,10 +149,10 @@ class Inquiry:
             return Reindex(f"{why}; the index is too long")
         return await self._recovered()
 
-    async def _recovered(self) -> Wait:
+    async def _recovered(self) -> WaitForReport:
         server = recovered(self._server, self._number, now=self._asked_at)
         self._subscription = replace(self._subscription, server=server, lost="")
-        return Wait(0.0)
+        return WaitForReport(0.0)
 
     async def _register_again(self, why: str) -> NextStep:
         """Register again with the same preferences.
@@ -168,7 +168,7 @@ class Inquiry:
             if failure.unclear:  # only the operator of the server knows whether the robot is registered
                 self._tell(str(failure))
                 self._subscription = replace(known, server=fresh, given_up=f"no answer to Register ({failure})")
-                return Wait(float("inf"))
+                return WaitForReport(float("inf"))
             await self._keep(known)
             if failure.status is None:
                 self._subscription = replace(known, server=replace(known.server, refused=0))

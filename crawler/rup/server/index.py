@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from crawler.clock import Clock
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex
-from crawler.rup.protocol.server import Answer, Client, ServerOffer, answer_index, refuse, refuse_for_now
+from crawler.rup.protocol.server import Client, FormAnswer, ServerOffer, answer_index, refuse, refuse_for_now
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.rate_limit import RateLimiter
 from crawler.rup.server.store import RupStore
@@ -43,10 +43,10 @@ class IndexResponder:
         self, store: RupStore, offer: ServerOffer, robots: OwnRobots, clock: Clock, buckets: RateLimiter
     ) -> None:
         self._store, self._offer, self._robots, self._clock, self._buckets = store, offer, robots, clock, buckets
-        self._kept: OrderedDict[_Asked, tuple[float, Answer]] = OrderedDict()
+        self._kept: OrderedDict[_Asked, tuple[float, FormAnswer]] = OrderedDict()
         self._turn = asyncio.Lock()
 
-    async def answer(self, asked: GetIndex, client: Client) -> Answer:
+    async def answer(self, asked: GetIndex, client: Client) -> FormAnswer:
         """The changes of the span that the site's robots.txt allows the client to know.
 
         Raises :class:`StoreError`.
@@ -69,7 +69,7 @@ class IndexResponder:
             if answer is None or not 0 <= self._clock.now() - at < _KEPT_S:
                 changes = await self._store.changes_since(since, MAX_INDEX_CHANGES)
 
-                def make() -> Answer:
+                def make() -> FormAnswer:
                     allowed = allows(client.agent)
                     return answer_index(asked, self._offer, (change for change in changes if allowed(change.path)))
 
@@ -77,7 +77,7 @@ class IndexResponder:
                 self._keep(key, answer)
         return answer
 
-    def _keep(self, key: _Asked, answer: Answer) -> None:
+    def _keep(self, key: _Asked, answer: FormAnswer) -> None:
         self._kept[key] = (self._clock.now(), answer)
         self._kept.move_to_end(key)
         if len(self._kept) > _KEPT:

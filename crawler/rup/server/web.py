@@ -40,8 +40,8 @@ from crawler.rup.protocol.forms import (
 from crawler.rup.protocol.info import PATHS, write_info
 from crawler.rup.protocol.server import (
     MAX_QUERY_SPAN,
-    Answer,
     Client,
+    FormAnswer,
     Known,
     Put,
     Remove,
@@ -254,7 +254,7 @@ async def _cgi(service: _Service, request: web.Request) -> web.Response:
     return _response(answer)
 
 
-def _response(answer: Answer) -> web.Response:
+def _response(answer: FormAnswer) -> web.Response:
     later = {} if answer.retry_after_s is None else {"Retry-After": str(answer.retry_after_s)}
     return web.Response(
         status=answer.status,
@@ -302,7 +302,7 @@ def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> RupRequest | BadFo
         return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
 
 
-async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client, *, may_change: bool) -> Answer:
+async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client, *, may_change: bool) -> FormAnswer:
     """Answer a request about a registration, in one transaction."""
     store = service.store
     async with store.transaction():

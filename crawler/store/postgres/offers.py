@@ -25,7 +25,7 @@ from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.groups import GroupedPostgres
 from crawler.store.protocols import RobotsNews
 from crawler.store.retrying import Retry, retrying
-from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
+from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
 from crawler.store.statements import Queries, Statements
 from crawler.url import split
 
@@ -50,7 +50,7 @@ class PostgresOffers(Offers):
     async def groups(self, numbers: Iterable[int]) -> set[int]:
         return {group for group in await self._db.groups_of(numbers) if group is not None}
 
-    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, Found]:
+    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """Within the groups of the pages; offers to other groups are left to be carried over."""
         best: dict[int, int] = {}
         leaving: dict[tuple[int, int], int] = {}
@@ -317,16 +317,16 @@ def _refusal(row: Any) -> Reason | None:
     return None if row.refusal_code is None else StoredReason(ReasonCode(row.refusal_code), row.refusal or "")
 
 
-def _best(rows: Iterable[Any]) -> dict[str, Found]:
+def _best(rows: Iterable[Any]) -> dict[str, FoundOffer]:
     """The best offer of each URL, from rows of ``offers_left``."""
     offers = [
-        Found(
+        FoundOffer(
             Offer(row.url, row.depth, _refusal(row), row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source
         )
         for row in rows
         if row.url is not None
     ]
-    best: dict[str, Found] = {}
+    best: dict[str, FoundOffer] = {}
     for found in offers:
         known = best.get(found.offer.url)
         if known is None or is_better(found.offer, known.offer):

@@ -26,7 +26,7 @@ from crawler.store.protocols import (
     RequestRow,
     RobotsNews,
 )
-from crawler.store.sql.offers import Found, Offers, is_better, merge_sitemap_facts
+from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
@@ -60,7 +60,7 @@ class Committer:
         touched = set(batch.released)
         moved = [news.site for news in batch.robots if await self._has_moved(news)]
         robots_ids = {news.site_id: await self._store_robots(news, batch.now) for news in batch.robots}
-        sitemaps = {offer.url: Found(offer, None) for news in batch.robots for offer in news.sitemaps}
+        sitemaps = {offer.url: FoundOffer(offer, None) for news in batch.robots for offer in news.sitemaps}
         touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
@@ -172,15 +172,15 @@ class Committer:
         await self._sql.execute("refresh_all", pages_per_site=unlimited(pages_per_site))
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
-        offers: dict[str, Found] = {}
+        offers: dict[str, FoundOffer] = {}
         for outcome in outcomes:
             for offer in outcome.offers:
                 known = offers.get(offer.url)
                 if known is None or is_better(offer, known.offer):
-                    offers[offer.url] = Found(offer, outcome.queued.id)
+                    offers[offer.url] = FoundOffer(offer, outcome.queued.id)
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
-                merge_sitemap_facts([Found(offer, outcome.queued.id) for offer in outcome.offers], offers)
+                merge_sitemap_facts([FoundOffer(offer, outcome.queued.id) for offer in outcome.offers], offers)
         numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._insert_preferences(outcomes)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crawler.frontier.offers import Change, Known, Offer, passed_on, weigh
+from crawler.frontier.offers import Known, Offer, UrlChange, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
@@ -35,7 +35,7 @@ class RecentUrl(NamedTuple):
     depth: int
 
 
-class Found(NamedTuple):
+class FoundOffer(NamedTuple):
     """An offer, with the number of the page that it was found on."""
 
     offer: Offer
@@ -78,14 +78,14 @@ def is_better(offer: Offer, best: Offer) -> bool:
     return offer.refusal is None
 
 
-def merge_sitemap_facts(found: Iterable[Found], best: dict[str, Found]) -> None:
+def merge_sitemap_facts(found: Iterable[FoundOffer], best: dict[str, FoundOffer]) -> None:
     """Add to the ``best`` offers the facts that only a sitemap has: its sitemaps, and the dates of pages."""
     for offer, found_on in found:
         known, known_on = best[offer.url]
         if offer.kind is Kind.SITEMAP and offer.refusal is None:
-            best[offer.url] = Found(offer, found_on)
+            best[offer.url] = FoundOffer(offer, found_on)
         elif offer.lastmod is not None and known.lastmod is None:
-            best[offer.url] = Found(known._replace(lastmod=offer.lastmod), known_on)
+            best[offer.url] = FoundOffer(known._replace(lastmod=offer.lastmod), known_on)
 
 
 class Offers:
@@ -132,14 +132,14 @@ class Offers:
         return found
 
     async def take(
-        self, offers: Mapping[str, Found], max_depth: int | None, ending: Sequence[int] = ()
+        self, offers: Mapping[str, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
         """Store the best offer of each URL. ``ending`` are the URLs that the same transaction ends.
 
         Returns the number of every offered URL, and the groups that have new work.
         """
         numbers: dict[str, int] = {}
-        fresh: dict[str, Found] = {}
+        fresh: dict[str, FoundOffer] = {}
         for url, found in offers.items():
             known = self._recent.get(url)
             if known is None or found.offer.kind is not Kind.PAGE or self._is_news(found.offer, known):
@@ -156,11 +156,11 @@ class Offers:
         return offer.is_good and offer.depth < known.depth
 
     async def _take_fresh(
-        self, fresh: Mapping[str, Found], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
+        self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
     ) -> set[int]:
         """Store offers that may be news; fills in ``numbers``, returns the groups with new work."""
         queued: list[int] = []
-        better: dict[int, Found] = {}
+        better: dict[int, FoundOffer] = {}
         rest = fresh
         while rest:
             inserts, changed = await self._compare(rest, numbers)
@@ -180,15 +180,15 @@ class Offers:
         return set()
 
     async def _compare(
-        self, fresh: Mapping[str, Found], numbers: dict[str, int]
-    ) -> tuple[dict[int, dict[str, object]], dict[int, Found]]:
+        self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int]
+    ) -> tuple[dict[int, dict[str, object]], dict[int, FoundOffer]]:
         """Divide offers into new rows and offers that are better than the stored URL; fills in ``numbers``."""
         places = {url: split(url) for url in fresh}
         sites = await self.sites(place.site for place in places.values())
         wanted = {url: url_number(sites[place.site].site, place.path) for url, place in places.items()}
         stored = {row.id: row for row in await self._stored(wanted.values())}
         inserts: dict[int, dict[str, object]] = {}
-        better: dict[int, Found] = {}
+        better: dict[int, FoundOffer] = {}
         taken: dict[int, str] = {}
         for url, (offer, found_on) in fresh.items():
             number, path = wanted[url], places[url].path
@@ -199,7 +199,7 @@ class Offers:
             numbers[url] = number
             if number in stored:
                 if weigh(_known(stored[number]), offer) is not None:
-                    better[number] = Found(offer, found_on)
+                    better[number] = FoundOffer(offer, found_on)
             else:
                 taken[number] = path
                 reason = offer.refusal or _NEW
@@ -218,7 +218,7 @@ class Offers:
                 }
         return inserts, better
 
-    async def _note_sitemaps(self, offers: Mapping[str, Found], numbers: Mapping[str, int]) -> None:
+    async def _note_sitemaps(self, offers: Mapping[str, FoundOffer], numbers: Mapping[str, int]) -> None:
         """Store the facts in offers of URLs that may be known: the date of a page, and that a URL is a sitemap."""
         dated = [{"lastmod": o.lastmod, "id": numbers[o.url]} for o, _ in offers.values() if o.lastmod is not None]
         named = [{"found_on": on, "id": numbers[o.url]} for o, on in offers.values() if o.kind is Kind.SITEMAP]
@@ -231,7 +231,9 @@ class Offers:
     async def lock(self, numbers: Collection[int]) -> None:
         """Keep other workers from changing these URLs until the transaction ends. SQLite has one writer: no-op."""
 
-    async def _apply(self, better: Mapping[int, Found], max_depth: int | None, ending: Sequence[int] = ()) -> list[int]:
+    async def _apply(
+        self, better: Mapping[int, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
+    ) -> list[int]:
         """Apply better offers of known URLs and all that follows: a page nearer to a seed brings its outlinks nearer.
 
         Returns the numbers of the URLs that were queued anew.
@@ -240,7 +242,7 @@ class Offers:
         await self.lock({*better, *ending})
         while better:
             stored = {row.id: row for row in await self._stored(better)}
-            changes: dict[int, tuple[Change, int | None]] = {}
+            changes: dict[int, tuple[UrlChange, int | None]] = {}
             for number, (offer, found_on) in better.items():
                 if change := weigh(_known(stored[number]), offer):
                     changes[number] = (change, found_on)
@@ -250,7 +252,7 @@ class Offers:
             await self.lock(better)
         return requeued
 
-    async def _write(self, changes: dict[int, tuple[Change, int | None]], states: Mapping[int, str]) -> None:
+    async def _write(self, changes: dict[int, tuple[UrlChange, int | None]], states: Mapping[int, str]) -> None:
         moved = [{"id": n} for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
         await self._sql.execute_many("dequeue", moved)
         await self._sql.execute_many(
@@ -271,24 +273,24 @@ class Offers:
         )
         await self._sql.execute_many("enqueue", moved)
 
-    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, Found]:
+    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """The better offers that a lower depth of these pages makes to the URLs that they link or redirect to."""
         best: dict[int, int] = {}
         for row in await self._sql.fetch("links_of", numbers=json.dumps(numbers)):
             best[row.target] = min(row.depth, best.get(row.target, row.depth))
         return await self.nearer(best, max_depth)
 
-    async def nearer(self, best: Mapping[int, int], max_depth: int | None) -> dict[int, Found]:
+    async def nearer(self, best: Mapping[int, int], max_depth: int | None) -> dict[int, FoundOffer]:
         """The better offers that links make to these URLs, each at its depth."""
-        better: dict[int, Found] = {}
+        better: dict[int, FoundOffer] = {}
         for row in await self._stored(best):
             known = _known(row)
             offer = passed_on(known, best[row.id], max_depth)
             if weigh(known, offer) is not None:
-                better[row.id] = Found(offer, None)
+                better[row.id] = FoundOffer(offer, None)
         return better
 
-    async def settle(self, better: Mapping[int, Found], max_depth: int | None) -> set[int]:
+    async def settle(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
         """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
 

@@ -19,10 +19,10 @@ from crawler.frontier.revisit import (
     TEMPO,
     Again,
     Choice,
-    Found,
     Habits,
     RevisitSettings,
     Seen,
+    VisitResult,
     allowance,
     expected,
     hint_trust,
@@ -32,8 +32,7 @@ from crawler.model import Kind, State
 from crawler.page.directives import asked_of
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
-from crawler.store.sql.offers import Found as FoundOffer
-from crawler.store.sql.offers import Offers
+from crawler.store.sql.offers import FoundOffer, Offers
 from crawler.store.sql.preferences import set_id
 from crawler.store.statements import Statements
 
@@ -177,13 +176,13 @@ class Revisits:
                     "robots_preferences_id": set_id(o.robots_preferences),
                 }
                 for q, o, a in pairs
-                if a.found is Found.UNCHANGED
+                if a.found is VisitResult.UNCHANGED
             ],
         )
         await self._sql.execute_many(
-            "page_gone", [{"gone_at": a.checked_at, "id": q.id} for q, _, a in pairs if a.found is Found.GONE]
+            "page_gone", [{"gone_at": a.checked_at, "id": q.id} for q, _, a in pairs if a.found is VisitResult.GONE]
         )
-        await self._sql.execute_many("ask_whole", [{"id": q.id} for q, _, a in pairs if a.found is Found.UNCLEAR])
+        await self._sql.execute_many("ask_whole", [{"id": q.id} for q, _, a in pairs if a.found is VisitResult.UNCLEAR])
         await self._keep_versions([o for _, o, _ in pairs if o.page is not None])
 
     async def _keep_versions(self, changed: list[Outcome]) -> None:

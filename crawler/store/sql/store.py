@@ -36,7 +36,7 @@ from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.commit import Committer, claimed_site, refuted_of
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.offers import Found, Offers
+from crawler.store.sql.offers import FoundOffer, Offers
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.subscriptions import SqlSubscriptions
@@ -279,7 +279,7 @@ class SqlStore(ABC):
     async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
         for start in range(0, len(urls), _SEEDS_AT_ONCE):
             batch = {
-                url: Found(Offer(url, 0, refusal, seed=True), None)
+                url: FoundOffer(Offer(url, 0, refusal, seed=True), None)
                 for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
             async with self._writing():

@@ -19,7 +19,7 @@ from crawler.rup.protocol.robot import (
     RegisterAgain,
     Reindex,
     Server,
-    Wait,
+    WaitForReport,
 )
 from crawler.rup.protocol.units import Span
 
@@ -54,7 +54,7 @@ def test_the_next_report_is_taken_and_counts_once_the_server_says_so() -> None:
     assert (follows.server, follows.why) == (SERVER, "report 6 arrived after 5")
     server, then = robot.on_number(SERVER, 6, came(said), now=11 * DAY)
     assert server.sequence_number == 6
-    assert then == Wait(11 * DAY + DAY + DAY / 4)
+    assert then == WaitForReport(11 * DAY + DAY + DAY / 4)
     assert isinstance(robot.on_report(server, said), IgnoredReport)
 
 
@@ -96,7 +96,7 @@ def test_the_robot_asks_about_a_gap_and_recovers_lost_changes() -> None:
 
 def test_a_forged_number_is_found_out() -> None:
     server, then = robot.on_number(SERVER, 5, came(report(6), report(7), report(999)), now=11 * DAY)
-    assert isinstance(then, Wait)
+    assert isinstance(then, WaitForReport)
     assert server.sequence_number == 5
     server, _ = robot.on_number(SERVER, 6, came(report(6), report(7)), now=11 * DAY)
     assert server.sequence_number == 6
@@ -120,13 +120,13 @@ def test_the_date_of_a_mail_counts_only_up_to_the_last_answer() -> None:
 
 
 def test_requests_grow_rarer_while_the_server_is_silent() -> None:
-    assert robot.on_time(SERVER, now=11 * DAY) == Wait(10 * DAY + 1.25 * DAY)
+    assert robot.on_time(SERVER, now=11 * DAY) == WaitForReport(10 * DAY + 1.25 * DAY)
     server, pauses = SERVER, []
     now = robot.silent_at(server)
     for _ in range(6):
         assert isinstance(robot.on_time(server, now=now), AskNumber)
         server, then = robot.on_number(server, 5, {}, now=now)
-        assert isinstance(then, Wait)
+        assert isinstance(then, WaitForReport)
         pauses.append((then.until - now) / DAY)
         now = then.until
     assert pauses == [2.5, 5, 7, 7, 7, 7]
@@ -167,8 +167,8 @@ def test_a_key_that_is_lost_leads_to_one_new_registration() -> None:
 def test_a_server_that_is_gone_is_asked_ever_more_seldom() -> None:
     once, then = robot.on_unreachable(SERVER, now=12 * DAY)
     _, later = robot.on_unreachable(once, now=12 * DAY)
-    assert isinstance(then, Wait)
-    assert isinstance(later, Wait)
+    assert isinstance(then, WaitForReport)
+    assert isinstance(later, WaitForReport)
     assert then.until < later.until
 
 

@@ -25,9 +25,9 @@ from crawler.rup.protocol.forms import (
 )
 from crawler.rup.protocol.report import Change, ChangeKind, Report, read_report
 from crawler.rup.protocol.server import (
-    Answer,
     Client,
     Effect,
+    FormAnswer,
     Known,
     MailHistory,
     Put,
@@ -52,7 +52,7 @@ ROBOT = Registration("r@b.example", "KEY", Span(1, "day"), 1000.0, "192.0.2.1", 
 DAY = 86_400
 
 
-def ask(asked: RupRequest | BadForm, known: Known | None = None) -> tuple[Answer, Effect]:
+def ask(asked: RupRequest | BadForm, known: Known | None = None) -> tuple[FormAnswer, Effect]:
     client = Client("192.0.2.1", "indie")
     return decide(
         asked, known or Known(), client, OFFER, now=5000.0, new_key="NEW", new_token="SECRET", check_pattern=wrong_with
